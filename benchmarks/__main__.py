@@ -99,7 +99,7 @@ def main(full: bool, only: tuple[str, ...], minutes: float, path: Path | None) -
     names = list(only) or [*SHORT, *(LONG if full else ())]
     record, disk = Record(), file_system(DISK)
     if disk in ("tmpfs", "ramfs"):
-        print(f"{DISK} is in memory: commits cost nothing there, the figures flatter us")
+        print(f"{DISK} is in memory: commits cost nothing there, so the figures look too good")
     sizes = msgspec.structs.replace(FULL if full else USUAL, soak_minutes=minutes)
     anyio.run(measure, names, sizes, record, backend_options={"use_uvloop": True})
     for note in record.notes:

@@ -14,15 +14,15 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     measure: str
     """The name of the figure in the table, with its unit."""
     kind: Kind = "shown"
-    """The limit is relative to the pass-through (share, times) or to the ideal (ideal), or is a
-    number."""
+    """The kind of limit. `share` and `times` are relative to the pass-through, and `ideal` is
+    relative to the ideal. `at most` and `at least` are plain numbers. `shown` has no limit."""
     number: float = 0.0
     digits: int = 1
     binding: bool = True
     """Whether a missed bar fails the run. Bars that depend on the machine are not binding."""
 
     def holds(self, figure: Figure) -> bool | None:
-        """Returns whether the figure keeps the bar; None if there is no limit."""
+        """Returns whether the figure is within the limit; None if there is no limit."""
         limit = self.limit(figure)
         match self.kind:
             case "share" | "ideal" | "at least":

@@ -48,7 +48,7 @@ class Tree:
         return []
 
     def cpu(self) -> float:
-        """Seconds of CPU that the tree has used."""
+        """Returns the seconds of CPU that the tree has used."""
         spent = 0.0
         for one in self.members():
             with contextlib.suppress(psutil.Error):
@@ -65,7 +65,7 @@ class Tree:
         return Usage(rss=rss / 2**20, threads=threads)
 
     def established(self, port: int) -> int:
-        """Number of client connections that the tree still holds."""
+        """Returns the number of client connections that the tree still holds."""
         return sum(
             connection.status == psutil.CONN_ESTABLISHED and connection.laddr[1] == port
             for one in self.members()
@@ -73,7 +73,7 @@ class Tree:
         )
 
     def kill(self) -> None:
-        """Ends the command with SIGKILL. Its children are left to themselves."""
+        """Ends the command with SIGKILL. Its child processes keep running."""
         if self in TREES:
             TREES.remove(self)
         self._popen.kill()
@@ -108,7 +108,8 @@ class Others:
         return busy, own.user + own.system + sum(tree.cpu() for tree in TREES)
 
     def seconds(self) -> float:
-        """Returns the seconds of CPU that others have used since."""
+        """Returns the seconds of CPU that other processes have used since this object was
+        created."""
         busy, ours = self._read()
         return busy - self._busy - ours + self._ours
 

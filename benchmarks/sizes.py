@@ -9,7 +9,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     starts: int = 3
     commands: int = 5
     used: int = 200
-    """Number of requests before the memory is read again."""
+    """Number of requests between the two measurements of the memory."""
     latency: int = 100
     """Number of requests in one round."""
     rounds: int = 4
@@ -39,7 +39,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     reading: float = 45.0
     """Seconds for which readers stall."""
     hostile: float = 1.0
-    """Hostile requests, as a share of the full number."""
+    """Scale of the hostile requests. With 1.0, the largest request has a gigabyte."""
     fuzz: int = 20_000
     """Number of random requests."""
     session_names: int = 10_000

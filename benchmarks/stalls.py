@@ -1,5 +1,4 @@
-"""Measures readers that stall: what they cost the gateway and its other clients, and for how
-long."""
+"""Measures the cost of readers that stall, for the gateway and for its other clients."""
 
 import asyncio
 import socket
@@ -11,7 +10,7 @@ from benchmarks.sizes import Sizes
 from benchmarks.stage import Stage
 
 LARGE = Behaviour(tokens=800, padding=1000, delay=0.015)
-"""More bytes than the buffers between the gateway and a reader hold."""
+"""A number of bytes that does not fit into the buffers between the gateway and a reader."""
 BUFFER = 4096
 """Size of a reader's receive buffer in bytes."""
 SEGMENT = 1460
@@ -71,7 +70,7 @@ async def small_socket(port: int) -> socket.socket:
 
 
 def read_slowly(reader: socket.socket) -> None:
-    """Reads a byte, if there is one. Closes the socket when the other side has closed it."""
+    """Reads one byte, if there is one. Closes the socket when the other side has closed it."""
     try:
         reader.recv(1)
     except BlockingIOError:

@@ -73,7 +73,8 @@ def main() -> None:
 
 
 def session(root: Path, folder: Path, model_url: str) -> list[list[Char]]:
-    """The screen after a question with a file, two tools, the answer, and half a command."""
+    """Returns the screen after a question with a file, two tool calls, the answer, and half a
+    command."""
     environ = {
         "PATH": ENVIRON["PATH"],
         "HOME": str(root),
@@ -104,7 +105,7 @@ def svg(cells: list[list[Char]]) -> str:
         line.rstrip()
         console.print(line)
     image = console.export_svg(title="hermes chat", theme=MONOKAI, unique_id="hermes")
-    # Without the reference to a font on the web, the picture loads nothing.
+    # The reference to a font on the web is removed, so that the picture loads nothing.
     return re.sub(r"@font-face \{.*?\}\s*", "", image, flags=re.DOTALL)
 
 

@@ -13,7 +13,7 @@ PACKAGE = Path(errors.__file__).parents[1]
 PLACES = ("entry/http", "control", "core", "streaming")
 """Folders whose errors reach a client of the API."""
 HANDLED_INSIDE = frozenset({"claim_lost", "tool_failed", "transaction_conflict"})
-"""Codes of errors that the gateway handles itself; no client sees them."""
+"""Codes of errors that the gateway handles itself. No client sees these codes."""
 POSITIONS = {
     "ApiError": (0, 2),
     "ResultsRefused": (0, 1),
@@ -22,19 +22,20 @@ POSITIONS = {
     "Failed": (None, None),
     "TurnFinished": (None, None),
 }
-"""Functions that make an error: the positions of the status and of the code in their arguments."""
+"""The functions that make an error, with the positions of the status and the code in their
+arguments."""
 DEFAULTS = {
     "bad_request": (HTTPStatus.BAD_REQUEST, "invalid_request"),
     "Failed": (HTTPStatus.INTERNAL_SERVER_ERROR, "agent_error"),
     "TurnFinished": (HTTPStatus.INTERNAL_SERVER_ERROR, ""),
 }
-"""Their status and their code, where a call leaves them out."""
+"""The default status and the default code of each function."""
 
 Found = Iterator[tuple[str, int]]
 
 
 def error_codes() -> dict[str, list[int]]:
-    """Every code with its statuses."""
+    """Returns every code with its statuses."""
     found: dict[str, set[int]] = {}
     for code, status in (*_declared(), *_attachment_codes(), *_raised()):
         if code not in HANDLED_INSIDE:
@@ -43,7 +44,7 @@ def error_codes() -> dict[str, list[int]]:
 
 
 def _declared() -> Found:
-    """The codes of the error classes that every layer uses."""
+    """Yields the codes of the error classes that every layer uses."""
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, HermesError):
             yield kind.code, kind.status
@@ -54,7 +55,7 @@ def _attachment_codes() -> Found:
 
 
 def _raised() -> Found:
-    """The codes of errors that are made in the code of the API and of the layers below it."""
+    """Yields the codes of errors that the API and the layers below it make."""
     for place in PLACES:
         for path in sorted((PACKAGE / place).rglob("*.py")):
             tree = ast.parse(path.read_text("utf-8"))
@@ -85,7 +86,7 @@ def _in_scope(scope: ast.AST) -> Found:
             case _:
                 number = None
         if number is None:
-            # The status of another error is passed on.
+            # This call passes on the status of another error.
             continue
         if code is None and default_code:
             yield default_code, number
@@ -103,7 +104,8 @@ def _argument(call: ast.Call, name: str, place: int | None) -> ast.expr | None:
 
 
 def _texts(code: ast.expr, scope: ast.AST) -> list[str]:
-    """The texts that the expression can be. A name stands for the values it is assigned."""
+    """Returns the possible values of the expression. A name can have any value that is assigned
+    to it."""
     if isinstance(code, ast.Name):
         return [
             text

@@ -1,4 +1,4 @@
-"""Rows of a reference page for the fields of a struct, with the text under each field."""
+"""Makes the table rows of a reference page from the fields of a struct and their docstrings."""
 
 import inspect
 import sys
@@ -23,7 +23,8 @@ _NAMES: dict[object, str] = {
 
 
 def field_rows(struct: Struct, prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """The name, the value and the meaning of each field, and of the fields inside it."""
+    """Yields the name, the value and the meaning of each field, including the fields of inner
+    structs."""
     for field in msgspec.structs.fields(struct):
         name = f"{prefix}{field.encode_name}"
         text = field_text(struct, field.name)
@@ -33,7 +34,7 @@ def field_rows(struct: Struct, prefix: str = "") -> Iterator[tuple[str, str, str
 
 
 def field_text(struct: Struct, name: str) -> str:
-    """The text under the field, in the class that declares it; LookupError if there is none."""
+    """Returns the docstring under the field. Raises LookupError if there is none."""
     for cls in struct.__mro__:
         if text := _texts(cls.__module__).get((cls.__name__, name)):
             return " ".join(text.split())
@@ -42,12 +43,13 @@ def field_text(struct: Struct, name: str) -> str:
 
 @cache
 def _texts(module: str) -> dict[tuple[str, str], str]:
-    """The text under each field of each class of a module."""
+    """Returns the docstring under each field of each class of a module."""
     return docstrings(sys.modules[module])
 
 
 def struct_text(struct: Struct) -> str:
-    """The first paragraph of the docstring; LookupError if the struct has none of its own."""
+    """Returns the first paragraph of the struct's docstring. Raises LookupError if there is
+    none."""
     text = inspect.cleandoc(struct.__doc__ or "").partition("\n\n")[0]
     if not text:
         raise LookupError(f"{struct.__name__} has no docstring")
@@ -55,7 +57,8 @@ def struct_text(struct: Struct) -> str:
 
 
 def structs_in(kind: object) -> Iterator[tuple[Struct, bool]]:
-    """The structs that a value of this type holds, and whether it holds a list of them."""
+    """Yields each struct in a value of this type. The bool says whether the value is a list of
+    structs."""
     for one in alternatives(kind):
         if isinstance(one, type) and issubclass(one, msgspec.Struct):
             yield one, False
@@ -64,7 +67,7 @@ def structs_in(kind: object) -> Iterator[tuple[Struct, bool]]:
 
 
 def alternatives(kind: object) -> list[object]:
-    """The types of a union, without those that mean that the value is absent."""
+    """Returns the types of a union, without the types that mean that the value is absent."""
     kind = unannotated(kind)
     if isinstance(kind, NewType):
         return alternatives(kind.__supertype__)
@@ -75,7 +78,7 @@ def alternatives(kind: object) -> list[object]:
 
 
 def value_in_words(kind: object) -> str:
-    """The type of a value as a person would say it."""
+    """Describes the type of a value in plain words."""
     return " or ".join(dict.fromkeys(_one_in_words(one) for one in alternatives(kind)))
 
 

@@ -1,4 +1,4 @@
-"""Writes docs/reference from the code: `make docs`. A test fails while a page is not current."""
+"""Generates docs/reference from the code (`make docs`). A test fails if a page is out of date."""
 
 import inspect
 import re
@@ -34,12 +34,12 @@ from hermes.types.events import AgentEvent
 from hermes.types.tools import AnyTool
 
 UNWRAPPED = "\b\n"
-"""The mark of a paragraph that click does not wrap."""
+"""This character begins a paragraph of help text that click does not wrap."""
 REFERENCE = Path(__file__).parent / "reference"
 
 
 def pages() -> dict[str, str]:
-    """Every reference page by its file name."""
+    """Returns the text of every reference page, by its file name."""
     made = {
         "settings.md": settings(),
         "cli.md": commands(cli, click.Context(cli, info_name="hermes", **cli.context_settings)),
@@ -75,7 +75,7 @@ def settings() -> Iterator[str]:
 
 
 def default(value: object) -> str:
-    """A default as it is written in config.yaml; empty where there is none."""
+    """Returns a default as it is written in config.yaml, or an empty text if there is none."""
     match value:
         case None | "" | () | msgspec.NODEFAULT:
             return ""
@@ -94,7 +94,7 @@ def default(value: object) -> str:
 
 
 def commands(command: click.Command, context: click.Context) -> Iterator[str]:
-    """The command and all its subcommands, each with its options."""
+    """Yields the lines about the command and all its subcommands, each with its options."""
     depth = 1 if context.parent is None else 2
     yield from (f"{'#' * depth} {context.command_path}", "", paragraphs(command.help or ""), "")
     usage = command.collect_usage_pieces(context)
@@ -112,7 +112,8 @@ def commands(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def paragraphs(text: str) -> str:
-    """The help as Markdown: a paragraph is one line, and examples are code blocks."""
+    """Converts help text to Markdown: each paragraph becomes one line, and examples are code
+    blocks."""
     parts = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(
         f"```\n{part.removeprefix(UNWRAPPED)}\n```"
@@ -139,7 +140,7 @@ def slash_commands() -> Iterator[str]:
 
 
 def every_tool() -> tuple[AnyTool, ...]:
-    """The tools of an installation in which everything is allowed and configured."""
+    """Returns the tools of an installation in which everything is allowed and configured."""
 
     async def made() -> tuple[AnyTool, ...]:
         with TemporaryDirectory() as folder:
@@ -198,7 +199,7 @@ def tools() -> Iterator[str]:
 
 
 def kind(field: dict[str, Any]) -> str:
-    """The type of an argument as a person would say it."""
+    """Describes the type of an argument in plain words."""
     if "enum" in field:
         return ", ".join(f"`{one}`" for one in field["enum"])
     if "anyOf" in field:
@@ -247,7 +248,7 @@ def hooks() -> Iterator[str]:
 
 
 def hook_functions() -> dict[str, Callable[..., object]]:
-    """Every extension point by its name."""
+    """Returns the function of every extension point, by its name."""
     return {
         name: function
         for name, function in vars(hookspecs).items()

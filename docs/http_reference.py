@@ -1,4 +1,4 @@
-"""The reference page of the HTTP API: requests, headers, fields, events, errors and limits."""
+"""Makes the reference page of the HTTP API: requests, headers, fields, events, errors, limits."""
 
 import textwrap
 from collections.abc import Iterator
@@ -307,7 +307,7 @@ def _fields(title: str, struct: Struct, text: str) -> Iterator[str]:
 
 
 def _limits() -> Iterator[tuple[str, str, str]]:
-    """Yields the limits for clients, and the result of exceeding each."""
+    """Yields each limit for clients, and what happens to a client that exceeds it."""
     limits = ClientLimits()
     yield "request line and headers", f"{HEADER_BYTES // 1024} kB", "431, and the connection closes"
     yield "body", "`api_server.max_body_bytes`", "413"

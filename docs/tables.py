@@ -1,4 +1,4 @@
-"""Markdown tables."""
+"""Makes Markdown tables."""
 
 from collections.abc import Iterable, Iterator
 

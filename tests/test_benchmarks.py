@@ -1,4 +1,5 @@
-"""The benchmark works, counts only complete answers, and reports a missed bar."""
+"""The benchmark runs, counts only complete answers, and reports a value that is worse than its
+bar."""
 
 import asyncio
 
@@ -30,7 +31,7 @@ def test_a_tiny_run_measures_every_kind_of_load_without_an_error() -> None:
 
 
 @pytest.mark.slow
-def test_a_tiny_soak_answers_everything_through_attacks_and_a_kill() -> None:
+def test_a_short_soak_answers_every_request_despite_attacks_and_a_kill() -> None:
     record = Record()
     sizes = Sizes(soak_minutes=0.2, hostile=0.02, session_names=80, fuzz=160, samples=200)
     names = ["soak", "hostile", "session_names", "fuzz", "timing"]
@@ -64,7 +65,7 @@ async def test_a_client_keeps_its_connection() -> None:
     assert (statuses, connections) == ([200, 200, 200], 1)
 
 
-def test_growth_is_that_of_the_last_process_after_it_has_warmed_up() -> None:
+def test_growth_is_measured_in_the_last_process_after_its_warm_up() -> None:
     def sample(at: float, starts: int, rss: float) -> Sample:
         return Sample(
             at=at,
@@ -101,7 +102,7 @@ def test_growth_is_that_of_the_last_process_after_it_has_warmed_up() -> None:
         (Answer(status=200, tokens=20, error="closed before the end"), False),
     ],
 )
-def test_an_answer_counts_only_when_it_is_whole(answer: Answer, good: bool) -> None:
+def test_an_answer_counts_only_if_it_is_complete(answer: Answer, good: bool) -> None:
     assert answer.good(20) is good
 
 
@@ -109,7 +110,7 @@ def missed(bar: Bar, ours: float) -> bool:
     return Row(bar=bar, figure=Figure(ours=ours, passthrough=100.0, ideal=100.0)).missed
 
 
-def test_a_run_fails_by_its_ratios_and_not_by_the_speed_of_the_machine() -> None:
+def test_the_ratios_and_not_the_speed_of_the_machine_decide_whether_a_run_fails() -> None:
     share = Bar(key="rate", measure="turns/s", kind="share", number=0.24)
     times = Bar(key="cpu", measure="CPU", kind="times", number=5)
     start = Bar(key="start", measure="start, s", kind="at most", number=0.5, binding=False)
@@ -120,6 +121,6 @@ def test_a_run_fails_by_its_ratios_and_not_by_the_speed_of_the_machine() -> None
     assert not missed(start, 9)
 
 
-def test_a_ratio_without_a_pass_through_does_not_hold() -> None:
+def test_a_ratio_without_a_pass_through_measurement_is_missed() -> None:
     bar = Bar(key="rate", measure="turns/s", kind="share", number=0.24)
     assert bar.holds(Figure(ours=1000.0)) is False

@@ -1,4 +1,4 @@
-"""The conventions that a machine can check. Allowlists only shrink."""
+"""The conventions that a program can check. No entry may be added to an allowlist."""
 
 import ast
 import re
@@ -36,26 +36,26 @@ GENERAL = (
     "state/postgres/test_faults",
     "state/sqlite/test_trouble",
 )
-"""Tests that belong to no single module, or to a module in special circumstances."""
+"""Tests that do not belong to a single module, or that need special circumstances."""
 BANNED = {"manager", "helper", "helpers", "util", "utils", "handler", "base", "common", "misc"}
 BULKHEADS = {
-    "entry/messaging.py",  # an adapter listens
-    "control/outbox.py",  # an adapter sends
+    "entry/messaging.py",  # an adapter runs here
+    "control/outbox.py",  # an adapter sends here
     "control/preview.py",
-    "control/recovery.py",  # an execution backend ends a command
-    "control/turns.py",  # a turn
+    "control/recovery.py",  # an execution backend ends a command here
+    "control/turns.py",  # a turn runs here
     "control/lanes.py",
-    "control/gateway.py",  # a job
+    "control/gateway.py",  # a background job runs here
     "control/maintenance.py",
     "control/session_end.py",
     "control/titles.py",
-    "core/tools/call.py",  # a tool
-    "entry/http/middleware.py",  # a request
-    "state/sqlite/writer.py",  # a transaction: passed to its caller
+    "core/tools/call.py",  # a tool runs here
+    "entry/http/middleware.py",  # a request is answered here
+    "state/sqlite/writer.py",  # the error of a transaction is passed to its caller
 }
-"""Modules that catch and log all errors of code that is not theirs."""
+"""Modules that catch and log all errors of the code that they call."""
 CHANGES_MORE = {
-    "control/turn_transactions.py: TurnTransactions._prompt_of",  # a cache by hash
+    "control/turn_transactions.py: TurnTransactions._prompt_of",  # this also fills a cache
 }
 """Transactions that change something other than the store."""
 
@@ -81,7 +81,7 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_can_be_held_in_mind(path: Path) -> None:
+def test_modules_and_functions_are_short(path: Path) -> None:
     lines = path.read_text("utf-8").splitlines()
     assert len([line for line in lines if line.strip()]) <= LINES
     tree = tree_of(path)
@@ -93,11 +93,11 @@ def test_a_module_can_be_held_in_mind(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=lambda path: path.stem)
-def test_nothing_is_left_for_later(path: Path) -> None:
+def test_no_task_is_left_for_later(path: Path) -> None:
     assert not re.search(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b", path.read_text("utf-8"))
 
 
-def test_modules_are_named_for_what_they_hold() -> None:
+def test_modules_have_specific_names() -> None:
     words = {word for path in MODULES for word in path.stem.strip("_").split("_")}
     assert not words & BANNED
 
@@ -113,7 +113,7 @@ def catches_everything(tree: ast.Module) -> bool:
     )
 
 
-def test_only_bulkheads_catch_everything() -> None:
+def test_only_bulkheads_catch_all_errors() -> None:
     found = {name_of(path) for path in SHIPPED if catches_everything(tree_of(path))}
     assert found == BULKHEADS
 
@@ -124,7 +124,7 @@ def test_only_the_settings_read_the_environment() -> None:
     assert found == {"settings/__init__.py"}
 
 
-def test_only_control_reaches_into_the_gateway() -> None:
+def test_only_control_uses_private_parts_of_the_gateway() -> None:
     outside = [*(PACKAGE / "entry").rglob("*.py"), PACKAGE / "embedding.py"]
     private = re.compile(r"gateway\.(store|hub)\b")
     assert [name_of(path) for path in outside if private.search(path.read_text("utf-8"))] == []
@@ -152,7 +152,7 @@ def test_planted_output_is_found(planted: str, found: bool) -> None:
 
 
 def test_only_one_module_prints() -> None:
-    """That module makes text safe for the terminal, so that no command can forget it."""
+    """Only this module makes text safe for the terminal, so no command can print unsafe text."""
     found = {name_of(path) for path in SHIPPED if PRINTS.search(path.read_text("utf-8"))}
     answers_its_parent = "boundary/scan.py"
     assert found == {"entry/output.py", answers_its_parent}
@@ -194,7 +194,7 @@ SQL = re.compile(
 
 
 def sql_in(tree: ast.Module) -> list[str]:
-    """Returns the strings that are SQL statements, or the beginning of one."""
+    """Returns the strings that are SQL statements, or the beginning of an SQL statement."""
     strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
     return [text for text in strings if isinstance(text, str) and SQL.match(text)]
 
@@ -216,7 +216,7 @@ def test_planted_sql_is_found(planted: str) -> None:
 @pytest.mark.parametrize(
     "text", ["Delete a session.", "Select a model.", "update", "Update the set"]
 )
-def test_plain_words_are_no_sql(text: str) -> None:
+def test_plain_text_is_not_mistaken_for_sql(text: str) -> None:
     assert sql_in(ast.parse(repr(text))) == []
 
 
@@ -234,8 +234,8 @@ def is_platform(node: ast.expr) -> bool:
 
 
 def names_platforms(node: ast.AST) -> bool:
-    """Returns whether the node is a string, a collection of strings, or a constant that may be
-    one."""
+    """Returns whether the node is a string, a collection of strings, or the name of a constant
+    that may be a string."""
     match node:
         case ast.Constant(value=str()) | ast.MatchValue(value=ast.Constant(value=str())):
             return True
@@ -321,7 +321,7 @@ def is_type_variable(value: ast.expr) -> bool:
 
 
 def shared_names(modules: Mapping[str, ast.Module]) -> dict[str, list[str]]:
-    """Returns the names that several modules define, with these modules."""
+    """Returns each name that several modules define, with the list of these modules."""
     places: dict[str, list[str]] = {}
     for module, tree in modules.items():
         for name in public_names(tree):
@@ -353,7 +353,7 @@ def transactions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
 
 
 def changes_more(function: ast.FunctionDef) -> bool:
-    """Returns whether the function assigns to, or mutates, an object that is not its own."""
+    """Returns whether the function changes an object that it has not created."""
     own = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and is_stored(node)}
     for node in ast.walk(function):
         match node:
@@ -397,7 +397,7 @@ def test_a_planted_side_effect_of_a_transaction_is_found(planted: str, found: bo
 
 
 def test_a_transaction_changes_nothing_but_the_store() -> None:
-    """A transaction's function is called again when the transaction is retried."""
+    """When a transaction is retried, its function is called again."""
     found = {
         f"{name_of(path)}: {name}"
         for path in SHIPPED

@@ -49,12 +49,12 @@ def generated_pages() -> dict[str, str]:
     "name",
     ["settings.md", "cli.md", "commands.md", "tools.md", "http.md", "events.md", "hooks.md"],
 )
-def test_a_reference_page_is_what_the_code_says(name: str) -> None:
+def test_every_reference_page_is_up_to_date(name: str) -> None:
     written = (REFERENCE / name).read_text("utf-8")
     assert written == generated_pages()[name], "run `make docs`"
 
 
-def test_everything_a_user_can_use_is_documented() -> None:
+def test_every_feature_for_users_is_documented() -> None:
     text = "\n".join(path.read_text("utf-8") for path in REFERENCE.glob("*.md"))
     wanted = [f"`{field.key}`" for field in describe()]
     wanted += [f"`{name}`" for field in describe() for name in field.env]
@@ -66,7 +66,7 @@ def test_everything_a_user_can_use_is_documented() -> None:
     assert [one for one in wanted if one not in text] == []
 
 
-def test_every_error_code_of_the_api_is_explained_and_none_besides() -> None:
+def test_exactly_the_error_codes_of_the_api_are_explained() -> None:
     text = (REFERENCE / "http.md").read_text("utf-8")
     assert sorted(ERRORS) == sorted(error_codes())
     assert [code for code in error_codes() if f"`{code}`" not in text] == []
@@ -131,7 +131,7 @@ def test_the_settings_are_described_without_python_values() -> None:
     assert "| `agent.toolsets` |  | a list of words | `default` |" in text
 
 
-def test_every_setting_says_what_it_decides() -> None:
+def test_every_setting_is_described() -> None:
     assert [field.key for field in describe() if not field.text] == []
 
 
@@ -143,7 +143,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page: Path) -> None:
+def test_every_link_has_a_target(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
     links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text)
     local = [(link, anchor) for link, anchor in links if "://" not in link]
@@ -153,7 +153,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def messages_in_code() -> str:
-    """Returns all strings in the code, with `…` for each value in them."""
+    """Returns all strings in the code. Each value that a string inserts is written as `…`."""
     found = []
     for path in sorted((ROOT / "hermes").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -222,10 +222,10 @@ def test_the_compose_file_uses_settings_and_commands_that_exist() -> None:
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_each_layer_says_what_it_is_for(layer: str) -> None:
+def test_the_agents_file_of_each_layer_says_what_the_layer_is_for(layer: str) -> None:
     lines = (ROOT / "hermes" / layer / "AGENTS.md").read_text("utf-8").splitlines()
     assert len([line for line in lines if line.strip()]) <= 6
 
 
-def test_the_changelog_knows_this_version() -> None:
+def test_the_changelog_has_an_entry_for_this_version() -> None:
     assert f"## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")

@@ -76,7 +76,7 @@ async def test_a_named_conversation_continues_in_the_next_run(tmp_path: Path) ->
         assert "two" in said
 
 
-async def test_without_a_name_each_run_begins_a_conversation(tmp_path: Path) -> None:
+async def test_each_run_without_a_name_begins_a_new_conversation(tmp_path: Path) -> None:
     async with FakeModel() as model:
         for texts in (("one", "two"), ("three", "four")):
             async with an_agent(tmp_path, model) as agent:
@@ -89,7 +89,7 @@ async def test_without_a_name_each_run_begins_a_conversation(tmp_path: Path) -> 
         assert "two" not in said
 
 
-async def test_a_failure_is_raised_with_its_reason(tmp_path: Path) -> None:
+async def test_the_error_of_a_failed_turn_contains_the_reason(tmp_path: Path) -> None:
     async with FakeModel() as model, an_agent(tmp_path, model) as agent:
         with pytest.raises(TurnFailed, match="401") as asked:
             await agent.ask("status:401")
@@ -99,14 +99,14 @@ async def test_a_failure_is_raised_with_its_reason(tmp_path: Path) -> None:
         assert (caught.value.code, caught.value.status) == ("auth_failed", 502)
 
 
-async def test_a_refused_message_raises_and_is_not_an_empty_answer(tmp_path: Path) -> None:
+async def test_a_refused_message_raises_an_error_instead_of_an_empty_answer(tmp_path: Path) -> None:
     async with FakeModel() as model, an_agent(tmp_path, model) as agent:
         with pytest.raises(TurnFailed, match="not valid text"):
             await agent.ask("half a character: \ud800")
         assert (await agent.ask("/status")).startswith("Idle")
 
 
-async def test_an_agent_that_is_not_running_raises(tmp_path: Path) -> None:
+async def test_an_agent_that_is_not_running_raises_an_error(tmp_path: Path) -> None:
     with pytest.raises(TurnFailed, match="async with"):
         await Agent(home=tmp_path).ask("hi")
 
@@ -129,7 +129,7 @@ async def test_the_guide_s_program_runs(tmp_path: Path) -> None:
     assert "tool said: 1" in re.sub(r" ?\[[^]]*\]", "", done.stdout.decode())
 
 
-async def test_a_wrong_toolset_is_the_operator_s_error(tmp_path: Path) -> None:
+async def test_an_unknown_toolset_is_a_configuration_error(tmp_path: Path) -> None:
     async with FakeModel() as model:
         with pytest.raises(ConfigError, match="'nope' is neither a toolset nor a tool"):
             async with an_agent(tmp_path, model, "nope"):
@@ -164,7 +164,7 @@ async def test_cancelling_the_caller_stops_the_turn(tmp_path: Path) -> None:
             assert "again" in await agent.ask("again", conversation="c")
 
 
-async def test_a_cut_off_answer_is_repeated_by_ask_and_raises_in_stream(
+async def test_after_a_lost_connection_ask_repeats_the_call_and_stream_raises_an_error(
     tmp_path: Path,
 ) -> None:
     async with FakeModel() as model, an_agent(tmp_path, model) as agent:

@@ -1,4 +1,4 @@
-"""The import contracts hold, and each of them notices a forbidden import."""
+"""The import contracts pass, and each contract finds a forbidden import."""
 
 import configparser
 import shutil
@@ -35,7 +35,7 @@ def contracts() -> configparser.ConfigParser:
 
 
 @pytest.mark.parametrize("contract", PLANTED)
-def test_a_planted_import_is_noticed(contract: str, tmp_path: Path) -> None:
+def test_a_planted_import_is_found(contract: str, tmp_path: Path) -> None:
     shutil.copy(ROOT / ".importlinter", tmp_path)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "hermes", tmp_path / "hermes", ignore=ignored)
@@ -48,14 +48,14 @@ def test_a_planted_import_is_noticed(contract: str, tmp_path: Path) -> None:
     assert any(line.startswith(contract) for line in broken), done.stdout
 
 
-def test_every_contract_has_its_plant() -> None:
+def test_every_contract_has_a_planted_import() -> None:
     config = contracts()
     names = [config[one]["name"] for one in config.sections() if "contract" in one]
     assert len(names) == len(PLANTED)
     assert all(any(name.startswith(short) for short in PLANTED) for name in names)
 
 
-def test_the_contracts_know_every_part() -> None:
+def test_the_contracts_list_every_package() -> None:
     parts = {
         f"hermes.{path.stem}"
         for path in (ROOT / "hermes").iterdir()

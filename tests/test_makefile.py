@@ -40,7 +40,7 @@ def test_another_python_can_be_named(checkout: Path) -> None:
     assert "--python python3 .venv" in make(checkout, "-n", "run").stdout
 
 
-def test_an_environment_with_another_python_is_made_again(checkout: Path) -> None:
+def test_an_environment_of_another_python_is_replaced(checkout: Path) -> None:
     python(checkout / ".venv" / "bin", "python", "3 11")
     (checkout / ".venv" / ".with-local").touch()
     newer = python(checkout / "opt", "python3.12", "3 12")
@@ -50,7 +50,7 @@ def test_an_environment_with_another_python_is_made_again(checkout: Path) -> Non
         assert "rm -rf .venv" not in make(checkout, "-n", *args).stdout
 
 
-def test_a_python_that_is_missing_is_named(checkout: Path) -> None:
+def test_the_error_for_a_missing_python_names_it(checkout: Path) -> None:
     done = make(checkout, "PYTHON=python9.9", "run")
     assert done.returncode != 0
     assert "there is no python9.9 here" in done.stdout

@@ -1,4 +1,4 @@
-"""Several gateways on one store: turns in order, live events and stops across nodes."""
+"""Several gateways on one store: the order of turns, and live events and stops between nodes."""
 
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -53,7 +53,7 @@ def on_postgres(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 class Speaker:
-    """A model that says a word whenever the test gives it one."""
+    """A model that says the words that the test gives it, one at a time."""
 
     def __init__(self) -> None:
         self._words: list[str] = []
@@ -80,7 +80,7 @@ async def node(
     conditions: Conditions = QUIET,
     adapters: tuple[PlatformAdapter, ...] = (),
 ) -> AsyncIterator[Gateway]:
-    """A gateway with a home of its own, on the database that the folder's gateways share."""
+    """A gateway with a home of its own. All gateways of a test share one database."""
     with store_reached_by(folder / name, store_url(folder)):
         conditions = replace(conditions, bus=_buses[-1])
         async with running(folder / name, adapters, model, conditions) as gateway:
@@ -88,7 +88,7 @@ async def node(
 
 
 async def asked(gateway: Gateway, text: str, session: str = "s") -> TurnId:
-    """Accepts an API request; returns the turn that answers it."""
+    """Accepts an API request. Returns the turn that answers the request."""
     receipt = await gateway.accept(
         MessageEvent(
             dedupe_key=new_id(),
@@ -106,7 +106,7 @@ async def asked(gateway: Gateway, text: str, session: str = "s") -> TurnId:
 
 
 async def said(gateway: Gateway, text: str, session: str = "s") -> None:
-    """Accepts a message of a person in the same session, such as a command."""
+    """Accepts a message that a person sends in the same session, such as a command."""
     receipt = await gateway.accept(
         MessageEvent(
             dedupe_key=new_id(),
@@ -159,7 +159,7 @@ async def test_a_message_waits_for_the_turn_on_another_node_and_is_answered_afte
     assert [row[0] for row in texts] == ["a", "first", "b", "second", "c", "third"]
 
 
-async def test_many_messages_to_several_nodes_are_answered_in_the_order_of_acceptance(
+async def test_messages_to_several_nodes_are_answered_in_the_order_in_which_they_were_accepted(
     tmp_path: Path,
 ) -> None:
     models = [ScriptedModel([says("ok")] * 40) for _ in range(3)]
@@ -180,7 +180,7 @@ async def test_many_messages_to_several_nodes_are_answered_in_the_order_of_accep
 async def test_a_reader_on_another_node_gets_the_words_while_the_turn_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Nothing of this turn is stored before its end, and nothing is polled.
+    # The turn stores nothing before its end, so the words come directly from the other node.
     monkeypatch.setattr(followings, "STORE_SECONDS", 60.0)
     model = Speaker()
     async with (
@@ -226,7 +226,7 @@ class SilentBus:
 
 
 class DeafStore(WrappedStore):
-    """A store whose processes reach each other only through its rows."""
+    """A store without notifications. Its processes see changes only by reading the rows."""
 
     @property
     def bus(self) -> Bus:

@@ -72,7 +72,7 @@ def telegraph() -> Iterator[TelegraphServer]:
 
 
 class Office:
-    """A home, a letterbox, and the plugin as an installer would leave it."""
+    """A home, a letterbox, and the installed plugin."""
 
     def __init__(self, folder: Path, base_url: str) -> None:
         self.box, self.home, site = folder / "box", folder / "home", folder / "site"
@@ -139,7 +139,7 @@ class Office:
         raise AssertionError((self.home / "log").read_text())
 
 
-def test_the_example_can_be_read_at_a_glance() -> None:
+def test_the_example_is_short() -> None:
     assert len(EXAMPLE.read_text().splitlines()) <= 150
 
 
@@ -168,7 +168,7 @@ def test_everything_that_the_plugin_adds_works_in_a_gateway(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_without_the_plugin_its_settings_are_named_as_unknown(tmp_path: Path) -> None:
+def test_without_the_plugin_its_settings_are_reported_as_unknown(tmp_path: Path) -> None:
     office = Office(tmp_path, "http://127.0.0.1:9")
     office.environ["PYTHONPATH"] = str(EXAMPLE.parents[2])
     checked = office.hermes("config", "check")

@@ -1,4 +1,4 @@
-"""Plugins: how they are found, the order of their results, and conflicts."""
+"""How plugins are found, the order of their results, and conflicts between plugins."""
 
 import sys
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Named:
         return self._agent
 
 
-def test_registered_objects_are_in_the_order_of_the_plugins() -> None:
+def test_registered_objects_have_the_order_of_the_plugins() -> None:
     plugins = Plugins([Named("a", "b"), Named("c")])
     assert [one.name for one in plugins.commands()] == ["a", "b", "c"]
 
@@ -64,7 +64,7 @@ class Hosting:
         return [AgentHome(id=AgentId(id), home=home) for id, home in self._homes.items()]
 
 
-def test_two_agents_can_not_have_one_home(tmp_path: Path) -> None:
+def test_two_agents_can_not_have_the_same_home(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "one")
     plugins = Plugins([Hosting(a=tmp_path / "one"), Hosting(b=tmp_path / "two" / ".." / "one")])
     with pytest.raises(ConfigError, match="'a' and 'b' have the same home"):
@@ -108,7 +108,7 @@ def test_the_plugin_of_an_installed_package_is_found(
     assert sys.modules["found_plugin"] in found
 
 
-def test_a_plugin_that_can_not_be_loaded_is_named(
+def test_the_error_names_a_plugin_that_can_not_be_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed(tmp_path, "broken_plugin", "raise ImportError('no such thing')\n")

@@ -26,7 +26,7 @@ RESTARTS, HOURS = 3, 4
 Asked = tuple[str, Mapping[str, object]]
 """The name and the arguments of a tool call."""
 TAG = re.compile(r"(?:Alice|Bob|Carol)(?:Private|Harbour|Island)\d+z")
-"""The speaker and the place of a message, as one word, so that no excerpt shows only half of it."""
+"""The speaker and the place of a message, written as one word. Excerpts never cut a word."""
 
 
 class Place(Value):
@@ -42,7 +42,7 @@ class Place(Value):
 ALICE = Place(who="Alice", user="7", where="Private", chat="7", kind="private")
 BOB = Place(who="Bob", user="70", where="Private", chat="70", kind="private")
 CAROL = Place(who="Carol", user="700", where="Private", chat="700", kind="private")
-# The ids have common prefixes, so that a comparison of prefixes would confuse them.
+# The ids have common prefixes, so that code which compares only prefixes would confuse them.
 BOB_AT_THE_HARBOUR = replace(BOB, where="Harbour", chat="-1", kind="group")
 PLACES = (
     *(ALICE, BOB, CAROL, BOB_AT_THE_HARBOUR),
@@ -57,7 +57,7 @@ class Gossip:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.tags: list[str] = []
-        """All tags that were ever sent. The model searches for each of them everywhere."""
+        """All tags that were ever sent. The model searches for each tag in every conversation."""
         self.heard: dict[Place, set[str]] = {place: set() for place in PLACES}
         """The tags that the model read in each conversation."""
         self.leaks: list[str] = []
@@ -84,8 +84,8 @@ class Gossip:
             self.reminded.add(place)
 
     def allowed(self, place: Place) -> set[str]:
-        """Returns the allowed tags: in a group those of the group; in private the person's own, and
-        those that they read in groups."""
+        """Returns the allowed tags. In a group these are the tags of the group. In a private
+        chat they are the person's own tags, and the tags that the person read in groups."""
         if place.kind == "group":
             return {tag for tag in self.tags if place.where in tag}
         shared = [one for one in PLACES if one.who == place.who and one.kind == "group"]
@@ -107,7 +107,7 @@ class Gossip:
         return says(f"I know of {all_of_it} around the old lighthouse")
 
     def _curious(self, known: str) -> list[Asked]:
-        # In lower case, so that a query does not count as a tag that was shown.
+        # The query is in lower case, so that it does not count as a tag that was shown.
         sought = [tag.lower() for tag in self.chance.sample(self.tags, min(len(self.tags), 60))]
         number = self.chance.randrange(1, 6 * len(self.tags) + 1)
         tasks = [{"id": "1", "text": known[:500]}]
@@ -126,7 +126,7 @@ def note(target: str, text: str) -> Asked:
 
 
 def written(request: ModelRequest) -> str:
-    """Returns all text of the request."""
+    """Returns the whole text of the request."""
     said = [request.system, request.ephemeral]
     for message in request.messages:
         said.append(message.text)
@@ -157,7 +157,8 @@ class Town:
         self.model = Gossip(seed)
 
     async def live(self) -> None:
-        """Several people write at once, some start new conversations, and the gateway restarts."""
+        """Lets several people write at once and start new conversations, and restarts the
+        gateway."""
         for number in range(RESTARTS + 1):
             adapter = PlainAdapter(self.platform)
             async with running(self._home, [adapter], self.model, self._conditions) as gateway:
@@ -216,7 +217,7 @@ LIVES = {
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("life", LIVES)
-async def test_private_messages_reach_nobody_else(tmp_path: Path, life: str, seed: int) -> None:
+async def test_private_messages_reach_no_other_person(tmp_path: Path, life: str, seed: int) -> None:
     town = Town(tmp_path, seed, LIVES[life])
     await town.live()
     model = town.model

@@ -1,7 +1,7 @@
-"""A turn of thirty steps is killed at every change: it is resumed, and nothing is done twice.
+"""A turn of thirty steps is killed at every change, is resumed, and does nothing twice.
 
-A restart finds only the data on the disk and on the platform. Therefore both are copied after every
-change, and another gateway resumes the turn from the copy. All kills between two changes are
+A restart finds only the data on the disk and on the platform. Therefore the test copies both after
+every change, and another gateway resumes the turn from the copy. All kills between two changes are
 equivalent. Some kills are real.
 """
 
@@ -56,25 +56,27 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 WHOLE = 10
-"""Every tenth copy runs all remaining steps. The others end with the next answer."""
+"""In every tenth copy the turn runs all remaining steps. In the other copies the turn ends with
+the next answer."""
 REQUEST = "Work for thirty steps."
 CLOSED, DELIVERED = "TurnTransactions.close", "mark_delivered"
-"""Between these changes, nobody can know whether the answer reached a platform that can't edit."""
+"""If a kill happens between these two changes, nobody knows whether the answer reached a
+platform that can't edit messages."""
 
 
 class Moment(Value):
     """The state that a kill would leave."""
 
     change: str
-    """The last change."""
+    """The last change before the kill."""
     home: Path
     shown: tuple[str, ...]
-    """The messages on the platform."""
+    """The messages that the platform shows at this moment."""
 
 
 class World:
-    """A home and a platform. Both are copied at each change, and the test checks the copies
-    meanwhile."""
+    """A home and a platform. Both are copied at each change, while the test checks earlier
+    copies."""
 
     def __init__(self, root: Path) -> None:
         self.home = root / "home"
@@ -105,7 +107,7 @@ class World:
             return
         self._count += 1
         copy = self._root / f"copy{self._count}"
-        # Another process makes the copy: closing a database here would drop SQLite's locks on it.
+        # Another process makes the copy: a close in this process would drop SQLite's locks.
         await anyio.run_process(["cp", "-a", self.home, copy])
         moment = Moment(change=change, home=copy, shown=tuple(self.platform.texts()))
         # The test stops reading when the turn has ended.
@@ -187,7 +189,7 @@ async def gone_on(moment: Moment, *, whole: bool, doubtful: bool) -> Sequence[Mo
         await platform.send("1", Content(text=text), "earlier")
     model = LongModel() if whole else ScriptedModel([says(ANSWER)])
     async with open_store(moment.home / STORE_NAME) as store:
-        # A turn is resumed in the folder in which it began, which is not in the copy.
+        # The turn is resumed in the folder in which it began. This folder is not part of the copy.
         await rows(store, "update turns set workspace = ?", str(moment.home / "workspace"))
     async with running(moment.home, [PlainAdapter(platform)], model, conditions(moment.home)):
         await until(platform.texts, 20)
@@ -199,7 +201,7 @@ async def gone_on(moment: Moment, *, whole: bool, doubtful: bool) -> Sequence[Mo
 
 
 def check_requests(requests: Sequence[ModelRequest]) -> None:
-    """Every vendor accepts the requests."""
+    """Checks that every vendor accepts the requests."""
     assert [reason for request in requests if (reason := refused(request))] == []
     for request in requests[:1]:
         for name, wire in wire_formats(builtin_wire_formats()).items():
@@ -207,7 +209,7 @@ def check_requests(requests: Sequence[ModelRequest]) -> None:
 
 
 def check_effects(home: Path, requests: Sequence[ModelRequest], *, whole: bool) -> None:
-    """No tool ran twice, and the model knows which tools ran."""
+    """Checks that no tool ran twice, and that the model knows which tools ran."""
     path = home / "workspace" / "appended"
     done = Counter(path.read_text().split() if path.exists() else ())
     assert set(done.values()) <= {1}
@@ -254,11 +256,12 @@ KILLS = (
     "before TurnTransactions.close 1",
     "after TurnTransactions.close 1",
 )
-"""The points at which the processes of the gateway die, each with the number of the pass."""
+"""The points at which the processes of the gateway are killed. The number 2 means that the
+process is killed when it passes the point for the second time."""
 
 
 @pytest.mark.parametrize("account", ["plain", "editing"])
-async def test_a_long_turn_survives_one_kill_after_the_other(tmp_path: Path, account: str) -> None:
+async def test_a_long_turn_survives_many_kills_in_a_row(tmp_path: Path, account: str) -> None:
     plans = (*PLANS[:-1], Plan(tokens=30))
     async with FakeModel(turn=plans) as model:
         stage = Stage(tmp_path, model.base_url, forked)

@@ -1,5 +1,5 @@
-"""Forty secrets are in the usual places, and a curious model has every tool to find them: none
-reaches the model, the store, a log, an answer or a command."""
+"""Forty secrets are in the usual places, and a model with every tool searches for them. No
+secret reaches the model, the store, a log, an answer or a command."""
 
 import json
 import os
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 AT_ONCE = 3
 ADDED = {"PATH", "HERMES_CALL", "HERMES_PROCESS", "PWD", "OLDPWD", "SHLVL", "_"}
-"""The variables that we and the shell add to the environment of a command."""
+"""The environment variables that the gateway and the shell add for a command."""
 CONFIG = """\
 _config_version: 33
 model: {{default: fake, base_url: "{url}", api_key: {model_key}}}
@@ -54,7 +54,7 @@ SEEN = (
     *(b"_authToken", b"BEGIN RSA PRIVATE KEY", b"Instructions for this workspace", b"PORT=3000"),
     *(b"auxiliary: {model: small", b"SearXNG can't be reached"),
 )
-"""Harmless text near the secrets, which the model must have read."""
+"""Harmless text near the secrets. The test checks that the model has read this text."""
 
 
 class Canaries:
@@ -64,7 +64,7 @@ class Canaries:
         self.values: dict[str, str] = {}
 
     def __call__(self, where: str, before: str = "") -> str:
-        # In capitals, because some patterns of secrets require them.
+        # The values are in capitals, because some patterns of secrets require capitals.
         self.values[where] = f"{before}{token_hex(8).upper()}"
         return self.values[where]
 
@@ -82,7 +82,7 @@ def planted_environment(new: Canaries) -> dict[str, str]:
         **{name: new(f"environment {name}") for name in names},
         "DATABASE_URL": f"postgres://me:{new('environment DATABASE_URL')}@db:5432/app",
         "REDIS_URL": f"redis://:{new('environment REDIS_URL')}@cache",
-        # Nothing listens there.
+        # Nothing listens on this port.
         "SEARXNG_URL": f"http://me:{new('environment SEARXNG_URL')}@127.0.0.1:9",
         "GROQ_BASE_URL": f"http://me:{new('environment GROQ_BASE_URL')}@127.0.0.1:9",
     }
@@ -149,7 +149,7 @@ def attempts(home: Path) -> Iterator[str]:
     yield asked("read_file", path="ssh/id_rsa", offset=3)
     yield asked("search_files", pattern=".", limit=1000)
     yield asked("search_files", pattern="[0-9A-F]{16}", limit=1000)
-    # The search takes long enough to be noticed while it runs.
+    # The search takes long enough to be observed while it runs.
     yield asked("search_files", pattern="(a+)+$", path="slow.txt")
     yield asked("patch", path=".env", old="PORT=3000", new="PORT=3001")
     yield asked("web_search", query="anything")
@@ -160,7 +160,7 @@ def asked(tool: str, **arguments: object) -> str:
 
 
 class Gateway:
-    """A real gateway in a process of its own, and all its output."""
+    """A real gateway in a process of its own. The test collects all its output."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class Gateway:
         self.root = root
         self.environ = environ
         self.user = user
-        """The user that the gateway runs as; None for the present user."""
+        """The user that the gateway runs as. None means the present user."""
         self.python = python
         self.pid = 0
         self.heard: dict[str, bytes] = {}
@@ -237,8 +237,7 @@ class Gateway:
         while True:
             for child in below(pid):
                 command, environ = known(child, "cmdline"), known(child, "environ")
-                # Between fork and exec a process looks first like its parent, and then like
-                # neither.
+                # Between fork and exec, a process shows the data of its parent or incomplete data.
                 settled = (command, environ) == (known(child, "cmdline"), known(child, "environ"))
                 if settled and command not in (b"", own):
                     self.environs[child] = (command, environ)
@@ -316,7 +315,7 @@ async def look_behind(gateway: Gateway) -> None:
         await gateway.ask(asked("process", action=action, id=found[1].decode()), "behind")
 
 
-async def test_no_secret_leaves_its_place(tmp_path: Path) -> None:
+async def test_no_secret_is_disclosed(tmp_path: Path) -> None:
     new, received = Canaries(), bytearray()
     home, work = tmp_path / "home", tmp_path / "work"
     async with FakeModel() as model:
@@ -403,8 +402,8 @@ os.rename("inspected.new", "inspected.json")
 
 
 def python_of(user: int | None, path: str) -> str:
-    """Returns an interpreter that the user may run: ours may be in a folder that only root can
-    enter."""
+    """Returns a Python interpreter that the user may run. The interpreter of the tests may be in
+    a folder that only root can enter."""
     system = shutil.which(f"python3.{sys.version_info.minor}", path=os.defpath) or sys.executable
     for python in (sys.executable, system):
         with suppress(PermissionError):
@@ -415,7 +414,7 @@ def python_of(user: int | None, path: str) -> str:
     pytest.skip(f"user {user} can run no Python with our packages")
 
 
-async def test_a_command_can_not_inspect_the_gateway_where_it_is_not_root() -> None:
+async def test_a_command_can_not_inspect_the_gateway_unless_it_runs_as_root() -> None:
     new, user = Canaries(), NOBODY if os.geteuid() == 0 else None
     packages = [place for place in sys.path if "site-packages" in place]
     modules = os.pathsep.join([*packages, str(Path(hermes.__file__).parents[1])])
@@ -435,7 +434,7 @@ async def test_a_command_can_not_inspect_the_gateway_where_it_is_not_root() -> N
                 inspect = shlex.join([python, "-c", INSPECTION, str(gateway.pid)])
                 await gateway.ask(asked("terminal", command=inspect), "inspects")
         seen = json.loads((work / "inspected.json").read_text())
-    # These are the supervisor, the fork server and the gateway.
+    # These processes are the supervisor, the fork server and the gateway.
     assert seen["above"] == [[], [], []]
     # The command can inspect its own process.
     assert seen["own"] == ["environ", "mem", "maps", "fd", "cwd", "exe", "ptrace"]

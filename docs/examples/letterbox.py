@@ -1,6 +1,6 @@
-"""A plugin that uses every hook: a folder as a chat platform, and a second agent behind it.
+"""A plugin that uses every hook. Its chat platform is a folder, and it adds a second agent.
 
-A message is a file `in/<chat>-<anything>.txt`; its answer appears as `out/<chat>-<key>.txt`.
+A message is a file `in/<chat>-<anything>.txt`. The answer is the file `out/<chat>-<key>.txt`.
 """
 
 import shlex
@@ -64,7 +64,7 @@ class Letterbox:
 
 
 class Telegraph(OpenAIChat):
-    """Chat completions at another address, with a header of its own."""
+    """The format of chat completions, at another address and with an additional header."""
 
     name = "telegraph"
 

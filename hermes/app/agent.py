@@ -60,11 +60,11 @@ from hermes.types.turns import PromptPart, Turn
 
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
 TITLE_SOURCE_CHARS = 1000
-"""The title is written from at most this number of characters of the question, and as many of
-the answer."""
+"""Maximum number of characters of the question, and of the answer, from which the title is
+written."""
 
 LONGEST_PAUSE, LONGEST_PAUSE_WITH_FALLBACK = 60.0, 10.0
-"""Longest pauses in seconds that a provider may request. The second one applies if another model
+"""Longest pauses in seconds that a provider may request. The second limit applies if another model
 can be called."""
 
 
@@ -115,7 +115,8 @@ class AgentBuilder:
         )
 
     def runs_commands_here(self, tools: Sequence[AnyTool]) -> bool:
-        """Returns whether a conversation of the agent may run commands here without a sandbox."""
+        """Returns whether a conversation of the agent may run commands on this machine without a
+        sandbox."""
         settings, registry = self._settings, Registry(tools)
         own = [one.toolsets for one in settings.platforms.values() if one.toolsets is not None]
         return self._backend.isolation == "none" and any(

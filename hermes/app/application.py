@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from hermes.types.store_copy import CopyResult, CopyStep
     from hermes.types.turns import Prompt
 
-# The modules that these methods import take half a second to load. `hermes --help` does not need
-# them.
+# The methods import what they need, because `hermes --help` must not load all of these modules.
 # ruff: noqa: PLC0415
 
 

@@ -59,17 +59,17 @@ class GatewayOverrides(msgspec.Struct, frozen=True, kw_only=True):
     """Objects that an embedder or a test adds to a gateway or replaces in it."""
 
     plugins: Sequence[object] = ()
-    """Used in addition to the built-in plugins and those of installed packages."""
+    """Plugins that are used in addition to the built-in plugins and those of installed packages."""
     tools: Sequence[AnyTool] | None = None
-    """Replaces all tools of the settings and plugins."""
+    """Tools that replace all tools of the settings and plugins."""
     model: ModelProvider | None = None
     backend: ExecutionBackend | None = None
-    """Replaces the backend that the settings choose."""
+    """A backend that replaces the one that the settings choose."""
     download: Download | None = None
-    """Replaces the function that downloads files whose URLs are in messages."""
+    """A function that replaces the download of files whose URLs are in messages."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     unread_seconds: float = 10.0
-    """How long a stateless request continues after its last reader has left."""
+    """Seconds for which a stateless request continues after its last reader has left."""
 
 
 @asynccontextmanager
@@ -82,7 +82,7 @@ async def open_gateway(
     plugins = all_plugins(builtins, overrides.plugins)
     profiles = agent_settings(settings, plugins)
     settings.home.ensure()
-    # The entry points store files before an agent is chosen, so all agents share the folder.
+    # All agents share this folder, because the entry points store files before an agent is chosen.
     media = MediaCache(settings.home.media)
     async with (
         home_store(settings, "terminal" if terminal else "gateway") as store,

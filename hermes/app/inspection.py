@@ -29,7 +29,7 @@ from hermes.types.turns import Prompt, Turn
 async def agent_builders(
     settings: Settings, stored: Settings
 ) -> AsyncIterator[tuple[dict[AgentId, AgentBuilder], Plugins]]:
-    """Yields a builder for every agent of the settings, on the store of `stored`."""
+    """Yields a builder for every agent of `settings`. The store is the one that `stored` names."""
     builtins = Builtins()
     plugins = all_plugins(builtins)
     async with home_store(stored) as store, http_session() as session:
@@ -73,7 +73,7 @@ async def check(settings: Settings) -> Sequence[str]:
 
 
 async def new_prompt(settings: Settings, platform: str, origin: Origin) -> Prompt:
-    """Returns the prompt with which the owner's next conversation from that origin would begin."""
+    """Returns the prompt with which the owner's next conversation from this origin would begin."""
     source = Source(
         platform=platform, account=platform, chat_kind="private", chat_id="new", user_id=OWNER
     )

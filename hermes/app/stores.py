@@ -24,7 +24,7 @@ OpenStore = Callable[[Settings, OwnerKind | None], AbstractAsyncContextManager[S
 @asynccontextmanager
 async def home_store(settings: Settings, kind: OwnerKind | None = None) -> AsyncIterator[Store]:
     """Opens the store that the settings name. A process that runs turns passes its kind, and is
-    registered."""
+    then registered in the store."""
     settings.home.ensure()
     if settings.store.url:
         async with _driver(settings.store.url)(settings, kind) as store:
@@ -43,11 +43,12 @@ async def home_store(settings: Settings, kind: OwnerKind | None = None) -> Async
 
 
 async def store_nodes(settings: Settings) -> list[StoreNode]:
-    """The processes that share the store; none for SQLite, which is used on one machine."""
+    """Returns the processes that share the store. SQLite has none, because it is used on one
+    machine."""
     if not settings.store.url:
         return []
     async with home_store(settings) as store:
-        # Imported here because psycopg is an extra. Opening the store has shown that it is there.
+        # Imported here because psycopg is an extra. An open store proves that it is installed.
         from hermes.state.postgres.presence import listed_nodes  # noqa: PLC0415
 
         return await store.read(listed_nodes)
@@ -83,8 +84,8 @@ def _nats(url: str) -> OpenBus:
 
 
 def postgres_extra() -> AbstractContextManager[None]:
-    """Raises ConfigError if an import inside this block fails, because the extra `postgres` is
-    missing."""
+    """Raises ConfigError if an import inside this block fails, which means that the extra
+    `postgres` is missing."""
     return _extra("postgres", "store.url")
 
 

@@ -17,12 +17,12 @@ class ContextPart(Value):
 
 
 class ContextUse(Value):
-    """The tokens of a session, as an estimate, and the room that its model has for them."""
+    """The estimated number of tokens of a session, and the size of its model's context window."""
 
     model: str = ""
     """Name of the model that answers the next message; empty if no model can be used."""
     window: int = 0
-    """Tokens that the model can read and write in one call; 0 if that is not known."""
+    """Tokens that the model can read and write in one call; 0 if unknown."""
     parts: tuple[ContextPart, ...] = ()
     """The parts of the context; empty for a new session, whose prompt is written with the first
     message."""
@@ -38,7 +38,8 @@ class ContextUse(Value):
 
 
 def context_use(session: str, find_model: FindModel) -> Work[ContextUse]:
-    """The use of the window by the prompt, the tools and the messages after the last summary."""
+    """Measures how much of the window the prompt, the tools and the messages after the last summary
+    use."""
     row = yield from sessions.find(session)
     chosen = yield from sessions.model_of(session)
     prompt = (yield from sessions.prompt_of(row.prompt)) if row and row.prompt else None

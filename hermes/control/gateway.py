@@ -54,15 +54,16 @@ P = ParamSpec("P")
 
 STOP_TURNS_SECONDS = 5.0
 TAKE_BACK_SECONDS = 0.1
-"""How often it is checked whether turns that were stopped have ended and can be resumed."""
+"""Seconds between two attempts to resume the turns that this process had to stop."""
 
 
 CHANGES_POLL_SECONDS = 1.0
-"""How often the changes of other processes are looked for without having been notified."""
+"""Seconds after which the gateway looks for changes of other processes even without a
+notification."""
 ACCOUNT_SECONDS = 1.0
-"""How often it is checked whether this process still serves an account."""
+"""Seconds between two checks whether this process still serves an account."""
 CHANGES_PAUSE_SECONDS = 0.1
-"""Pause between two looks at the changes of other processes."""
+"""Seconds between two looks at the changes of other processes."""
 
 
 class GatewayOptions(Value):
@@ -72,12 +73,12 @@ class GatewayOptions(Value):
     streaming: StreamingPolicy = StreamingPolicy()
     retention: Retention = Retention()
     most_runs: int = 4096
-    """Number of API turns that may run at once; 0 for no bound."""
+    """Maximum number of API turns that run at once; 0 for no limit."""
     unread_seconds: float = 10.0
     """Seconds for which a stateless request continues without a reader."""
     terminal: bool = False
-    """Whether this is the gateway of a terminal. It runs only its own sessions, and takes over
-    those of terminals that died."""
+    """Whether this is the gateway of a terminal. It runs only its own sessions and the sessions of
+    terminals that died."""
 
 
 class Gateway:
@@ -143,16 +144,14 @@ class Gateway:
         self._need_open(source)
         addressed = event.addressed and not names_another_bot(event)
         if not addressed or not self._access.admits(source, principal):
-            # Messages between the members of a group are not addressed to us, so a refusal is not
-            # logged.
+            # A refusal is logged only for debugging if the message is not addressed to us.
             level = logging.INFO if addressed else logging.DEBUG
             log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
             return Refused(reason="not admitted")
         try:
             key = self.session_of(event)
         except RoutingFailed as error:
-            # An error would make the platform deliver the event again for ever, and block the other
-            # chats.
+            # After an error, the platform would deliver the event for ever and block other chats.
             log.error("a message is refused: %s", error, exc_info=error.__cause__)
             return Refused(reason="no agent could be chosen")
         if isinstance(event.body, Asked):
@@ -162,8 +161,7 @@ class Gateway:
             await store_long_bodies(self._store, event)
             taken = await self._store.run(self._intake.take, event, key, person, time.time())
         except UnicodeEncodeError as error:
-            # Text with a lone surrogate can't be stored. An error would make the platform deliver
-            # it again for ever.
+            # This text can't be stored. After an error, the platform would deliver it for ever.
             log.warning("a message of %s is not valid text: %s", source.account, error)
             return Refused(reason="not valid text")
         log_receipt(event, key, taken.receipt)
@@ -195,30 +193,32 @@ class Gateway:
         self._agents[agent].check_request(asked)
 
     def session_of(self, event: MessageEvent) -> SessionKey:
-        """The key of the session that a message belongs to."""
+        """Returns the key of the session that a message belongs to."""
         return session_key(self._route(event), event.source)
 
     async def check_attachments(self, event: MessageEvent) -> None:
-        """Raises one of our errors if the session's model can't be sent the message's files."""
+        """Raises a HermesError if the session's model does not accept the message's files."""
         session = self.session_of(event)
         model = await self._store.read(model_of, str(session))
         request = Asked(messages=new_messages(event), model=model)
         self._agents[session.agent].check_request(request)
 
     async def context_use(self, session: SessionKey) -> ContextUse:
-        """How much of its model's context window the session takes."""
+        """Returns how much of its model's context window the session takes."""
         find_model = self._agents[session.agent].find_model
         return await self._store.read(context_use, str(session), find_model)
 
     async def follow(self, turn: TurnId, after: int = 0) -> AsyncGenerator[Envelope]:
-        """The events of the turn after a number, up to its end: replayed, live, or both."""
+        """Yields the events of the turn after a number, up to its end. They are replayed, live, or
+        both."""
         with self.following(turn, after) as reader:
             while not reader.ended:
                 for envelope in await reader.next():
                     yield envelope
 
     def following(self, turn: TurnId, after: int = 0) -> AbstractContextManager[Following]:
-        """A cursor in the events of the turn, for a reader that decides itself how long to wait."""
+        """Yields a cursor in the events of the turn, for a reader that decides itself how long to
+        wait."""
         expected = self._runner.runs(turn)
         if self._relay is not None and not expected:
             self._relay.notice_reader()
@@ -238,9 +238,9 @@ class Gateway:
         return await self._store.run(sessions.reopen, name)
 
     async def knows(self, turn: TurnId, account: str) -> bool:
-        """Whether the turn was started over the API with the key of this account."""
+        """Returns whether the turn was started over the API with the key of this account."""
         row = await self._store.run(turns.get, turn)
-        # A chat account may have the same name.
+        # The trigger is compared too, because a chat account may have the same name.
         return row is not None and row.trigger == "api" and row.account == account
 
     async def hold_account(self, adapter: PlatformAdapter) -> Cursor | None:
@@ -250,12 +250,13 @@ class Gateway:
         return None if epoch is None else await self._outbox.attach(adapter, epoch)
 
     async def account_lost(self, adapter: PlatformAdapter) -> None:
-        """Returns when another process serves the account, because this one was taken for dead."""
+        """Returns when another process serves the account, because that process took this one for
+        dead."""
         while await self._outbox.holds(adapter.account):  # noqa: ASYNC110  # the store is polled
             await anyio.sleep(ACCOUNT_SECONDS)
 
     def notice_change(self) -> None:
-        """Call this after something was committed outside of this gateway."""
+        """Must be called after something was committed outside of this gateway."""
         self._changed.set()
 
     async def start(self) -> None:
@@ -286,17 +287,17 @@ class Gateway:
 
     async def _watch(self) -> None:
         while True:
-            # A message on the bus may be lost.
+            # With a bus, the wait has a time limit, because a message on the bus may be lost.
             with anyio.move_on_after(CHANGES_POLL_SECONDS if self._relay else None):
                 await self._changed.wait()
             self._changed = anyio.Event()
             try:
                 await self._sweep()
             except HermesError as error:
-                log.error("can't see what another process changed: %s", error)
+                log.error("can't read the changes of other processes: %s", error)
             except Exception:
-                log.exception("can't see what another process changed")
-            # Under load, other processes commit all the time.
+                log.exception("can't read the changes of other processes")
+            # Under load, other processes commit all the time, so this loop must pause.
             await anyio.sleep(CHANGES_PAUSE_SECONDS)
 
     async def _follow_changes(self) -> None:
@@ -314,7 +315,7 @@ class Gateway:
                 self._left |= self._runner.stop_all("lost")
 
     async def _take_back(self) -> None:
-        """Resumes the turns that were stopped, each as soon as it has ended here."""
+        """Resumes the stopped turns, each as soon as it has ended in this process."""
         while self._left and self._permitted:
             self.notice_change()
             await anyio.sleep(TAKE_BACK_SECONDS)
@@ -323,8 +324,8 @@ class Gateway:
         if not self._permitted:
             return
         self._access.paired = await self._store.run(load_paired)
-        # A terminal takes over the work of dead terminals, and does not wait until a gateway does
-        # so. It leaves the work of dead gateways to other gateways.
+        # A terminal takes over the work of dead terminals without waiting for a gateway.
+        # It leaves the work of dead gateways to other gateways.
         kind: OwnerKind | None = "terminal" if self._options.terminal else None
 
         def start(claim: Claim) -> None:
@@ -368,7 +369,7 @@ async def running_gateway(
     media: MediaIntake,
     drain_seconds: float,
 ) -> AsyncIterator[Gateway]:
-    """Runs a gateway until the block ends, and drains it then."""
+    """Runs a gateway until the block ends, and then drains it."""
     async with anyio.create_task_group() as group:
         gateway = Gateway(store, group, agents, route, commands, options, media)
         await gateway.start()

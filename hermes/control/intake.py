@@ -33,7 +33,7 @@ from hermes.types.value import Value
 
 
 class IntakeResult(Value):
-    """The result of taking a message in: the work to start once it is committed."""
+    """The result of storing a message: the work to start after the commit."""
 
     receipt: Receipt
     claim: Claim | None = None
@@ -89,8 +89,7 @@ class Intake:
                 return IntakeResult(receipt=duplicate)
             done = yield from action(context)
             if unused := " ".join(file.label for file in files_of(event)):
-                # A command has no attachments. The person is told so, because they would be lost
-                # otherwise.
+                # A command has no attachments. The person is told that the files are dropped.
                 done = replace(done, reply=f"{done.reply}\nNot used: {unused}")
             return (yield from self._tell(id, event, key, done, now))
         if turn and turn.state == "suspended":
@@ -121,7 +120,7 @@ class Intake:
         turn: TurnRow,
         now: float,
     ) -> Work[IntakeResult]:
-        """Handles a message to a turn that waits for a person. It decides a question or is
+        """Handles a message to a turn that waits for a person. The message decides a question or is
         queued."""
         open_ones = yield from turns.open_questions(turn.id)
         # If all questions have just expired, the turn waits for nobody and is about to be resumed.
@@ -158,7 +157,7 @@ class Intake:
     def _go_on_without_results(
         self, event: MessageEvent, key: SessionKey, person: PersonId, turn: TurnRow, now: float
     ) -> Work[IntakeResult]:
-        """Handles a message to a turn that waits for client tools, if it carries no results."""
+        """Handles a message without results to a turn that waits for client tools."""
         id = new_id()
         duplicate = yield from inbox.insert(id, event, key, person, self._transactions.owner)
         if duplicate:
@@ -208,7 +207,7 @@ def _open_turn(row: TurnRow | None) -> OpenTurn | None:
 
 
 def _decision(question: OpenQuestion, event: MessageEvent) -> tuple[str, str | None]:
-    """The state of the question after the answer, and the answer to store with it."""
+    """Returns the new state of the question, and the answer to store with it."""
     words = answer_text(event)
     if question.kind == "question":
         return "answered", words
@@ -218,8 +217,8 @@ def _decision(question: OpenQuestion, event: MessageEvent) -> tuple[str, str | N
 
 
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:
-    """The question that the event answers. Text answers the oldest one. An approval is answered by
-    id."""
+    """Returns the question that the event answers. A text answers the oldest question. Only a
+    `Pressed` event, which names its question, can answer an approval."""
     if isinstance(event.body, Pressed):
         wanted = event.body.question
         return next((question for question in open_ones if question.id == wanted), None)

@@ -21,7 +21,7 @@ HOUR = 3600.0
 DAY = 24 * HOUR
 TICK_SECONDS = 1.0
 SCHEDULER = "scheduler"
-"""The lease of the process that does this work."""
+"""Name of the lease for maintenance. The process that holds the lease does this work."""
 
 
 class Retention(Value):
@@ -35,7 +35,7 @@ class Retention(Value):
 
 
 class Maintenance:
-    """One loop, in the process that holds the lease of the scheduler."""
+    """Runs the maintenance loop in the process that holds the lease."""
 
     def __init__(
         self,
@@ -81,7 +81,8 @@ class Maintenance:
             await self._store.run(sessions.forget_prompts)
 
     async def _holds_lease(self) -> bool:
-        """Whether this process does the work now. It may have lost the lease during a pause."""
+        """Returns whether this process does the work now. It may have lost the lease during a
+        pause."""
         owner = self._store.owner
         if self._lease is not None and not await self._store.read(
             owners.holds_lease, SCHEDULER, owner, self._lease
@@ -93,7 +94,7 @@ class Maintenance:
 
 
 def _expire_questions(now: float) -> Work[int]:
-    """Marks the questions that nobody answered in time; returns how many there were."""
+    """Marks the questions that nobody answered in time. Returns how many questions were marked."""
     overdue = yield from turns.overdue_questions(now)
     for question in overdue:
         yield from turns.decide(question, "expired", None, "", now)

@@ -9,8 +9,8 @@ from hermes.state.media import MediaCache
 from hermes.types.web import WebFile
 
 Download = Callable[[str, int], Awaitable[WebFile]]
-"""Fetches the file at a public URL, up to a number of bytes. Raises Rejected, with the reason, if
-it can't be fetched."""
+"""Fetches the file at a public URL, up to a number of bytes. If the file can't be fetched, raises a
+Rejected that says why."""
 
 
 class MediaIntake:
@@ -19,8 +19,8 @@ class MediaIntake:
         self._download = download
 
     async def fetch(self, url: str, limit: int) -> WebFile:
-        """The file at the URL. Raises Rejected if it can't be fetched or is larger than `limit`
-        bytes."""
+        """Returns the file at the URL. Raises Rejected if it can't be fetched or is larger than
+        `limit` bytes."""
         return await self._download(url, limit)
 
     async def keep(self, data: bytes, *, stateless: bool) -> str:

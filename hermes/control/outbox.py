@@ -47,8 +47,8 @@ class Outbox:
         self._gate = gate
         self._accounts: dict[str, tuple[PlatformAdapter, int]] = {}
         self._busy: dict[tuple[str, str], bool] = {}
-        """Chats with a worker. The value is true if new deliveries were added while the worker was
-        busy."""
+        """The chats that have a worker. The value tells whether new deliveries were added while the
+        worker was busy."""
         self._idle = anyio.Event()
         self._attached = anyio.Event()
 
@@ -67,8 +67,9 @@ class Outbox:
         return AccountCursor(self._store, account, (self._owner, epoch), read)
 
     async def holds(self, account: str) -> bool:
-        """Whether this process still has the lease of an attached account. If not, the account is
-        detached. A store that can't be read leaves it attached."""
+        """Returns whether this process still has the lease of an attached account. If it has lost
+        the lease, the account is detached. If the store can't be read, the account stays
+        attached."""
         _, epoch = self._accounts[account]
         try:
             held = await self._store.read(
@@ -117,8 +118,8 @@ class Outbox:
             yield
 
     async def _adapter(self, account: str) -> PlatformAdapter:
-        """The adapter of the account. Waits until this process holds the account, because a turn
-        may be resumed before that."""
+        """Returns the adapter of the account. Waits until this process holds the account, because a
+        turn may be resumed before that."""
         while account not in self._accounts:
             await self._attached.wait()
         return self._accounts[account][0]
@@ -181,8 +182,8 @@ class Outbox:
             raise
         except Exception as error:
             log.exception("the adapter of %s failed", target.account)
-            # The bug would occur at every attempt, and the later deliveries of the chat must not
-            # wait for ever.
+            # The same bug would occur at every attempt, so the delivery is given up.
+            # The later deliveries of the chat must not wait for ever.
             if delivery.attempts >= len(SEND_BACKOFF):
                 await self._store.run(
                     deliveries.mark_dead, delivery.id, delivery.attempts, repr(error), time.time()

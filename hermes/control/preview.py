@@ -30,12 +30,12 @@ log = logging.getLogger(__name__)
 
 S = TypeVar("S")
 AdapterOf = Callable[[str], Awaitable[PlatformAdapter]]
-"""The adapter of an account, as soon as this process holds the account."""
+"""Returns the adapter of an account, as soon as this process holds the account."""
 
 FINISH_SECONDS = 5.0
 """Seconds that the end of a turn waits for a preview call in progress."""
 ORDER_SECONDS = 0.1
-"""Seconds between checks whether the older deliveries of the chat have been sent."""
+"""Seconds between two checks whether the older deliveries of the chat have been sent."""
 
 
 class Preview:

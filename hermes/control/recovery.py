@@ -20,11 +20,12 @@ log = logging.getLogger(__name__)
 UNREADABLE = (msgspec.DecodeError, IndexError)
 """Errors of a turn whose rows are damaged or missing, or were written by a newer version."""
 StartTurn = Callable[[Claim], None]
-"""Is called directly after the commit of each claim, so that a later error can't lose the turn."""
+"""A function that is called directly after the commit of each claim, so that a later error can't
+lose the turn."""
 
 
 class Recovery:
-    """Recovers only turns that this process may own: its own, and those of dead processes."""
+    """Recovers the turns that this process may own: its own turns and those of dead processes."""
 
     def __init__(
         self, store: Store, transactions: TurnTransactions, agents: Mapping[AgentId, HostedAgent]
@@ -89,8 +90,9 @@ class Recovery:
     async def resume(self, start: StartTurn, runs: Callable[[TurnId], bool]) -> None:
         """Starts the turns that can be run now.
 
-        These are suspended turns that were decided or stopped, turns of this process that are to
-        be stopped and that no lane runs, and turns for messages that wait in idle sessions.
+        Suspended turns can be run after they were decided or stopped. A turn of this process that
+        must be stopped is run if no lane runs it. Messages that wait in idle sessions get new
+        turns.
         """
         rows, idle = await self._store.run(self._to_resume)
         for row in rows:
@@ -104,7 +106,7 @@ class Recovery:
                 start(claim)
 
     async def stops(self) -> list[TurnId]:
-        """Turns of this process that any process has asked to stop."""
+        """Returns the turns of this process that any process has asked to stop."""
         rows = await self._store.run(turns.running_of, self._store.owner)
         return [row.id for row in rows if row.stop_requested]
 
@@ -114,7 +116,8 @@ class Recovery:
     async def _resumed(
         self, row: TurnRow, resume: Callable[[TurnRow], Awaitable[Claim]]
     ) -> Claim | None:
-        """The resumed turn; None if another process has it, or if it had to be given up."""
+        """Returns the resumed turn. Returns None if another process has the turn, or if it had to
+        be given up."""
         try:
             return await resume(row)
         except ClaimLost:
@@ -139,7 +142,8 @@ class Recovery:
         return (yield from self._transactions.open_next(session, now))
 
     def _hosts(self, session: str) -> bool:
-        """Whether the session's agent is hosted here. The work of other agents is left alone."""
+        """Returns whether the session's agent is hosted here. The work of other agents is left
+        alone."""
         agent = SessionKey.parse(session).agent
         self._warn_of({agent})
         return agent in self._agents
@@ -151,8 +155,8 @@ class Recovery:
             self._warned_of.add(agent)
 
     def _adopt_the_rest(self, dead: list[OwnerId]) -> Work[set[AgentId]]:
-        """Takes over the waiting work of dead processes; returns the agents that are not hosted
-        here."""
+        """Takes over the waiting work of dead processes. Returns the agents that have such work but
+        are not hosted here."""
         left: set[AgentId] = set()
         yield from inbox.adopt(dead, self._store.owner, self._agents)
         yield from turns.adopt_suspended(dead, self._store.owner, self._agents)
@@ -164,7 +168,8 @@ class Recovery:
         return left
 
     def _to_resume(self) -> Work[tuple[list[TurnRow], list[str]]]:
-        """Turns that are to be resumed or stopped, and idle sessions with waiting messages."""
+        """Returns the turns that must be resumed or stopped, and the idle sessions with waiting
+        messages."""
         suspended = yield from turns.suspended_to_resume(self._store.owner)
         running = yield from turns.running_of(self._store.owner)
         idle = yield from inbox.idle_sessions(self._store.owner)

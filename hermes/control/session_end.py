@@ -45,9 +45,9 @@ class SessionEndWorker:
             try:
                 await self._look()
             except HermesError as error:
-                log.error("can't look after conversations that ended: %s", error)
+                log.error("the work for ended conversations failed: %s", error)
             except Exception:
-                log.exception("can't look after conversations that ended")
+                log.exception("the work for ended conversations failed")
             with anyio.move_on_after(ENDED_POLL_SECONDS):
                 await self._news.wait()
             self._news = anyio.Event()
@@ -66,7 +66,7 @@ class SessionEndWorker:
             await self._store.run(sessions.forget_ending, ending)
 
     def _turn(self, ending: EndedConversation) -> Work[Turn | None]:
-        """The conversation as a turn that has nothing left to answer."""
+        """Returns the conversation as a turn in which nothing is left to answer."""
         owner = yield from sessions.owner_of(ending.session)
         said = yield from transcript.history(ending.session, History(generation=ending.generation))
         if owner is None or not said.messages:

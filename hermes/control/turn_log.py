@@ -55,8 +55,7 @@ def log_finished(claim: Claim, outcome: Outcome, steps: int, usage: UsageReporte
 
 
 def _log_failed(claim: Claim, outcome: Failed, steps: int, usage: UsageReported) -> None:
-    # A warning, because during a fault every turn fails, and warnings are limited to one a minute
-    # for each code.
+    # Warnings are limited to one a minute for each code, because during a fault every turn fails.
     log.warning(
         "%s: turn %s of %s failed in %.1f s: %d steps, %d tokens in, %d out: %s",
         outcome.code,

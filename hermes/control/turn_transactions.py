@@ -46,8 +46,8 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 EPOCH_SECONDS = 3600.0
-"""After an hour without a message, providers no longer cache the prompt, so that a new prompt costs
-no more than the old one."""
+"""Seconds without a message after which a new epoch begins. By then providers no longer cache the
+prompt, so a new prompt costs no more than the old one."""
 QUESTION_STEP = -1
 """The step of a person's message, which comes before step 0."""
 GIVEN_UP = (
@@ -57,8 +57,8 @@ GIVEN_UP = (
 
 
 class Claim(Value):
-    """A turn that this process runs. It is lost when another process increments the epoch of its
-    row."""
+    """A turn that this process runs. The claim is lost when another process increments the epoch of
+    the turn's row."""
 
     turn: Turn
     row: TurnRow
@@ -72,7 +72,7 @@ class Claim(Value):
     before: History | None = None
     """The history of the session as it was stored when the turn was opened."""
     spans: tuple[Span, ...] = ()
-    """The rows that each message of the history replaces."""
+    """The rows that each message of the history represents."""
 
 
 class Closing(Value):
@@ -242,7 +242,7 @@ class TurnTransactions:
         log.error("message %s, which waits in %s, can't be read: given up", waiting.id, key)
         yield from inbox.bind(waiting.id, waiting.id, "done")
         target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
-        # A chat was told that the message waits. A client of the API was not.
+        # Only a chat was told that the message waits. A client of the API reads the event instead.
         if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
             yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
         else:
@@ -287,7 +287,7 @@ class TurnTransactions:
         return known if known.compaction == fresh.compaction else fresh
 
     def _prompt_of(self, session: SessionRow, now: float) -> Work[Prompt | None]:
-        """The prompt of the current epoch of the session; None if the epoch is over."""
+        """Returns the prompt of the current epoch of the session; None if the epoch is over."""
         idle = now - (session.used_before or now)
         if session.prompt is None or idle > EPOCH_SECONDS:
             return None
@@ -295,8 +295,7 @@ class TurnTransactions:
         if known is None:
             known = yield from sessions.prompt_of(session.prompt)
             if known is not None:
-                # A cached prompt stays valid if the transaction is rolled back, because its key is
-                # a hash.
+                # The prompt stays valid after a rollback, because its key is a hash.
                 self._prompts.keep(session.prompt, known)
         return known
 
@@ -318,7 +317,7 @@ class TurnTransactions:
         return self._agents[agent].find_model
 
     def hosts(self, row: TurnRow) -> bool:
-        """Whether the turn's agent is hosted here."""
+        """Returns whether the turn's agent is hosted here."""
         return SessionKey.parse(row.session).agent in self._agents
 
     def writer(self, row: TurnRow) -> TranscriptWriter:
@@ -333,7 +332,7 @@ class TurnTransactions:
         request: MessageEvent | None = None,
         session: SessionRow | None = None,
     ) -> Claim:
-        """The turn for the event that opened it, with the options of the last request."""
+        """Returns the turn for the event that opened it, with the options of the last request."""
         body, origin = event.body, event.origin
         asked = (request or event).body
         turn = Turn(
@@ -350,7 +349,7 @@ class TurnTransactions:
             model=session.model if session else None,
             stateless=row.transient,
             reply_to=origin.reply_to,
-            # A preview on a platform is edited once a second at the most.
+            # Live events are not needed for a chat, whose preview is edited at most once a second.
             live=asked.live if isinstance(asked, Asked) else origin.reply_to is None,
         )
         if isinstance(body, Asked) and isinstance(asked, Asked):
@@ -380,10 +379,10 @@ def _transcript_writer(row: TurnRow, key: SessionKey) -> TranscriptWriter:
 
 
 def _at(profile: AgentProfile, workspace: str | None) -> AgentProfile:
-    # Returns the same object if nothing differs, because prompts are cached by its identity.
+    # Prompts are cached by the identity of the profile, so it is replaced only if it changes.
     if workspace is None or workspace == profile.workspace:
         return profile
-    # The home may have been moved to another machine since.
+    # The home may have been moved to another machine since the workspace was stored.
     return replace(profile, workspace=workspace) if Path(workspace).is_dir() else profile
 
 

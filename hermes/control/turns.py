@@ -78,7 +78,7 @@ class TurnRunner:
             self._fleeting.add(claim.turn.id)
 
     def stop(self, turn: TurnId, why: Why) -> bool:
-        """Cancels the turn; False if it does not run here."""
+        """Cancels the turn. Returns False if the turn does not run here."""
         scope = self._scopes.get(turn)
         if scope is not None:
             self._whys.setdefault(turn, why)
@@ -104,8 +104,7 @@ class TurnRunner:
             if outcome is None:
                 return None
             if claim.turn.stateless and checkpoint.steps and not isinstance(outcome, Suspended):
-                # The processes end before the commit: if the gateway crashes in between, the
-                # resumed turn ends them.
+                # If the gateway crashes before the commit, the resumed turn ends the processes.
                 await end_processes(self._agents[claim.turn.agent], claim.turn.session)
             following = await self._close(claim, live, checkpoint, outcome)
             self.on_closed(claim, outcome)
@@ -124,7 +123,8 @@ class TurnRunner:
     async def _outcome(
         self, claim: Claim, live: EventLog, checkpoint: "TurnCheckpoint"
     ) -> Outcome | None:
-        """The outcome of the agent's run; None if the turn is left to another process."""
+        """Returns the outcome of the agent's run, or None if the turn is left to another
+        process."""
         turn = claim.turn
         if claim.row.stop_requested:
             return Stopped(reason="by you")
@@ -138,7 +138,7 @@ class TurnRunner:
                 return None
             except Exception:
                 log.exception("turn %s failed", turn.id)
-                reason = "Something went wrong inside; the log says what."
+                reason = "An internal error occurred; the log describes it."
                 return Failed(reason=reason, temporary=True)
         match self._whys.get(turn.id):
             case "shutdown" | "lost":
@@ -161,8 +161,7 @@ class TurnRunner:
         self, claim: Claim, live: EventLog, checkpoint: "TurnCheckpoint", outcome: Outcome
     ) -> Claim | None:
         questions = outcome.questions if isinstance(outcome, Suspended) else ()
-        # The ids are sorted, so that text answers the questions in the order in which they are
-        # shown.
+        # The ids are sorted, so that text answers the questions in the order they are shown.
         ids = tuple(sorted(new_id() for _ in questions))
         last: list[AgentEvent] = [
             QuestionAsked(
@@ -279,8 +278,7 @@ class TurnCheckpoint:
         row = self._claim.row
         if row.transient:
             return
-        # The results of one step may have another order here than in the store, but a step is never
-        # cut in two.
+        # The results of a step may have another order in the store, but a step is never cut in two.
         spans = self._spans[first:last]
         whole = (min(span[0] for span in spans), max(span[1] for span in spans))
 
@@ -316,8 +314,7 @@ async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
     try:
         with anyio.fail_after(PROCESSES_SECONDS):
             sandbox = await agent.backend.open(scope)
-            # If a process has no exit code, its supervisor was killed, and its child processes may
-            # still run.
+            # A missing exit code means that the supervisor was killed. Its children may still run.
             known = await sandbox.processes()
             left = [one.id for one in known if one.running or one.code is None]
             async with anyio.create_task_group() as group:
@@ -350,7 +347,7 @@ def finish_of(outcome: Outcome) -> TurnFinished:
 def owed_content(
     said: Sequence[str], last: Sequence[AgentEvent], outcome: Outcome
 ) -> Content | None:
-    """The content for the chat at the end of a turn; None if there is nothing to send."""
+    """Returns the content for the chat at the end of a turn; None if there is nothing to send."""
     match outcome:
         case Completed(message=message):
             said = (*said, message.text)

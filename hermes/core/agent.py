@@ -1,7 +1,7 @@
 """The agent loop: calls the model and runs its tool calls until there is an answer.
 
 It keeps no state between runs. If the history ends with unanswered tool calls, the loop runs them
-first. That is how it resumes after a restart and after a person's decision.
+first. In this way, a turn is resumed after a restart or after a person's decision.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ from hermes.types.turns import Completed, Expired, Failed, Outcome, Question, Su
 from hermes.types.value import Value
 
 ChooseModel = Callable[[AgentProfile, str | None], ModelChoice]
-"""Returns the model for a turn: the one that the request names, or else the profile's."""
+"""Returns the model for a turn: the model that the request names, or else the profile's model."""
 Recall = Callable[[Turn], Awaitable[str]]
 """Returns text from a memory that is relevant to the last request."""
 LOOP_CALLS = 3
@@ -136,8 +136,7 @@ class AgentLoop:
             return tools
         theirs = {tool.name for tool in turn.client_tools}
         if theirs.isdisjoint(tools):
-            # The same object must be returned for all turns, because prompts are cached by its
-            # identity.
+            # The object must be the same for all turns, because prompts are cached by its identity.
             return tools
         return {name: tool for name, tool in tools.items() if name not in theirs}
 

@@ -22,7 +22,8 @@ class Auxiliary:
         self._choose = choose
 
     def context_length(self, main: ModelChoice) -> int:
-        """Returns the smaller context length of both models, because either may be called."""
+        """Returns the smaller one of the context lengths of the two models, because either may be
+        called."""
         return min(self._choose(main).window, main.window)
 
     async def write(

@@ -113,8 +113,7 @@ def _split(text: str, size: int) -> list[str]:
     if tokens(text) <= size:
         return [text]
     half = len(text) // 2
-    # The text is cut at a space, so that no word or number is split. If there is no space, it is
-    # cut anywhere.
+    # The text is cut at a space if there is one, so that no word or number is split.
     space = text.find(" ", half, half + 200)
     middle = half if space < 0 else space
     return [*_split(text[:middle], size), *_split(text[middle:], size)]
@@ -144,7 +143,7 @@ def _head(history: Sequence[Message], steps: Sequence[int], window: Window) -> i
 
 def _tail(history: Sequence[Message], steps: Sequence[int], request: int, window: Window) -> int:
     """Returns the index at which the kept end begins. At least the last step is kept."""
-    # The request is always kept, so a long request leaves less room for the rest.
+    # The request is always kept, so a long request leaves less room for other messages.
     room = window.room - sum(map(message_tokens, history[request : request + 1]))
     kept = 0
     begin = len(history)

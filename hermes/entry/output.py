@@ -23,7 +23,7 @@ def say_heading(text: str) -> None:
 
 
 def say_json(text: str, *, nl: bool = True) -> None:
-    """Prints JSON. No character of a value is lost: unsafe ones are escaped."""
+    """Prints JSON. No character of a value is lost, because unsafe characters are escaped."""
     click.echo(printable_json(text), nl=nl)
 
 
@@ -33,7 +33,8 @@ def confirm(question: str, *, default: bool = False, err: bool = False) -> bool:
 
 
 def write(text: str) -> None:
-    """Writes to stdout at once. The caller must have made text of other origin printable."""
+    """Writes to stdout at once. Text from other sources must have been made printable by the
+    caller."""
     if text:
         sys.stdout.write(text)
         sys.stdout.flush()

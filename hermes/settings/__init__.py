@@ -55,7 +55,7 @@ class Settings(Value):
     memory: MemorySettings = MemorySettings()
     """The agent's memory."""
     compression: CompressionSettings = CompressionSettings()
-    """When a long conversation is summarised."""
+    """Settings for the summaries of long conversations."""
     terminal: TerminalSettings = TerminalSettings()
     """How the agent's commands run."""
     web: WebSettings = WebSettings()
@@ -67,9 +67,9 @@ class Settings(Value):
     platforms: dict[str, PlatformSettings] = msgspec.field(default_factory=dict)
     """Messaging platforms by name. Platforms without settings are left out."""
     display: DisplaySettings = DisplaySettings()
-    """How messages are handled while the agent works."""
+    """Settings for messages that arrive while the agent works."""
     logging: LoggingSettings = LoggingSettings()
-    """The log."""
+    """Settings of the log."""
     retention: RetentionSettings = RetentionSettings()
     """How long data is kept."""
     store: StoreSettings = StoreSettings()
@@ -140,7 +140,7 @@ def describe() -> list[FieldDoc]:
 def load(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Settings:
     """Reads the configuration. Raises a ConfigError that lists all problems.
 
-    Before that, it makes files and folders with secrets accessible to their owner only.
+    Files and folders with secrets are first made accessible to their owner only.
     """
     where = locate(home, environ)
     protect(where)

@@ -22,8 +22,8 @@ _COMMENT = re.compile(r"(?m)(?:^|[ \t])(#.*)$")
 def edits(text: str, old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
     """Yields candidate texts for a file that contains `old` and should contain `new`.
 
-    The first text changes as few lines as possible, the next one has ruamel's layout, and the last
-    one has no comments. Some YAML can't be edited as text, so the caller must use the first
+    The first text changes as few lines as possible. The second text has ruamel's layout, and the
+    last text has no comments. Some YAML can't be edited as text, so the caller must use the first
     candidate that YAML parses as `new`.
     """
     # ruamel is slow to import, and only the commands that change settings need it.
@@ -133,12 +133,12 @@ def _is_plain(value: str, *, in_list: bool) -> bool:
     text, wanted = (f"[{value}]", [value]) if in_list else (value, value)
     try:
         return bool(yaml.safe_load(text) == wanted)
-    except (yaml.YAMLError, ValueError):  # a date that does not exist
+    except (yaml.YAMLError, ValueError):  # for example a date that does not exist
         return False
 
 
 def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]:
-    """Changes the lines of the file in the way in which `after` differs from `before`.
+    """Applies the differences between `before` and `after` to the lines of the file.
 
     `before` has the content of the file in ruamel's layout. If a change can't be located in the
     lines, the result is `after`.

@@ -26,7 +26,7 @@ _SAME_PLATFORM, _SAME_SETTING = 0.75, 0.9
 def platform_config(settings: Settings, platform: Platform[ConfigT]) -> ConfigT:
     """Returns the platform's own settings. Raises a ConfigProblems that lists all problems.
 
-    As for every setting, a variable takes precedence over config.yaml.
+    A variable takes precedence over config.yaml, as for every setting.
     """
     values: dict[str, object] = {}
     problems = list(_unknown_settings(settings, platform))

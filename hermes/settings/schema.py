@@ -88,7 +88,8 @@ class Aliases(Value):
     """The aliases of a setting, as an annotation of its type."""
 
     env: tuple[str, ...] = ()
-    """Environment variables, highest precedence first. `{}` stands for the name of a platform."""
+    """Environment variables, those with the highest precedence first. `{}` stands for the name of a
+    platform."""
     keys: tuple[str, ...] = ()
     """Other keys in config.yaml. For a platform's own setting, they are relative to its section."""
     secret: bool = False

@@ -14,7 +14,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 Dollars = Annotated[float, msgspec.Meta(ge=0)]
 
 LARGE_BYTES = 1 << 30
-"""Bytes. Snapshots of a larger database are taken less often."""
+"""Size in bytes of a large database, whose snapshots are taken less often."""
 
 
 class ModelSettings(Value):
@@ -172,7 +172,7 @@ class StreamingSettings(Value):
     buffer_threshold: Annotated[Count, Aliases(keys=("gateway.streaming.buffer_threshold",))] = 24
     """Number of new characters that justify an edit."""
     cursor: Annotated[str, Aliases(keys=("gateway.streaming.cursor",))] = " ▉"
-    """Shown after text that is still growing."""
+    """The text that is shown at the end of an answer that is still growing."""
     first: Literal["text", "placeholder"] = "text"
     """Whether the first message shows real text or only `…`. With `…`, no text is ever shown
     twice."""
@@ -283,12 +283,12 @@ class TerminalSettings(Value):
     timeout: Annotated[Seconds, Aliases(env=("TERMINAL_TIMEOUT",))] = 180.0
     """Default timeout of a command in seconds."""
     env_passthrough: tuple[str, ...] = ()
-    """Environment variables that commands see, in addition to common ones such as PATH and HOME."""
+    """Environment variables that commands see in addition to common ones such as PATH and HOME."""
 
 
 class WebSettings(Value):
     search: Literal["auto", "searxng", "brave", "tavily"] = "auto"
-    """The web search service; `auto` is the first that is configured."""
+    """The web search service; `auto` is the first service that is configured."""
     searxng_url: Annotated[str, Aliases(env=("SEARXNG_URL",))] = ""
     """The address of a SearXNG server."""
     brave_key: Annotated[

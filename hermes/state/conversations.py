@@ -1,5 +1,5 @@
 """Conversations as `hermes sessions list` shows them: the current conversation of each session, and
-the past ones that /new has ended."""
+the past conversations that /new has ended."""
 
 import re
 
@@ -8,10 +8,10 @@ from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
 SHORT_ID_CHARS = 8
-"""Number of characters that are shown instead of a chat's whole name, if the name is random. They
-are the end of the name."""
+"""Number of characters that are shown of a random chat name. They are the last characters of the
+name."""
 SHORTEST_END = 6
-"""The end of a name selects a session only if it has at least this many characters."""
+"""Minimum number of characters with which the end of a name selects a session."""
 
 _MADE_NAME = re.compile(r"[0-9a-f]{21}")
 
@@ -36,7 +36,7 @@ class Summary(Value):
     """The conversation's number in the list of all conversations, from 1; 0 if it was not read
     from the list."""
     id: str = ""
-    """Short name that selects the conversation."""
+    """A short name that selects the conversation."""
 
 
 _CONVERSATIONS = """
@@ -136,8 +136,8 @@ def rename(one: Summary, title: str) -> Work[None]:
 
 
 def end_current(session: str) -> Work[None]:
-    """Ends the current conversation of the session and keeps it as a past one. The next one is
-    empty."""
+    """Ends the current conversation of the session and keeps it as a past conversation. The new
+    current conversation is empty."""
     yield (
         "insert into past_conversations (session, generation, title, created_at, updated_at)"
         " select key, generation, coalesce(title, ''),"
@@ -170,7 +170,7 @@ def reopen(one: Summary) -> Work[None]:
 
 
 def delete(one: Summary) -> Work[None]:
-    """Deletes a conversation, and its session if that has no other conversation."""
+    """Deletes a conversation. If its session has no other conversation, deletes the session too."""
     place = (one.key, one.generation)
     own = "(select id from turns where session = ? and generation = ?)"
     for table in ("calls", "run_events", "deliveries", "questions", "inbox"):

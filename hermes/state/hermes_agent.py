@@ -11,7 +11,7 @@ import msgspec
 from hermes.types.value import Value
 
 MOST_SKILLS = 10_000
-"""The folders below `skills` that are searched."""
+"""Maximum number of folders below `skills` that are searched."""
 PLATFORM_TOKENS = {
     "TELEGRAM_BOT_TOKEN": "telegram",
     "DISCORD_BOT_TOKEN": "discord",
@@ -83,7 +83,7 @@ def _sessions(path: Path) -> int | None:
         with closing(sqlite3.connect(address, uri=True)) as database:
             known = "select name from sqlite_master where type = 'table'"
             tables = {name for (name,) in database.execute(known)}
-            # If all tables are still in the WAL, the database can't be distinguished from ours.
+            # If all tables are still in the WAL, the database looks like one of ours.
             if not tables or "turns" in tables:
                 return 0
             if not {"sessions", "messages"} <= tables:

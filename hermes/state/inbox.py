@@ -22,7 +22,8 @@ class Waiting(Value):
     account: str
     chat_id: str
     event: MessageEvent | None
-    """None if the event can't be read, for example because a newer version wrote it."""
+    """The event of the row; None if it can't be read, for example because a newer version wrote
+    it."""
 
 
 def insert(
@@ -135,7 +136,7 @@ def bind(id: str, turn: str, state: str = "bound") -> Work[None]:
 
 
 def set_after(id: str, after: int) -> Work[None]:
-    """Records that the answer to the row begins after this event of its turn."""
+    """Records the number of the turn's last event before the answer to this message."""
     yield "update inbox set after_seq = ? where id = ?", (after, id)
 
 

@@ -48,12 +48,12 @@ class FileLock:
         return _locked(self._descriptor, fcntl.LOCK_EX)
 
     def acquire_within(self, seconds: float) -> bool:
-        """Waits for the exclusive lock for at most this many seconds. Returns False if it was
+        """Waits for the exclusive lock for at most this many seconds. Returns False if the lock was
         not free."""
         return self._within(seconds, fcntl.LOCK_EX)
 
     def share_within(self, seconds: float) -> bool:
-        """Waits for a shared lock for at most this many seconds. Returns False if it was not
+        """Waits for a shared lock for at most this many seconds. Returns False if the lock was not
         free."""
         return self._within(seconds, fcntl.LOCK_SH)
 
@@ -90,8 +90,7 @@ def is_held(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        # A shared lock, so that two processes that check at the same time do not see each other's
-        # lock.
+        # The lock is shared, so that two processes can check at the same time.
         return not _locked(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)

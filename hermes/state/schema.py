@@ -1,13 +1,15 @@
 """The tables, as numbered migrations. Never edit a released migration: append a new one.
 
-Every index adds a page to write to each commit. Ids begin with a time, so that old rows can be
-found by id. Rows are never deleted from the end, so that numbers are not reused.
+Every index adds one more page that each commit must write. Ids begin with a time, so that old rows
+can be found by id. The newest rows of a table are never deleted, so that their numbers are not
+reused.
 """
 
 APPLICATION_ID = 0x48524D53
-"""`pragma application_id` of our databases, `HRMS` in ASCII. Earlier versions did not set it."""
+"""The `application_id` of our databases: `HRMS` in ASCII. Earlier versions did not set it."""
 MIGRATIONS: list[tuple[str, str]] = []
-"""(name, script) in order; `pragma user_version` is the number of migrations that have run."""
+"""The name and the script of each migration, in order. `pragma user_version` is the number of
+migrations that have run."""
 
 
 MIGRATIONS.append(

@@ -24,7 +24,8 @@ class SessionRow(Value):
     generation: int
     """Number of conversations that were ended in the session."""
     created_at: float
-    """Creation time. It distinguishes the session from a deleted one with the same key."""
+    """Creation time of the session. It distinguishes the session from a deleted session with the
+    same key."""
     used_before: float | None
     """Start time of the previous turn."""
     prompt: str | None
@@ -105,15 +106,15 @@ def rename(session: str, title: str) -> Work[None]:
 
 
 def model_of(session: str) -> Work[str | None]:
-    """Returns the `provider/model` that a person has chosen for the session; None for the
-    agent's own."""
+    """Returns the `provider/model` that a person has chosen for the session; None for the agent's
+    own model."""
     rows = yield "select model from session_models where session = ?", (session,)
     return rows[0][0] if rows else None
 
 
 def set_model(session: str, model: str | None) -> Work[None]:
-    """Sets the model of the session, which need not exist yet; None selects the agent's own
-    model."""
+    """Sets the model of the session; None selects the agent's own model. The session need not exist
+    yet."""
     if model is None:
         yield "delete from session_models where session = ?", (session,)
         return

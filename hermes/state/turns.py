@@ -12,7 +12,8 @@ from hermes.types.turns import Answered, Approved, Decision, Denied, Expired, Qu
 from hermes.types.value import Value
 
 EVENTS_PER_CLAIM = 1_000_000
-"""Number of event numbers for each claim on a turn. The next claim's numbers are higher."""
+"""Number of event numbers that each claim on a turn reserves. The numbers of the next claim are
+higher."""
 ROW_BYTES = 16_384
 """Maximum size of a row of stored events. Only a larger single event makes a larger row."""
 PAGE_BYTES = 8_192
@@ -43,7 +44,7 @@ class TurnRow(Value):
     workspace: str | None = None
     """The folder in which the turn works, also after another process has resumed it."""
     request: str | None = None
-    """The message whose options apply, if that is not the message that opened the turn."""
+    """The message whose options apply to the turn; None for the message that opened the turn."""
 
 
 class OpenQuestion(Value):
@@ -63,8 +64,8 @@ _COLUMNS = (
 
 
 _OPEN = "state in ('running', 'suspended')"
-"""The same words as in the index `one_open_turn`, so that SQLite uses that index. It is small,
-because few turns are open."""
+"""A condition with the same words as the index `one_open_turn`, so that SQLite uses this index. The
+index is small, because few turns are open."""
 
 
 def _row(row: Row) -> TurnRow:
@@ -163,7 +164,7 @@ def advance(
     turn: TurnId, epoch: int, steps: int, seq: int, usage: UsageReported = NO_USAGE
 ) -> Work[None]:
     """Records a checkpoint: the number of model calls, the last stored event, and the usage since
-    the checkpoint before."""
+    the previous checkpoint."""
     rows = yield (
         f"update turns set steps = ?, seq = ?, {_USED}"  # noqa: S608
         " where id = ? and epoch = ? and state = 'running' returning id",
@@ -197,7 +198,7 @@ def close(
     *,
     temporary: bool = False,
 ) -> Work[None]:
-    """Ends the claim. `reason` is (text, code) if the turn did not complete."""
+    """Ends the claim. `reason` is a pair of text and code if the turn did not complete."""
     rows = yield (
         f"update turns set state = ?, finished_at = ?, shown = steps, {_USED},"  # noqa: S608
         " reason = ?, code = ?, temporary = ?"
@@ -241,7 +242,7 @@ def reopen(turn: TurnRow) -> Work[None]:
     )
     if not rows:
         raise ClaimLost(f"turn {turn.id} was taken over by another process")
-    # Events of earlier claims stay: they are the answers to earlier requests.
+    # Events of earlier claims are kept, because they are the answers to earlier requests.
     last = max(turn.seq, turn.epoch * EVENTS_PER_CLAIM)
     yield "delete from run_events where turn = ? and first_seq > ?", (turn.id, last)
 
@@ -271,7 +272,7 @@ def started_calls(turn: TurnId) -> Work[dict[CallId, str | None]]:
 
 
 def ask(id: str, turn: TurnRow, agent: str, question: Question, now: float) -> Work[None]:
-    """Stores the question. Its call counts as not started."""
+    """Stores the question. The call that asks it counts as not started."""
     yield "delete from calls where id = ?", (question.call,)
     yield (
         "insert into questions (id, turn, call, session, agent, person, kind, prompt, choices,"
@@ -329,7 +330,7 @@ def await_client(
 
 
 def open_client_calls(turn: TurnId) -> Work[list[CallId]]:
-    """The calls of client tools that the turn waits for."""
+    """Returns the calls of client tools that the turn waits for."""
     rows = yield (
         "select call from questions where turn = ? and state = 'open' and kind = ? order by call",
         (turn, CLIENT_CALL),
@@ -338,7 +339,7 @@ def open_client_calls(turn: TurnId) -> Work[list[CallId]]:
 
 
 def close_client_calls(turn: TurnId, now: float) -> Work[None]:
-    """Closes the calls of client tools: the transcript has a result for each."""
+    """Closes the calls of client tools, because the transcript has a result for each."""
     yield (
         "update questions set state = 'answered', decided_at = ?"
         " where turn = ? and state = 'open' and kind = ?",
@@ -377,7 +378,7 @@ def suspended_to_resume(owner: OwnerId) -> Work[list[TurnRow]]:
 
 
 def adopt_suspended(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> Work[None]:
-    """Takes over the agents' suspended turns of dead processes."""
+    """Takes over the suspended turns of these agents from dead processes."""
     marks = ", ".join("?" for _ in agents)
     for gone in dead:
         yield (
@@ -448,8 +449,8 @@ def _event_rows(recorded: list[Recorded]) -> Iterator[tuple[int, bytes]]:
 
 
 def events_page(turn: TurnId, after: int) -> Work[EventPage]:
-    """Returns the first stored events after a number. The reader may have seen a part of the
-    first one."""
+    """Returns the first stored events after a number. The reader may have seen a part of the first
+    event."""
     recorded: list[Recorded] = []
     size = 0
     while size < PAGE_BYTES:

@@ -18,8 +18,8 @@ _PATIENCE = 3
 _LONG_WORD = 24
 _TAIL = " \t\r\n…"
 _SOURCE = (1.25, 4)
-"""Characters of Markdown that are read per unit of the limit. The second number is used if the
-first does not fill a message."""
+"""Number of characters of Markdown that are read per unit of the limit. The second number is used
+if the first does not fill a message."""
 _PLACEHOLDER: Document = (Paragraph(children=(Text(text=PLACEHOLDER),)),)
 
 
@@ -108,8 +108,8 @@ class EditPlan:
         self._frozen_until = max(self._frozen_until, until)
 
     def _next_frame(self) -> float:
-        """Returns when new text may be rendered: at once for the first frame, then once per
-        interval."""
+        """Returns the time at which new text may be rendered: at once for the first frame, then
+        once per interval."""
         if self._shown is None:
             return self._frozen_until
         last = max(self._framed_at, self._called_at)

@@ -9,7 +9,8 @@ from hermes.streaming.sse import ANSWER_PLACEHOLDER
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
 
 LONG_ANSWER_CHARACTERS = 65_536
-"""A longer text is not kept in memory. Its events are read again while it is sent."""
+"""A text with more characters than this is not kept in memory. Its events are read again while it
+is sent."""
 _CONTENT = b'"content":"' + ANSWER_PLACEHOLDER
 
 
@@ -23,7 +24,7 @@ class PlainAnswer:
         self._folder = EventFold()
         self._characters = 0
         self._dropped = False
-        """Whether a part of the text was not passed to the folder."""
+        """Whether a part of the text was not passed to the `EventFold`."""
 
     def feed(self, seq: int, event: AgentEvent) -> None:
         """Adds an event. Events after the first `TurnFinished` are ignored, because they answer

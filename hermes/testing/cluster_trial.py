@@ -1,4 +1,5 @@
-"""Starts PostgreSQL, NATS and three gateways behind a proxy, for people to try: `make cluster`."""
+"""Starts PostgreSQL, NATS and three gateways behind a proxy, so that people can try them: `make
+cluster`."""
 
 import signal
 import tempfile

@@ -40,7 +40,7 @@ class StoreFixture:
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
-        """Opens the store in the folder, which is empty at first."""
+        """Opens the store in the folder. The store is empty at first."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -117,7 +117,7 @@ class StoreContract(StoreFixture):
             if number % 3 == 1:
                 raise ValueError(str(number))
             if number % 3 == 2:
-                yield from put(f"{number:03}")  # breaks the primary key
+                yield from put(f"{number:03}")  # violates the primary key
             return number
 
         outcomes = await outcomes_of(store, [partial(work, number) for number in range(120)])
@@ -295,7 +295,7 @@ class StoreContract(StoreFixture):
             assert quiet.cancelled_caught
             again = one.changes()
             with anyio.fail_after(5):
-                await anext(again)  # the first covers everything since the store was opened
+                await anext(again)  # the first item covers everything since the store was opened
                 await other.run(put, "more")
                 await anext(again)
             assert len(await one.read(names)) == 26

@@ -42,7 +42,7 @@ def touch(now: float = NOW, title: str = "") -> Work[sessions.SessionRow]:
 
 
 def talk(count: int) -> Work[list[int]]:
-    """Stores exchanges of a question and an answer; returns the numbers of their rows."""
+    """Stores pairs of a question and an answer. Returns the numbers of their rows."""
     numbers = []
     for n in range(count):
         question, answer = UserMessage(text=f"q{n}"), AssistantMessage(text=f"a{n}")

@@ -24,7 +24,8 @@ START_SECONDS = 30
 
 
 class SharedStore(Value):
-    """The database of several gateways, and the times by which they find each other dead."""
+    """The database of several gateways, and the time limits after which they count each other as
+    dead."""
 
     url: str
     beat_seconds: float = presence.BEAT_SECONDS
@@ -43,9 +44,11 @@ main()
 
 
 class GatewayProcess:
-    """A gateway whose user has `folder` as the home directory. The port stays the same.
+    """A gateway whose user has `folder` as the home directory. The port stays the same after a
+    restart.
 
-    `descriptors` limits the number of files that it may open. Without `store`, it uses SQLite.
+    `descriptors` limits the number of files that the gateway may open. Without `store`, it uses
+    SQLite.
     """
 
     def __init__(
@@ -125,7 +128,7 @@ async def gateway_process(
     descriptors: int | None = None,
     store: SharedStore | None = None,
 ) -> AsyncIterator[GatewayProcess]:
-    """A started gateway, which is killed when the block ends."""
+    """Yields a started gateway, which is killed when the block ends."""
     gateway = GatewayProcess(folder, model_url, descriptors, store)
     try:
         await gateway.start()
@@ -145,7 +148,7 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def model_process() -> AsyncIterator[str]:
-    """Runs a `FakeModel` in a process of its own until the block ends; yields its base URL."""
+    """Runs a `FakeModel` in a process of its own until the block ends, and yields its base URL."""
     command = [sys.executable, "-m", "hermes.testing.model"]
     opened = await anyio.open_process(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     async with opened as process:
@@ -159,7 +162,7 @@ async def model_process() -> AsyncIterator[str]:
 
 
 async def _line_with(words: str, output: TextReceiveStream) -> str:
-    """The first line of the output that contains the words."""
+    """Returns the first line of the output that contains the words."""
     shown = ""
     async for text in output:
         shown += text

@@ -5,7 +5,8 @@ class TestLocal(SandboxContract):
     async def machine(self, folder: Path) -> AsyncIterator[Callable[[], ExecutionBackend]]:
         …
 
-The commands use what every shell has: `echo cat cd exit ln mkdir pwd read sleep`, `;`, `&&`, `>`.
+The commands use only features that every shell has: `echo cat cd exit ln mkdir pwd read sleep`,
+`;`, `&&`, `>`.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -31,7 +32,7 @@ from hermes.types.execution import (
 from hermes.types.identity import Source
 
 SLOW_PATTERN = "(a+)+$"
-"""A search with this pattern in the line `aaa…ab` takes practically for ever."""
+"""A pattern for which a search in the line `aaa…ab` practically never ends."""
 WRONG_PATHS = ("..", "../f", "a/../../f", "/etc/passwd", "a\0b", "x/" * 3000)
 
 
@@ -68,11 +69,12 @@ class SandboxContract:
     """File operations stay in the workspace, commands can be ended, and both see one machine."""
 
     def machine(self, folder: Path) -> AbstractAsyncContextManager[Callable[[], ExecutionBackend]]:
-        """Makes backends of one machine. The second one is like that of a restarted gateway."""
+        """Yields a function that creates backends of one machine. The second backend is like that
+        of a restarted gateway."""
         raise NotImplementedError
 
     def workspace(self, folder: Path) -> str:
-        """An empty new folder of the machine."""
+        """Returns an empty new folder of the machine."""
         raise NotImplementedError
 
     def scope(self, folder: Path, source: Source = PRIVATE) -> SandboxScope:
@@ -223,7 +225,7 @@ class SandboxContract:
         assert len(found.hits) == len(found.remarks) == 1
 
     async def test_a_failed_search_is_reported(self, sandbox: Sandbox) -> None:
-        with pytest.raises(ToolFailed, match="no regular expression"):
+        with pytest.raises(ToolFailed, match="not a regular expression"):
             await sandbox.search(SearchQuery(pattern="*.py"))
         with pytest.raises(ToolFailed):
             await sandbox.search(SearchQuery(pattern="x", path="missing"))

@@ -8,9 +8,10 @@ from difflib import SequenceMatcher
 from hermes.types.value import Value
 
 MOST_TOLERANT_LINES = 500
-"""Maximum number of lines of a passage that is also searched for with different white space."""
+"""Maximum number of lines of a passage for which white space may differ. A longer passage must
+match exactly."""
 CONTEXT_LINES = 2
-"""Context lines that a diff shows around a change."""
+"""Number of context lines that a diff shows around a change."""
 MOST_DIFF_LINES = 200
 """Maximum number of lines between the first and the last change. The time to compare them grows
 with the cube of their number."""
@@ -31,8 +32,8 @@ class Replacement(Value):
 
 
 def find_replacements(text: str, old: str, new: str) -> list[Replacement]:
-    """Returns the occurrences of `old`. If there are none, returns whole lines that differ from it
-    only in white space.
+    """Returns the occurrences of `old`. If there are none, returns the whole lines that differ from
+    `old` only in white space.
 
     The replacement gets the line endings of the text and the indentation of the replaced lines.
     """
@@ -90,7 +91,7 @@ def _lines(text: str) -> list[str]:
 
 def _changed_part(old: list[str], new: list[str]) -> tuple[list[str], list[str], int]:
     """Returns the lines of both texts around the changes, and the number of equal lines before
-    these."""
+    those lines."""
     top, below = _equal_lines(old, new), _equal_lines(old[::-1], new[::-1])
     below = min(below, len(old) - top, len(new) - top)
     first = max(top - CONTEXT_LINES, 0)
@@ -162,7 +163,7 @@ def _reindented(line: str, was: str, now: str) -> str:
 
 
 def _equal_lines(old: list[str], new: list[str]) -> int:
-    """Returns how many lines are equal at the beginning."""
+    """Returns the number of equal lines at the beginning of both texts."""
     pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
     return sum(1 for _ in pairs)
 

@@ -10,10 +10,12 @@ import re
 from hermes.types.value import Value
 
 MOST_STEPS = 50_000_000
-"""Maximum number of open elements, summed over all tags: about 0.3 s of the parser's time. The rest
-of the page is left out. A well-formed page stays far below this limit, whatever its length."""
+"""Limit on the parser's work: the number of open elements, summed over all tags. It stands for
+about 0.3 s of the parser's time. The part of the page after the limit is left out. A well-formed
+page stays far below this limit, whatever its length."""
 LINK_NUMBER = "n"
-"""Attribute that identifies a link, because the parser repeats a link in every block it spans."""
+"""Attribute that identifies a link. It is needed because the parser repeats a link in every block
+that the link spans."""
 RENAMED = "x-"
 """Prefix of elements for which the parser has rules that we do not want."""
 
@@ -51,16 +53,17 @@ _ENDED_BY_END: dict[str, frozenset[str]] = {
         frozenset({"li", "p"}),
     ),
 }
-"""Maps an element to the open elements directly in it that its end tag ends. `dd` and `dt` are not
-included, because the parser nests them and `li` in each other without a limit."""
+"""Maps an element to the open elements directly inside it that its end tag also ends. `dd` and `dt`
+are not included, because the parser nests `dd`, `dt` and `li` in each other without a limit."""
 _LEFT_OUT = frozenset(
     {
         *("area", "body", "col", "colgroup", "embed", "frame", "frameset", "head", "html", "input"),
         *("link", "meta", "optgroup", "option", "param", "source", "track", "wbr"),
     }
 )
-# The parser reopens formatting elements in every later block, and the other elements change how it
-# reads the text after them. It also reopens `a`, but never more than one.
+# The parser reopens formatting elements in every later block.
+# The other elements change how the parser reads the text after them.
+# The parser also reopens `a`, but never more than one `a`.
 _SPECIAL = frozenset(
     {
         *("b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt"),
@@ -80,7 +83,8 @@ class SanitizedPage(Value):
 
 
 def sanitized(html: str) -> SanitizedPage:
-    """Sanitizes a page. It takes time in proportion to the page's length and never fails.
+    """Sanitizes a page. The time is proportional to the page's length, and the function never
+    fails.
 
     As in a browser, a tag, a comment or a script that is open at the end of the page ends there.
     """
@@ -114,7 +118,8 @@ def sanitized(html: str) -> SanitizedPage:
 
 
 class _Rewriter:
-    """Collects the sanitized page, and an upper bound for the elements that the parser has open."""
+    """Collects the sanitized page, and counts the elements that the parser may have open at
+    most."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -167,7 +172,7 @@ class _Rewriter:
 
 
 def _written(name: str) -> str:
-    if name == "form":  # may stay open after its end tag
+    if name == "form":  # the element may stay open after its end tag
         return "div"
     if name in _SPECIAL:
         return RENAMED + name
@@ -175,8 +180,8 @@ def _written(name: str) -> str:
 
 
 def _attributes(html: str, at: int) -> tuple[dict[str, str], int]:
-    """Returns the relevant attributes of a tag and the index after the tag, or -1 if it never
-    ends."""
+    """Returns the relevant attributes of a tag and the index after the tag. The index is -1 if the
+    tag never ends."""
     found: dict[str, str] = {}
     while (end := _TAG_END.match(html, at)) is None:
         if (attribute := _ATTRIBUTE.match(html, at)) is None:

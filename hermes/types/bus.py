@@ -1,4 +1,5 @@
-"""The protocol of the bus: messages between the processes of a store, which may be lost."""
+"""The protocol of the bus, which carries messages between the processes of a store and may lose
+them."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -8,14 +9,16 @@ from hermes.types.identity import OwnerId
 
 
 class Bus(Protocol):
-    """Carries messages that only save time. Everything that must not be lost is in the store."""
+    """Carries messages that may be lost. They only save time, because the store has everything that
+    must not be lost."""
 
     async def send(self, texts: Sequence[str], to: OwnerId | None = None) -> None:
-        """Sends the texts, in order, to one process or to all others. A failure is only logged."""
+        """Sends the texts, in order, to one process or to all other processes. A failure is only
+        logged."""
         ...
 
     def received(self) -> AsyncIterator[str]:
-        """Yields the texts that other processes have sent. There may be one reader."""
+        """Yields the texts that other processes have sent. Only one reader is allowed."""
         ...
 
     async def announce(self, commit: int) -> None:

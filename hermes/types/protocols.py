@@ -16,7 +16,7 @@ from hermes.types.tools import AnyTool
 from hermes.types.turns import Outcome, Prompt, Turn
 
 Accept = Callable[[MessageEvent], Awaitable[Receipt]]
-"""Stores the event and returns. An entry point acknowledges a message after this."""
+"""Stores the event and returns. An entry point acknowledges a message only after this call."""
 Emit = Callable[[AgentEvent], None]
 """Publishes an event without waiting."""
 
@@ -32,8 +32,8 @@ class Checkpoint(Protocol):
         ...
 
     async def started(self, call: CallId, handle: str | None = None) -> None:
-        """Stores that a call is about to run, with the handle of its command. It is used for calls
-        that must not run twice."""
+        """Stores that a call is about to run, with the handle of its command. This method is used
+        for calls that must not run twice."""
         ...
 
     async def answered(self, message: ToolMessage) -> None: ...
@@ -62,7 +62,7 @@ class Toolbox(Protocol):
 
 
 class MemoryProvider(Protocol):
-    """A memory in addition to the notes in files. An agent has at most one."""
+    """A memory in addition to the notes in files. An agent has at most one such memory."""
 
     @property
     def name(self) -> str: ...

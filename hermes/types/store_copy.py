@@ -16,8 +16,8 @@ class CopyStep(Value):
     """The progress of a copy."""
 
     phase: Literal["check", "copy", "compare"]
-    """`check` compares the rows that an interrupted copy has left behind; `compare` is the last
-    phase."""
+    """The phase of the copy. `check` compares the rows that an interrupted copy has left behind,
+    and `compare` is the last phase."""
     rows: int
     """Rows that this phase has handled."""
     total: int

@@ -15,8 +15,8 @@ from hermes.types.value import Value
 
 A = TypeVar("A", bound=msgspec.Struct)
 Risk = Literal["low", "medium", "high"]
-"""The harm that a wrong call can do: hardly any (low), to the workspace's files (medium), or to
-anything (high)."""
+"""The harm that a wrong call can do. `low` means hardly any harm, `medium` means harm to the
+workspace's files, and `high` means harm to anything."""
 
 
 class ToolContext(Protocol):
@@ -89,17 +89,17 @@ class AnyTool(Protocol):
 class Tool(Value, Generic[A]):
     name: str
     description: str
-    """Written for the model. The first line is also shown to people."""
+    """The description for the model. Its first line is also shown to people."""
     arguments: type[A]
     """The type of the arguments. The JSON schema is derived from it, and calls are validated by
     it."""
     handler: Callable[[ToolContext, A], Awaitable[str]]
     read_only: bool = False
-    """Whether it changes nothing. Read-only calls of one step run concurrently."""
+    """Whether the tool changes nothing. Read-only calls of one step run concurrently."""
     repeatable: bool = False
-    """Whether it may run again after a crash without doing harm."""
+    """Whether the tool may run again after a crash without doing harm."""
     toolset: str = ""
-    """Name of the toolset that it belongs to."""
+    """Name of the toolset that the tool belongs to."""
     risk: Risk = "low"
 
     def bind(self, arguments: str) -> BoundCall:

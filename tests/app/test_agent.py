@@ -1,4 +1,4 @@
-"""The prompt's size and the tools, with different settings."""
+"""The size of the prompt and the list of tools with different settings."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -37,7 +37,7 @@ from hermes.types.profile import AgentProfile
 from hermes.types.turns import Completed
 
 MOST = 12_000
-"""Characters of system text and tools that a one-line message may cost."""
+"""The largest number of characters that system text and tools may add to a one-line message."""
 EVERYTHING = [
     *("read_file", "write_file", "patch", "search_files", "terminal", "process", "web_search"),
     *("web_extract", "memory", "session_search", "todo", "clarify"),
@@ -92,7 +92,7 @@ async def test_the_default_prompt_is_short(tmp_path: Path) -> None:
     assert max(sizes.values()) <= 1500, sizes
 
 
-async def test_a_prompt_with_full_memory_and_persona_is_limited(tmp_path: Path) -> None:
+async def test_the_prompt_stays_short_even_with_a_full_memory_and_a_persona(tmp_path: Path) -> None:
     chosen = settings(tmp_path)
     for name, size in (("MEMORY.md", 2200), ("USER.md", 1375)):
         path = chosen.home.memories / name
@@ -130,7 +130,7 @@ async def test_earlier_conversations_can_be_searched_with_and_without_a_memory_p
     assert (await names(settings(tmp_path, memory=memory))).count("session_search") == 1
 
 
-async def test_toolsets_choose_by_set_and_by_name(tmp_path: Path) -> None:
+async def test_toolsets_can_name_a_set_or_a_single_tool(tmp_path: Path) -> None:
     agent = AgentSettings(toolsets=("safe", "read_file"), disabled_toolsets=("clarify",))
     found = await names(settings(tmp_path, agent=agent))
     assert found == ["read_file", "web_search", "web_extract", "todo"]
@@ -143,7 +143,7 @@ async def test_a_platform_has_toolsets_of_its_own(tmp_path: Path) -> None:
     assert await names(chosen, "discord") == EVERYTHING
 
 
-async def test_a_platform_s_empty_list_leaves_no_tool(tmp_path: Path) -> None:
+async def test_an_empty_list_of_toolsets_leaves_a_platform_without_tools(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("platforms:\n  telegram:\n    toolsets: []\n")
     chosen = settings(tmp_path, platforms=load(tmp_path, {}).platforms)
     assert await names(chosen, "telegram") == []
@@ -153,7 +153,7 @@ async def test_a_platform_s_empty_list_leaves_no_tool(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "where", ["agent.toolsets", "agent.disabled_toolsets", "telegram.toolsets"]
 )
-async def test_the_error_for_an_unknown_toolset_lists_the_known_ones(
+async def test_the_error_for_an_unknown_toolset_lists_the_known_toolsets(
     tmp_path: Path, where: str
 ) -> None:
     agent, platform = AgentSettings(), PlatformSettings()
@@ -187,12 +187,12 @@ def test_prefilled_messages_are_read_from_a_file(tmp_path: Path) -> None:
     "named",
     ["local//etc/passwd", "local/../config.yaml", "local//tmp/x.gguf", "local/~/x.gguf"],
 )
-def test_a_request_can_not_name_a_file_of_the_machine(tmp_path: Path, named: str) -> None:
+def test_a_request_can_not_use_any_model_file_of_the_machine(tmp_path: Path, named: str) -> None:
     with pytest.raises(ConfigError, match="is not a model in"):
         choose_model(models_of(settings(tmp_path)), AgentProfile(id=DEFAULT_AGENT), named)
 
 
-def test_a_request_can_name_a_model_that_the_operator_put_there(tmp_path: Path) -> None:
+def test_a_request_can_use_a_model_file_that_the_operator_installed(tmp_path: Path) -> None:
     choice = choose_model(
         models_of(settings(tmp_path)), AgentProfile(id=DEFAULT_AGENT), "local/qwen.gguf"
     )

@@ -59,7 +59,9 @@ def test_a_plugin_adds_a_backend(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["none", *PLANNED_BACKENDS])
-def test_an_unsupported_backend_is_not_replaced_by_another(tmp_path: Path, name: str) -> None:
+def test_an_unsupported_backend_is_not_replaced_by_another_backend(
+    tmp_path: Path, name: str
+) -> None:
     assert chosen(tmp_path, name) is None
 
 

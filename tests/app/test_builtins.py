@@ -21,5 +21,5 @@ def test_the_commands_are_registered_by_a_hook() -> None:
     assert Plugins([]).commands() == []
 
 
-def test_an_agent_that_is_not_built_has_no_tools() -> None:
+def test_an_unknown_agent_gets_no_built_in_tools() -> None:
     assert Plugins([Builtins()]).tools(AgentProfile(id=AgentId("unknown"))) == []

@@ -1,4 +1,4 @@
-"""Opening a gateway: its plugins, its agents and invalid settings."""
+"""A gateway is opened with plugins and agents, and with invalid settings."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class Toolmaker:
         return [TEST_TOOLS[0]]
 
 
-async def test_two_agents_of_one_name_are_refused_before_the_store_is_opened(
+async def test_two_agents_with_the_same_name_are_refused_before_the_store_is_opened(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(ConfigError, match="two plugins register the agent 'main'"):
@@ -47,7 +47,9 @@ async def test_two_agents_of_one_name_are_refused_before_the_store_is_opened(
     assert not (tmp_path / STORE_NAME).exists()
 
 
-async def test_the_tools_of_a_plugin_are_offered_beside_the_built_in_ones(tmp_path: Path) -> None:
+async def test_the_tools_of_a_plugin_are_offered_together_with_the_built_in_tools(
+    tmp_path: Path,
+) -> None:
     server, model = ChatServer(), ScriptedModel([says("hello")])
     conditions = replace(QUIET, tools=None, plugins=(Toolmaker(),))
     async with running(tmp_path, [PlainAdapter(server)], model, conditions):
@@ -63,7 +65,7 @@ class SecondAgent:
         return [AgentHome(id=AgentId("second"), home=home / "second")]
 
 
-def test_an_agent_does_not_see_the_secrets_of_another(tmp_path: Path) -> None:
+def test_an_agent_does_not_see_the_secrets_of_another_agent(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-of-the-gateway\n")
     (tmp_path / "second").mkdir()
     (tmp_path / "second" / ".env").write_text("GROQ_API_KEY=gsk-of-the-second\n")

@@ -1,4 +1,4 @@
-"""Background work of a home: snapshots, deletions, and errors that must not stop it."""
+"""Background work of a home: snapshots and deletions, which continue after an error."""
 
 import os
 import time
@@ -27,7 +27,7 @@ from hermes.types.agents import AgentHome
 from hermes.types.identity import AgentId
 
 
-async def test_a_snapshot_is_taken_of_a_store_that_has_none(tmp_path: Path) -> None:
+async def test_a_snapshot_is_taken_if_there_is_none_yet(tmp_path: Path) -> None:
     home = Home(root=tmp_path)
     async with home_store(Settings(home=home)) as store:
         await store.run(sessions.touch, session(), SOURCE, None, "", NOW)
@@ -57,7 +57,7 @@ async def test_old_tool_results_of_every_agent_are_deleted(tmp_path: Path) -> No
         group.cancel_scope.cancel()
 
 
-async def test_old_tool_results_are_deleted_and_new_ones_kept(tmp_path: Path) -> None:
+async def test_old_tool_results_are_deleted_and_new_tool_results_are_kept(tmp_path: Path) -> None:
     home = Home(root=tmp_path)
     folder = home.spill / "s"
     folder.mkdir(parents=True)

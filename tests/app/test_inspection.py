@@ -1,4 +1,4 @@
-"""Inspecting an agent: its checks and its prompt."""
+"""The inspection of an agent: checks of its settings, and its prompt."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ async def test_a_check_does_not_change_the_home(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["agent: {toolsets: [nonsense]}\n", "auxiliary: {provider: nonsense}\n"]
 )
-async def test_a_check_finds_what_would_keep_the_agent_from_working(
+async def test_a_check_finds_errors_that_would_stop_the_agent_from_working(
     tmp_path: Path, text: str
 ) -> None:
     home = written(tmp_path / "home", text)

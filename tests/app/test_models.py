@@ -1,4 +1,4 @@
-"""The functions for models that need no gateway."""
+"""The functions for models that work without a gateway."""
 
 from pathlib import Path
 

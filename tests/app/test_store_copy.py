@@ -1,4 +1,5 @@
-"""Copies between SQLite and PostgreSQL: complete, continued after a kill, refused when unsafe."""
+"""A copy between SQLite and PostgreSQL is complete, continues after a kill, and is refused if
+unsafe."""
 
 import shutil
 import sqlite3
@@ -51,7 +52,7 @@ def url(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 async def home(tmp_path: Path) -> Path:
-    """A home in whose SQLite store every table has rows."""
+    """A home with a SQLite store in which every table has rows."""
     await make_source(tmp_path / "home", 600)
     return tmp_path / "home"
 
@@ -60,13 +61,13 @@ def settings_of(home: Path, url: str = "") -> Settings:
     return load(home, {"HERMES_STORE_URL": url})
 
 
-def test_copies_that_are_killed_twice_end_equal_in_both_directions(
+def test_a_copy_that_is_killed_twice_is_complete_in_both_directions(
     tmp_path: Path, url: str
 ) -> None:
     check_copies(tmp_path, url, messages=5000, kills=(12, 40))
 
 
-async def test_a_copy_goes_on_wherever_it_was_interrupted(home: Path, url: str) -> None:
+async def test_a_copy_to_postgres_continues_after_any_interruption(home: Path, url: str) -> None:
     phases: list[str] = []
 
     def stop_at_each_new_step(step: CopyStep) -> None:
@@ -85,7 +86,7 @@ async def test_a_copy_goes_on_wherever_it_was_interrupted(home: Path, url: str) 
     await assert_equal(home, url)
 
 
-async def test_a_copy_back_goes_on_wherever_it_was_interrupted(
+async def test_a_copy_to_sqlite_continues_after_any_interruption(
     home: Path, url: str, tmp_path: Path
 ) -> None:
     await copy_store(settings_of(home), url, quiet)
@@ -158,7 +159,7 @@ async def test_a_batch_and_its_record_are_stored_together_or_not_at_all(
     await assert_equal(home, url)
 
 
-async def test_a_value_that_differs_is_found_and_the_copy_is_not_used(home: Path, url: str) -> None:
+async def test_a_copy_with_a_wrong_value_is_found_and_not_used(home: Path, url: str) -> None:
     with pytest.raises(StoreDamaged, match="the table 'messages' of the copy is not equal"):
         await copy_with(home, url, lose_a_bit)
     with pytest.raises(StoreUnavailable, match="is an unfinished copy of another store"):
@@ -178,7 +179,7 @@ async def test_a_value_that_differs_is_found_and_the_copy_is_not_used(home: Path
         "delete from sessions",
     ],
 )
-async def test_a_source_that_has_changed_since_is_copied_again(
+async def test_a_source_that_changed_after_an_interrupted_copy_is_copied_again(
     home: Path, url: str, change: str
 ) -> None:
     def stop(step: CopyStep) -> None:
@@ -194,7 +195,7 @@ async def test_a_source_that_has_changed_since_is_copied_again(
     await assert_equal(home, url)
 
 
-async def test_the_original_is_left_as_it_is(home: Path, url: str) -> None:
+async def test_the_original_is_not_changed(home: Path, url: str) -> None:
     with closing(sqlite3.connect(home / STORE_NAME)) as database:
         before = list(database.iterdump())
     await copy_store(settings_of(home), url, quiet)
@@ -202,7 +203,7 @@ async def test_the_original_is_left_as_it_is(home: Path, url: str) -> None:
         assert list(database.iterdump()) == before
 
 
-async def test_keys_that_the_two_databases_sort_differently_are_copied_and_compared(
+async def test_rows_are_copied_even_if_the_databases_sort_their_keys_differently(
     home: Path, url: str
 ) -> None:
     accounts = [(f"{'bAzZ'[number % 4]}{number}", "") for number in range(1200)]
@@ -218,7 +219,7 @@ async def test_keys_that_the_two_databases_sort_differently_are_copied_and_compa
     await assert_equal(home, url)
 
 
-async def test_numbers_of_rows_continue_where_the_original_was(
+async def test_row_numbers_in_the_copy_continue_after_those_of_the_original(
     home: Path, url: str, tmp_path: Path
 ) -> None:
     with closing(sqlite3.connect(home / STORE_NAME)) as database:
@@ -288,7 +289,7 @@ async def test_a_gateway_continues_a_conversation_on_the_copy(tmp_path: Path, ur
 
 
 @pytest.mark.parametrize("kind", ["gateway", "terminal"])
-async def test_a_source_in_use_is_refused_with_the_process(
+async def test_the_error_for_a_source_in_use_names_the_process(
     home: Path, url: str, tmp_path: Path, kind: OwnerKind
 ) -> None:
     expected = rf"in use by a {kind} \(pid \d+\): stop every gateway"
@@ -316,7 +317,7 @@ async def test_nobody_opens_a_store_that_is_being_copied(home: Path, url: str) -
         pass
 
 
-async def test_a_complete_copy_is_not_copied_over(home: Path, url: str, tmp_path: Path) -> None:
+async def test_a_complete_copy_is_not_overwritten(home: Path, url: str, tmp_path: Path) -> None:
     await copy_store(settings_of(home), url, quiet)
     with pytest.raises(CopyRefused, match=r"is a complete copy of .*, finished at .* UTC"):
         await copy_store(settings_of(home), url, quiet)
@@ -369,17 +370,17 @@ async def test_another_schema_version_is_refused(
         await copy_store(settings_of(home), str(tmp_path / "new.db"), quiet)
 
 
-async def test_an_empty_database_is_enough(home: Path, fresh: str) -> None:
+async def test_a_copy_can_be_made_into_a_database_without_tables(home: Path, fresh: str) -> None:
     await copy_store(settings_of(home), fresh, quiet)
     await assert_equal(home, fresh)
 
 
-async def test_places_that_can_t_be_meant_are_refused(home: Path, tmp_path: Path) -> None:
+async def test_invalid_sources_and_targets_are_refused(home: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"--to begins with 'mysql'.*postgresql://"):
         await copy_store(settings_of(home), "mysql://host/db", quiet)
-    with pytest.raises(ConfigError, match="--to 'postgres' is no place for a copy"):
+    with pytest.raises(ConfigError, match="--to 'postgres' is not a place for a copy"):
         await copy_store(settings_of(home), "postgres", quiet)
-    with pytest.raises(CopyRefused, match="is the store that is to be copied"):
+    with pytest.raises(CopyRefused, match="is the source of the copy"):
         await copy_store(settings_of(home), "sqlite", quiet)
     with pytest.raises(CopyRefused, match="there is nothing to copy"):
         await copy_store(settings_of(tmp_path / "empty"), str(tmp_path / "new.db"), quiet)
@@ -388,7 +389,7 @@ async def test_places_that_can_t_be_meant_are_refused(home: Path, tmp_path: Path
 # --- what to do next -------------------------------------------------------------------------
 
 
-async def test_the_result_says_how_to_run_on_the_copy(home: Path, url: str, tmp_path: Path) -> None:
+async def test_the_result_says_how_to_use_the_copy(home: Path, url: str, tmp_path: Path) -> None:
     there = await copy_store(settings_of(home), url, quiet)
     assert there.advice == f"put this line into {home / '.env'}:\n  HERMES_STORE_URL={url}"
     back = tmp_path / "back"

@@ -1,4 +1,4 @@
-"""The settings choose the database."""
+"""The choice of the database by the settings."""
 
 import sys
 from pathlib import Path
@@ -35,7 +35,7 @@ async def test_the_environment_chooses_postgres(tmp_path: Path) -> None:
     assert not (tmp_path / STORE_NAME).exists()
 
 
-async def test_an_unknown_scheme_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
+async def test_the_error_for_an_unknown_scheme_lists_the_known_schemes(tmp_path: Path) -> None:
     settings = load(tmp_path, {"HERMES_STORE_URL": "mysql://user:secret-word@host/db"})
     with pytest.raises(ConfigError, match=r"'mysql'.*postgresql://") as raised:
         async with home_store(settings):
@@ -43,7 +43,7 @@ async def test_an_unknown_scheme_is_refused_with_those_that_are_known(tmp_path: 
     assert "secret-word" not in str(raised.value)
 
 
-async def test_a_missing_extra_is_named_with_the_way_to_install_it(
+async def test_the_error_for_a_missing_extra_says_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "hermes.state.postgres.store", raising=False)

@@ -41,12 +41,14 @@ def test_a_global_unicast_address_is_public(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", [*NOT_PUBLIC, *NO_ADDRESSES])
-def test_nothing_else_is_public(address: str) -> None:
+def test_no_other_address_is_public(address: str) -> None:
     assert not is_public(address)
 
 
 @given(st.ip_addresses())
-def test_no_address_is_public_that_python_calls_local(address: IPv4Address | IPv6Address) -> None:
+def test_an_address_that_python_calls_local_is_not_public(
+    address: IPv4Address | IPv6Address,
+) -> None:
     local = address.is_private or address.is_loopback or address.is_link_local
     if local or address.is_multicast or address.is_reserved or address.is_unspecified:
         assert not is_public(str(address)) or carries_public(address)
@@ -66,7 +68,9 @@ def last(address: IPv6Address) -> IPv4Address:
 
 
 @given(st.ip_addresses(v=4))
-def test_an_address_in_another_is_judged_as_itself(address: IPv4Address | IPv6Address) -> None:
+def test_an_ipv4_address_inside_an_ipv6_address_is_checked_itself(
+    address: IPv4Address | IPv6Address,
+) -> None:
     alone = is_public(str(address))
     assert is_public(f"::ffff:{address}") == alone
     assert is_public(f"64:ff9b::{address}") == alone

@@ -1,4 +1,5 @@
-"""Outgoing requests reach only public addresses, for every URL, name server and page."""
+"""Outgoing requests reach only public addresses, whatever the URL, the name server or the page
+is."""
 
 import gzip
 import socket
@@ -89,8 +90,8 @@ SPACED = [
 
 
 class Names(AbstractResolver):
-    """A resolver with prepared answers, in order. Numeric hosts mean the same as on this system,
-    and every other name resolves to this machine."""
+    """A resolver that returns prepared answers in order. It resolves numeric hosts as this
+    system does. Every other name resolves to this machine."""
 
     def __init__(self, **told: Sequence[Sequence[str]]) -> None:
         self._told = {f"{name}.example": list(lists) for name, lists in told.items()}
@@ -128,7 +129,7 @@ def hostile(port: int) -> list[str]:
 
 
 def lets(*sites: Site) -> IsAllowed:
-    """Returns the production rule, which also allows these sites."""
+    """Returns the rule of the gateway, extended by the addresses of these sites."""
     places = {(site.host, site.port) for site in sites}
     return lambda address, port: (address, port) in places or may_reach(address, port)
 
@@ -149,7 +150,7 @@ async def forbidden() -> AsyncIterator[list[Site]]:
                 second = serving({"/": answer("secret")}, host="::1", port=first.port)
                 sites += [first, await stack.enter_async_context(second)]
             except OSError:
-                continue  # somebody has this port of the other family
+                continue  # another program uses this port in the other address family
         yield sites
 
 
@@ -159,7 +160,7 @@ async def reason(egress: Egress, url: str) -> str:
     return str(failed.value)
 
 
-async def test_no_url_reaches_what_is_not_public() -> None:
+async def test_no_url_reaches_a_private_address() -> None:
     async with forbidden() as sites:
         urls = {url for site in sites for url in hostile(site.port)}
         reasons = [await reason(Egress(Names()), url) for url in sorted(urls)]
@@ -168,7 +169,7 @@ async def test_no_url_reaches_what_is_not_public() -> None:
     assert not [one for one in reasons if "can't be reached" in one], "none was even tried"
 
 
-async def test_no_redirect_reaches_what_is_not_public() -> None:
+async def test_no_redirect_reaches_a_private_address() -> None:
     async with forbidden() as sites:
         urls = [url for url in hostile(sites[0].port) if url.isprintable()]
         moved = {
@@ -219,7 +220,7 @@ async def test_a_redirect_to_the_same_name_is_looked_up_and_checked_again() -> N
 
 
 @pytest.mark.parametrize("addresses", [HERE, HERE[::-1], ("10.0.0.1", "127.0.0.1", "::1")])
-async def test_only_the_public_one_of_several_addresses_is_used(addresses: Sequence[str]) -> None:
+async def test_of_several_addresses_only_the_public_one_is_used(addresses: Sequence[str]) -> None:
     async with forbidden() as [first, second, *_]:
         egress = Egress(Names(mixed=[addresses]), lets(first))
         page = await egress.fetch(f"http://mixed.example:{first.port}/")
@@ -237,15 +238,17 @@ async def test_a_connection_to_a_wrong_peer_is_dropped_before_anything_is_sent()
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("http://me:secret@public.example:{port}/", "has a name or a password in it"),
-        ("http://me@public.example:{port}/", "has a name or a password in it"),
-        ("ftp://public.example:{port}/", "say https:// and its full address"),
-        ("public.example:{port}", "say https:// and its full address"),
+        ("http://me:secret@public.example:{port}/", "contains a user name or a password"),
+        ("http://me@public.example:{port}/", "contains a user name or a password"),
+        ("ftp://public.example:{port}/", "give its full address with https"),
+        ("public.example:{port}", "give its full address with https"),
         ("http://[public.example:{port}/", "is not a URL"),
         ("http://public.example:{port}/" + "x" * LONGEST_URL, f"longer than {LONGEST_URL}"),
     ],
 )
-async def test_only_plain_urls_of_the_web_are_visited(url: str, expected: str) -> None:
+async def test_a_url_with_a_password_or_without_http_is_not_visited(
+    url: str, expected: str
+) -> None:
     async with serving({}) as public:
         told = await reason(only(public), url.format(port=public.port))
     assert expected in told
@@ -263,7 +266,7 @@ def test_only_ports_of_web_servers_are_visited(port: int, expected: bool) -> Non
     assert not may_reach("127.0.0.1", port)
 
 
-async def test_a_page_comes_with_where_it_was_found() -> None:
+async def test_a_page_is_returned_with_its_final_address() -> None:
     answers = {
         "/old": answer(status=301, headers={"Location": "new?x=1#part"}),
         "/new": answer("<p>Grüße", headers={"Set-Cookie": "a=1"}),
@@ -274,7 +277,9 @@ async def test_a_page_comes_with_where_it_was_found() -> None:
     assert (page.media_type, page.text, page.cut) == ("text/html", "<p>Grüße", False)
 
 
-async def test_nothing_but_the_question_goes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requests_have_only_the_usual_headers_and_use_no_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     answers = {
         "/a": answer(status=302, headers={"Location": "/b", "Set-Cookie": "a=1; Path=/"}),
         "/b": answer("b"),
@@ -290,7 +295,7 @@ async def test_nothing_but_the_question_goes_out(monkeypatch: pytest.MonkeyPatch
     assert proxy.accepted == 0
 
 
-async def test_redirects_have_an_end() -> None:
+async def test_the_number_of_redirects_is_limited() -> None:
     def hops(count: int) -> dict[str, bytes]:
         moved = {
             f"/{number}": answer(status=303, headers={"Location": f"/{number + 1}"})
@@ -317,7 +322,7 @@ async def test_a_page_is_read_up_to_a_limit(packed: bool) -> None:
     assert len(page.text) == LARGEST_PAGE
 
 
-async def test_the_part_over_the_limit_is_not_awaited() -> None:
+async def test_the_part_of_a_page_after_the_limit_is_not_read() -> None:
     endless = answer(
         b"x" * (LARGEST_PAGE + 100_000), headers={"Content-Length": str(10 * LARGEST_PAGE)}
     )
@@ -326,7 +331,7 @@ async def test_the_part_over_the_limit_is_not_awaited() -> None:
     assert page.cut
 
 
-async def test_a_page_of_just_the_limit_is_whole() -> None:
+async def test_a_page_of_exactly_the_limit_is_read_completely() -> None:
     async with serving({"/": answer(b"x" * LARGEST_PAGE, media_type="text/plain")}) as public:
         page = await only(public).fetch(f"http://public.example:{public.port}/")
     assert not page.cut
@@ -383,7 +388,7 @@ async def test_pages_are_read_in_their_charset(media_type: str, body: bytes, tex
         (b"", "did not answer in time"),
     ],
 )  # fmt: skip
-async def test_trouble_is_a_sentence(said: bytes, expected: str) -> None:
+async def test_each_error_is_one_sentence(said: bytes, expected: str) -> None:
     async with serving({"/": said}) as public:
         names = Names(public=[["127.0.0.1"]])
         egress = Egress(names, lets(public), seconds=5.0 if said else 0.05)
@@ -392,14 +397,14 @@ async def test_trouble_is_a_sentence(said: bytes, expected: str) -> None:
     assert expected in told
 
 
-async def test_a_server_that_is_not_there_is_a_sentence() -> None:
+async def test_the_error_for_a_missing_server_is_one_sentence() -> None:
     async with serving({}) as public:
         egress = only(public)
         url = f"http://public.example:{public.port}/"
     assert "can't be reached" in await reason(egress, url)
 
 
-def test_a_bad_certificate_is_a_sentence() -> None:
+def test_the_error_for_a_bad_certificate_is_one_sentence() -> None:
     key = ConnectionKey("public.example", 443, True, True, None, None, None)
     error = aiohttp.ClientConnectorCertificateError(key, ValueError("self-signed"))
     assert _reason(error) == "has a certificate that can't be trusted"
@@ -437,7 +442,7 @@ async def test_a_file_over_the_limit_is_not_read_to_its_end(packed: bool) -> Non
         assert "larger than 1000 bytes" in await not_downloaded(only(public), url, 1000)
 
 
-async def test_no_download_reaches_what_is_not_public() -> None:
+async def test_no_download_reaches_a_private_address() -> None:
     async with forbidden() as sites:
         urls = {url for site in sites for url in hostile(site.port)}
         for url in sorted(urls):
@@ -445,7 +450,7 @@ async def test_no_download_reaches_what_is_not_public() -> None:
     assert [site.accepted for site in sites] == [0, 0, 0, 0]
 
 
-async def test_a_private_address_looks_like_one_where_nothing_answers() -> None:
+async def test_a_private_address_gives_the_same_error_as_an_address_that_does_not_answer() -> None:
     async with serving({"/": answer(b"x")}) as site:
         private = await not_downloaded(Egress(Names()), f"http://a.example:{site.port}/")
         nobody = Egress(Names(), lambda address, port: True)
@@ -454,7 +459,7 @@ async def test_a_private_address_looks_like_one_where_nothing_answers() -> None:
     assert site.accepted == 0
 
 
-async def test_a_download_says_what_a_public_server_answered() -> None:
+async def test_the_error_of_a_download_contains_the_status_of_a_public_server() -> None:
     async with serving({"/slow": b""}) as public:
         url = f"http://public.example:{public.port}"
         assert "status 404" in await not_downloaded(only(public), f"{url}/none")

@@ -22,7 +22,7 @@ def scan(place: Path, pattern: str = WORD, glob: str = "", limit: int = 99) -> l
 
 
 def _shown(line: str) -> str:
-    """Formats a hit as `=path:line: text`; other lines are unchanged."""
+    """Formats each hit as `=path:line: text`. Other lines are not changed."""
     if not line.startswith(HIT):
         return line
     path, number, text = json.loads(line[1:])
@@ -64,7 +64,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     assert scan(work) == []
 
 
-def test_folders_are_followed_down_to_a_depth(tmp_path: Path) -> None:
+def test_folders_are_searched_down_to_a_certain_depth(tmp_path: Path) -> None:
     deep = "/".join(["d"] * (DEPTH + 1))
     write(tmp_path, f"{deep}/too-deep", f"{deep[2:]}/deep")
     assert named(tmp_path) == [f"{deep[2:]}/deep"]
@@ -96,13 +96,13 @@ def test_long_lines_are_cut_around_the_match(tmp_path: Path) -> None:
     assert len(shown) == HIT_WIDTH + 2
 
 
-def test_lines_are_counted_as_they_are_read(tmp_path: Path) -> None:
+def test_only_line_breaks_separate_lines(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"one\x0c\r\n\r\n" + WORD.encode() + b"\r\n")
     assert scan(tmp_path) == [f"=f:3: {WORD}"]
     assert scan(tmp_path, "^$") == ["=f:2: "]
 
 
-def test_names_that_would_break_the_lines_are_quoted(tmp_path: Path) -> None:
+def test_file_names_with_line_breaks_are_quoted(tmp_path: Path) -> None:
     write(tmp_path, "a\nb")
     (tmp_path / os.fsdecode(b"\xff")).write_text(WORD)
     assert named(tmp_path) == [r"'a\nb'", r"'\udcff'"]

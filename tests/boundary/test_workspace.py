@@ -75,14 +75,14 @@ def test_files_inside_are_read_by_relative_and_absolute_path(root: Path) -> None
         ("\ud800", "can't be the name"),
     ],
 )
-def test_everything_else_is_refused_in_words(root: Path, path: str, why: str) -> None:
+def test_every_other_path_is_refused_with_an_explanation(root: Path, path: str, why: str) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(ToolFailed, match=why):
         Workspace(root).read(path)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_a_pipe_with_a_writer_is_refused_too(root: Path) -> None:
+def test_a_pipe_is_refused_even_if_it_has_a_writer(root: Path) -> None:
     reading = os.open(root / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     writing = os.open(root / "pipe", os.O_WRONLY | os.O_NONBLOCK)
     try:
@@ -137,7 +137,7 @@ def test_a_file_that_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
     assert (tmp_path / "f").stat().st_mode & 0o7777 == 0o4751
 
 
-def test_a_reader_of_a_replaced_file_reads_the_whole_old_one(tmp_path: Path) -> None:
+def test_a_reader_of_a_file_that_is_replaced_reads_the_complete_old_content(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("old")
     with (tmp_path / "f").open() as reader:
         Workspace(tmp_path).write("f", b"new")
@@ -163,7 +163,7 @@ def test_a_reader_of_a_replaced_file_reads_the_whole_old_one(tmp_path: Path) -> 
         ("new/\ud800", "can't be the name"),
     ],
 )
-def test_nothing_else_is_written(root: Path, path: str, why: str) -> None:
+def test_no_other_path_is_written(root: Path, path: str, why: str) -> None:
     (root / "new").mkdir(exist_ok=True)
     before = sorted(root.parent.rglob("*"))
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
@@ -174,13 +174,13 @@ def test_nothing_else_is_written(root: Path, path: str, why: str) -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
 
 
-def test_a_file_that_is_too_large_leaves_no_trace(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_is_not_written_at_all(tmp_path: Path) -> None:
     with pytest.raises(ToolFailed, match="more than"):
         Workspace(tmp_path).write("new/f", b"x" * (LARGEST_FILE + 1))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_is_replaced_only_if_it_holds_what_is_expected(tmp_path: Path) -> None:
+def test_a_file_is_replaced_only_if_it_has_the_expected_content(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     (tmp_path / "f").write_text("old")
     assert workspace.write("f", b"new", b"old") is False
@@ -215,7 +215,7 @@ def test_the_entries_of_a_folder_are_listed_and_links_are_not_followed(root: Pat
             workspace.list(path)
 
 
-def test_the_state_of_a_path_is_that_of_the_entry_itself(root: Path) -> None:
+def test_stat_does_not_follow_links(root: Path) -> None:
     workspace = Workspace(root)
     for path, kind in (("link", "link"), ("folder", "folder"), (".", "folder"), ("pipe", "other")):
         info = workspace.stat(path)
@@ -250,7 +250,7 @@ def test_only_the_entry_itself_is_removed(tmp_path: Path) -> None:
     assert (tmp_path / "secret").read_bytes() == SECRET
 
 
-def test_the_home_is_left_out_of_everything(tmp_path: Path) -> None:
+def test_the_home_can_not_be_read_listed_or_changed(tmp_path: Path) -> None:
     home = tmp_path / ".hermes"
     home.mkdir()
     (tmp_path / "f").touch()
@@ -274,8 +274,8 @@ while not ctypes.CDLL(None).renameat2(here, b"real", here, b"link", exchange):
 
 @contextmanager
 def swapped(root: Path) -> Iterator[None]:
-    """While the block lasts, the folder `real` is sometimes replaced by a link to the folder
-    above the root."""
+    """During the block, the folder `real` is repeatedly replaced by a link to the folder above
+    the root."""
     (root / "real").mkdir(parents=True)
     (root / "real" / "secret").write_bytes(b"harmless")
     (root.parent / "secret").write_bytes(SECRET)
@@ -321,7 +321,7 @@ def remove(root: Path) -> None:
 
 
 @pytest.mark.parametrize("act", [read, write, search, look, remove])
-def test_a_link_that_is_swapped_in_meanwhile_leads_nowhere(
+def test_a_link_that_replaces_a_folder_meanwhile_is_not_followed(
     tmp_path: Path, act: Callable[[Path], None]
 ) -> None:
     root = tmp_path / "outside" / "work"

@@ -8,7 +8,7 @@ from hermes.types.errors import Disconnected
 
 @pytest.fixture(scope="session")
 def clients() -> ApiClients:
-    """Returns the clients, which are installed at the first use on a machine."""
+    """Returns the clients. They are installed at the first use on a machine."""
     try:
         return installed_clients()
     except Disconnected as error:
@@ -16,7 +16,7 @@ def clients() -> ApiClients:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives the tests more time, because the first one on a machine installs the clients."""
+    """Gives the tests more time, because the first test on a machine installs the clients."""
     for item in items:
         if isinstance(item, pytest.Function) and "clients" in item.fixturenames:
             item.add_marker(pytest.mark.timeout(2 * INSTALL_SECONDS))

@@ -11,7 +11,9 @@ from hermes.testing.shop import BOUGHT, SHOPPING, open_shop, recipe_of
 from hermes.testing.strict import calls_tools
 
 
-async def test_its_tools_run_beside_the_agent_s(tmp_path: Path, clients: ApiClients) -> None:
+async def test_the_client_s_tools_run_together_with_the_agent_s_tools(
+    tmp_path: Path, clients: ApiClients
+) -> None:
     recipe = recipe_of("LangChain: Tools")
     async with open_shop(tmp_path, *SHOPPING) as shop:
         assert await shop.run(recipe, clients) == recipe.prints

@@ -18,14 +18,18 @@ async def run_both(shop: Shop, clients: ApiClients, name: str, *turn: Plan) -> t
     return await shop.run(recipe, clients), recipe.prints
 
 
-async def test_functions_run_beside_the_agent_s_tools(tmp_path: Path, clients: ApiClients) -> None:
+async def test_functions_run_together_with_the_agent_s_tools(
+    tmp_path: Path, clients: ApiClients
+) -> None:
     async with open_shop(tmp_path, HELLO) as shop:
         printed, expected = await run_both(shop, clients, "llm: Tools", *SHOPPING)
         assert printed == expected
         assert all({"stock", "read_file"} <= declared for declared in shop.declared[1:])
 
 
-async def test_tools_of_plugins_run_beside_the_agent_s(tmp_path: Path, clients: ApiClients) -> None:
+async def test_tools_of_plugins_run_together_with_the_agent_s_tools(
+    tmp_path: Path, clients: ApiClients
+) -> None:
     turn = (
         calls_tools(("llm_time", {}), ("read_file", {"path": "shopping.txt"})),
         calls_tools(("llm_time", {})),
@@ -40,7 +44,7 @@ async def test_tools_of_plugins_run_beside_the_agent_s(tmp_path: Path, clients: 
     assert listed == "rice, tea"
 
 
-async def test_a_schema_is_kept(tmp_path: Path, clients: ApiClients) -> None:
+async def test_the_answer_conforms_to_the_schema(tmp_path: Path, clients: ApiClients) -> None:
     async with open_shop(tmp_path, HELLO) as shop:
         printed, expected = await run_both(shop, clients, "llm: A schema", HELLO)
         assert printed == expected

@@ -1,4 +1,4 @@
-"""OpenAI's own client with tools, schemas and images, also across a kill of the gateway."""
+"""OpenAI's own client with tools, schemas and images, and with a kill of the gateway."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -67,7 +67,7 @@ async def nothing() -> None:
 
 
 async def talk(ask: Ask, before_results: Callable[[], Awaitable[None]] = nothing) -> list[str]:
-    """Returns the finish reasons of the answers, and the text of the last one."""
+    """Returns the finish reasons of the answers, and the text of the last answer."""
     messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
     reasons: list[str] = []
     while True:
@@ -81,7 +81,7 @@ async def talk(ask: Ask, before_results: Callable[[], Awaitable[None]] = nothing
             assert call.type == "function"
             item = json.loads(call.function.arguments)["item"]
             results.append({"role": "tool", "tool_call_id": call.id, "content": STOCK[item]})
-        # As in the SDK's documentation. The declared type is narrower than the accepted values.
+        # The declared type does not allow this message, but the SDK's documentation passes it too.
         messages.append(message)  # type: ignore[arg-type]
         messages += results
         await before_results()
@@ -89,7 +89,7 @@ async def talk(ask: Ask, before_results: Callable[[], Awaitable[None]] = nothing
 
 @pytest.mark.parametrize("headers", [{}, SESSION], ids=["stateless", "session"])
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
-async def test_its_tools_run_beside_the_agent_s(
+async def test_the_client_s_tools_run_together_with_the_agent_s_tools(
     tmp_path: Path, headers: dict[str, str], streamed: bool
 ) -> None:
     async with open_shop(tmp_path, *SHOPPING) as shop, client_of(shop) as client:
@@ -108,7 +108,7 @@ async def test_a_kill_between_call_and_result_loses_nothing(
 
         async def kill() -> None:
             await shop.gateway.kill()
-            # The agent has read the list: its result is kept, and the tool does not run again.
+            # The agent has read the list. The result is stored, and the tool does not run again.
             (shop.gateway.workspace / "shopping.txt").write_text("nothing\n")
             await shop.gateway.start()
 
@@ -139,7 +139,7 @@ async def test_the_recipe_with_a_schema_parses_its_answer(
         assert await shop.run(recipe, clients) == recipe.prints
 
 
-async def test_the_recipe_with_an_image_shows_it_to_the_model(
+async def test_the_recipe_with_an_image_shows_the_image_to_the_model(
     tmp_path: Path, clients: ApiClients
 ) -> None:
     recipe = recipe_of("openai: An image")

@@ -11,7 +11,9 @@ from hermes.testing.shop import BOUGHT, SHOPPING, SHOPPING_LIST, open_shop, reci
 from hermes.testing.strict import calls_tools
 
 
-async def test_its_tools_run_beside_the_agent_s(tmp_path: Path, clients: ApiClients) -> None:
+async def test_the_client_s_tools_run_together_with_the_agent_s_tools(
+    tmp_path: Path, clients: ApiClients
+) -> None:
     recipe = recipe_of("pydantic-ai: Tools")
     async with open_shop(tmp_path, *SHOPPING) as shop:
         assert await shop.run(recipe, clients) == recipe.prints
@@ -35,7 +37,9 @@ async def test_structured_output_is_parsed(
         assert await shop.run(replace(recipe, program=program), clients) == recipe.prints
 
 
-async def test_tools_and_structured_output_go_together(tmp_path: Path, clients: ApiClients) -> None:
+async def test_tools_and_structured_output_can_be_used_together(
+    tmp_path: Path, clients: ApiClients
+) -> None:
     recipe, schema = recipe_of("pydantic-ai: Tools"), recipe_of("pydantic-ai: A schema")
     program = schema.program.replace("NativeOutput(Item))", "NativeOutput(Item), tools=[stock])")
     start, end = recipe.program.index("def stock"), recipe.program.index("result =")

@@ -10,7 +10,7 @@ from hermes.testing.shop import SHOPPING, open_shop, recipe_of
 
 
 @pytest.mark.parametrize("function", ["generateText", "streamText"])
-async def test_its_tools_run_beside_the_agent_s(
+async def test_the_client_s_tools_run_together_with_the_agent_s_tools(
     tmp_path: Path, clients: ApiClients, function: str
 ) -> None:
     recipe = recipe_of("Vercel AI SDK: Tools")

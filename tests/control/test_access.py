@@ -1,4 +1,4 @@
-"""Admission: the order of the rules, and refused messages leave no trace."""
+"""The rules for admission apply in their order, and a refused message leaves no trace."""
 
 from pathlib import Path
 
@@ -43,11 +43,11 @@ def source(user: str = "7", platform: str = "telegram") -> Source:
         (AccessPolicy(anywhere=AllowedUsers(everyone=True)), True),
     ],
 )
-def test_closed_unless_opened(policy: AccessPolicy, admitted: bool) -> None:
+def test_nobody_is_admitted_by_default(policy: AccessPolicy, admitted: bool) -> None:
     assert Access(policy).admits(source(), None) is admitted
 
 
-def test_pairing_lets_one_user_of_one_platform_in() -> None:
+def test_pairing_admits_one_user_of_one_platform() -> None:
     access = Access(AccessPolicy())
     access.paired = {("telegram", "7"): PersonId("ann")}
     assert access.admits(source(), None)

@@ -15,13 +15,13 @@ def history(count: int, size: int = 0) -> History:
     return History(generation=0, messages=messages, size=size)
 
 
-def test_a_short_history_is_not_worth_keeping() -> None:
+def test_a_short_history_is_not_cached() -> None:
     kept = HistoryCache()
     kept.keep("s", history(CACHED_MESSAGES - 1))
     assert kept.get("s") is None
 
 
-def test_the_sessions_that_were_quiet_longest_go_first() -> None:
+def test_the_sessions_that_were_unused_longest_are_removed_first() -> None:
     kept = HistoryCache()
     for number in range(5):
         kept.keep(f"s{number}", history(CACHED_MESSAGES, CACHE_BYTES // 4))
@@ -30,7 +30,7 @@ def test_the_sessions_that_were_quiet_longest_go_first() -> None:
     assert [number for number in range(6) if kept.get(f"s{number}")] == [1, 3, 4, 5]
 
 
-async def test_a_long_conversation_is_sent_whole_every_time(tmp_path: Path) -> None:
+async def test_a_cached_long_conversation_is_sent_completely_every_time(tmp_path: Path) -> None:
     turns = CACHED_MESSAGES
     model = ScriptedModel([says(f"answer {number}") for number in range(turns + 1)])
     server = ChatServer()

@@ -1,4 +1,4 @@
-"""Commands act at once, also while the model works."""
+"""Commands take effect at once, even while the model works."""
 
 import re
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ async def chat(tmp_path: Path) -> AsyncIterator[Chat]:
         yield Chat(server, model, gateway)
 
 
-async def test_a_model_that_never_answers_does_not_keep_status_and_stop_waiting(chat: Chat) -> None:
+async def test_status_and_stop_work_while_the_model_does_not_answer(chat: Chat) -> None:
     chat.server.says("think")
     await until(lambda: chat.model.requests)
     assert "Working for" in await chat.asks("/status")
@@ -113,7 +113,7 @@ async def test_a_model_that_can_not_be_used_is_not_chosen(tmp_path: Path) -> Non
         ("write to a@other_bot", "our_bot", True),
     ],
 )
-async def test_a_command_for_another_bot_is_not_ours(
+async def test_a_command_for_another_bot_is_ignored(
     tmp_path: Path, text: str, bot: str, ours: bool
 ) -> None:
     server, model = ChatServer(), ScriptedModel([says("hello")])
@@ -125,7 +125,7 @@ async def test_a_command_for_another_bot_is_not_ours(
         assert isinstance(receipt, Refused) != ours
 
 
-async def test_nothing_to_stop_is_said(chat: Chat) -> None:
+async def test_the_reply_to_stop_says_if_nothing_runs(chat: Chat) -> None:
     assert await chat.asks("/stop") == "Nothing is running."
 
 
@@ -152,11 +152,13 @@ async def test_help_lists_every_command(chat: Chat) -> None:
         ("/STATUS", "Idle."),
     ],
 )
-async def test_a_name_may_be_short_misspelt_or_another(chat: Chat, given: str, shown: str) -> None:
+async def test_a_command_name_may_be_abbreviated_misspelt_or_an_alias(
+    chat: Chat, given: str, shown: str
+) -> None:
     assert await chat.asks(given) == shown
 
 
-async def test_a_path_is_no_command(chat: Chat) -> None:
+async def test_a_path_is_not_a_command(chat: Chat) -> None:
     chat.server.says("/etc/passwd is a file")
     await until(lambda: chat.model.requests)
 
@@ -183,7 +185,7 @@ async def test_a_command_that_comes_twice_is_answered_once(chat: Chat) -> None:
     assert (await chat.asks("/help")).startswith("/stop")
 
 
-async def test_a_doubled_slash_is_words_and_no_command(tmp_path: Path) -> None:
+async def test_a_message_that_begins_with_two_slashes_is_text(tmp_path: Path) -> None:
     model, server = ScriptedModel([says("noted")]), ChatServer()
     async with running(tmp_path, [PlainAdapter(server)], model):
         server.says("//stop is a command")
@@ -205,6 +207,6 @@ def named(name: str, *aliases: str) -> SlashCommand:
         (named("halt", "cancel"), "/cancel is a name of the command /stop and of /halt"),
     ],
 )
-def test_a_name_or_alias_can_not_mean_two_commands(command: SlashCommand, told: str) -> None:
+def test_two_commands_can_not_share_a_name_or_an_alias(command: SlashCommand, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         CommandTable([*builtin_commands(), command])

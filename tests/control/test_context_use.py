@@ -45,14 +45,14 @@ async def test_a_new_session_has_a_model_and_uses_nothing(tmp_path: Path) -> Non
     assert (use.model, use.window, use.parts, use.share) == ("m", WINDOW, (), 0.0)
 
 
-async def test_without_a_model_there_is_no_window(tmp_path: Path) -> None:
+async def test_without_a_model_there_is_no_context_window(tmp_path: Path) -> None:
     nothing = replace(QUIET, model=ModelSettings())
     async with running(tmp_path, [], ScriptedModel([]), nothing) as gateway:
         use = await gateway.context_use(KEY)
     assert (use.model, use.window, use.share) == ("", 0, 0.0)
 
 
-async def test_the_use_is_that_of_the_context_command(tmp_path: Path) -> None:
+async def test_the_use_is_the_same_as_in_the_context_command(tmp_path: Path) -> None:
     server, model = ChatServer(), ScriptedModel([says("hello")])
     async with running(tmp_path, [PlainAdapter(server)], model, SMALL) as gateway:
         server.says("hi")
@@ -66,7 +66,7 @@ async def test_the_use_is_that_of_the_context_command(tmp_path: Path) -> None:
     assert server.texts()[1].splitlines()[-1] == told
 
 
-async def test_a_summary_frees_a_part_of_the_window(tmp_path: Path) -> None:
+async def test_a_summary_frees_a_part_of_the_context_window(tmp_path: Path) -> None:
     server, model = ChatServer(), Summariser()
     used = list[int]()
     async with running(tmp_path, [PlainAdapter(server)], model, SMALL) as gateway:

@@ -1,4 +1,4 @@
-"""A gateway that restarts continues at the position up to which it has read its platform."""
+"""A gateway that restarts continues reading its platform at the saved position."""
 
 from pathlib import Path
 

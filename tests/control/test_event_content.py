@@ -36,7 +36,7 @@ def test_a_message_names_its_sender_only_where_several_people_talk() -> None:
     )
 
 
-def test_a_doubled_slash_is_no_command() -> None:
+def test_a_message_that_begins_with_two_slashes_is_not_a_command() -> None:
     assert new_messages(event(Said(text="//stop"))) == (UserMessage(text="/stop"),)
 
 

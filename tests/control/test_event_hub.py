@@ -47,7 +47,7 @@ def test_events_are_numbered_within_their_claim() -> None:
     assert live.read(EPOCH + 7) == live.read(0)
 
 
-def test_neighbouring_text_comes_as_one_under_its_last_number() -> None:
+def test_consecutive_texts_are_joined_under_the_number_of_the_last_one() -> None:
     live = log()
     for event in (
         TextDelta(text="a"),
@@ -65,7 +65,7 @@ def test_neighbouring_text_comes_as_one_under_its_last_number() -> None:
     assert live.read(EPOCH + 1)[0] == (EPOCH + 2, TextDelta(text="b"))
 
 
-def test_a_read_returns_a_part_where_there_is_much_and_the_next_one_more() -> None:
+def test_a_read_returns_a_part_of_a_long_text_and_the_next_read_continues() -> None:
     live = log()
     for number in range(3 * READ_EVENTS):
         live.emit(TextDelta(text=f"{number},"))
@@ -90,7 +90,7 @@ def test_a_read_returns_a_part_where_there_is_much_and_the_next_one_more() -> No
     assert again == whole
 
 
-def test_a_log_with_little_text_is_held_and_one_with_much_is_released() -> None:
+def test_only_logs_with_little_text_stay_in_memory() -> None:
     for size, released in ((HELD_CHARACTERS, False), (HELD_CHARACTERS + 1, True)):
         live = log()
         live.emit(TextDelta(text="x" * size))
@@ -128,7 +128,7 @@ def test_a_checkpoint_keeps_every_event_once() -> None:
     assert (first, [one.seq for one in recorded]) == (EPOCH + 3, [EPOCH + 3, EPOCH + 4])
 
 
-def test_the_log_of_the_first_claim_covers_everything_and_a_later_one_what_it_holds() -> None:
+def test_only_the_log_of_the_first_claim_covers_all_events_of_the_turn() -> None:
     assert not EventLog(TURN).covers(0)
     assert not EventLog(TURN).covers(EPOCH)
     assert log(epoch=1).covers(0)
@@ -161,7 +161,7 @@ async def test_a_reader_is_woken_by_the_next_event_and_by_the_end() -> None:
     assert hub.get(TURN) is None
 
 
-async def test_no_log_is_left_behind() -> None:
+async def test_no_log_stays_in_memory_after_its_turn() -> None:
     hub = EventHub()
     with hub.following(TURN):
         pass

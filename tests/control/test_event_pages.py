@@ -1,4 +1,4 @@
-"""Pages of stored events: each is read once for many readers, unless it may still change."""
+"""Pages of stored events: each page is read once for many readers, unless it may still change."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ TEXTS = [f"{number:10}" * 1000 for number in range(CACHED_PAGES + 20)]
 
 
 class CountingStore(WrappedStore):
-    """A store that counts its reads, and fails if the test wants it."""
+    """A store that counts its reads. The test can make it fail."""
 
     reads = 0
     failing = False
@@ -54,7 +54,7 @@ async def whole(pages: EventPages) -> str:
     return text
 
 
-async def test_readers_at_the_same_place_share_one_read(store: CountingStore) -> None:
+async def test_readers_at_the_same_position_share_one_read(store: CountingStore) -> None:
     pages, found = EventPages(store), list[ReplayPage]()
 
     async def read() -> None:
@@ -80,7 +80,7 @@ async def test_many_readers_cost_about_as_many_reads_as_one(store: CountingStore
         for _ in range(20):
             group.start_soon(read)
     assert texts == ["".join(TEXTS)] * 20
-    # The last page may still change, so every reader reads it alone.
+    # The last page may still change, so every reader reads it from the store.
     assert store.reads <= 2 * alone + 20
     assert len(pages._pages) == CACHED_PAGES
 

@@ -1,4 +1,4 @@
-"""Following a turn: live, from the store or both, from any event, in any process."""
+"""Reading the events of a turn: live or from the store, from any event on, in any process."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -57,7 +57,7 @@ def speaks(*words: str) -> Answer:
 
 
 async def asked(gateway: Gateway, text: str = "hi", *, stateless: bool = False) -> Accepted:
-    """Accepts an API request, because its events are stored."""
+    """Accepts the message as an API request, because only events of API requests are stored."""
     receipt = await gateway.accept(
         MessageEvent(
             dedupe_key=new_id(),
@@ -112,7 +112,7 @@ async def test_a_turn_is_followed_live_up_to_its_end(tmp_path: Path) -> None:
     assert {one.turn for one in (*first, *rest)} == {turn}
 
 
-async def test_a_turn_that_is_over_is_replayed_from_every_event_on(tmp_path: Path) -> None:
+async def test_a_turn_that_is_over_can_be_replayed_from_any_event_on(tmp_path: Path) -> None:
     model = ScriptedModel([calls(("slow", {"seconds": 0})), speaks("one ", "two ", "three")])
     async with running(tmp_path, [], model) as gateway:
         turn = await turn_of(gateway)
@@ -128,7 +128,7 @@ async def test_a_turn_that_is_over_is_replayed_from_every_event_on(tmp_path: Pat
             assert await following.earlier(replayed[-2].seq, replayed[-2].seq) == []
 
 
-async def test_the_store_is_not_asked_about_a_turn_that_was_accepted_just_now(
+async def test_the_store_is_not_read_for_a_turn_that_was_just_accepted(
     tmp_path: Path,
 ) -> None:
     names: list[str] = []
@@ -170,7 +170,7 @@ async def test_a_resumed_turn_is_followed_through_both_of_its_claims(tmp_path: P
     assert any(isinstance(one.event, QuestionAsked) for one in found)
 
 
-async def test_a_reader_of_the_suspended_turn_does_not_end_the_reader_of_its_answer(
+async def test_a_reader_of_the_suspended_turn_does_not_stop_the_reader_of_the_resumed_turn(
     tmp_path: Path,
 ) -> None:
     async with running(tmp_path, [], ScriptedModel([QUESTION, says("Blue it is.")])) as gateway:
@@ -232,7 +232,7 @@ async def test_a_long_text_leaves_the_memory_when_its_turn_is_over(tmp_path: Pat
     assert last(rest) == TurnFinished(outcome="completed")
 
 
-async def test_a_page_that_ends_where_the_turn_was_suspended_is_not_the_last(
+async def test_a_page_that_ends_where_the_turn_was_suspended_is_not_the_last_page(
     tmp_path: Path,
 ) -> None:
     blue = LONG[:40_000]
@@ -274,7 +274,7 @@ async def test_a_turn_that_another_process_runs_is_read_from_the_store(
     assert said(found) == "done"
 
 
-async def test_a_turn_that_is_left_to_the_next_process_ends_without_an_outcome(
+async def test_a_turn_that_is_left_to_the_next_process_ends_without_a_result(
     tmp_path: Path,
 ) -> None:
     model = ScriptedModel([hangs()])
@@ -289,7 +289,9 @@ async def test_a_turn_that_is_left_to_the_next_process_ends_without_an_outcome(
     assert not any(isinstance(one.event, TurnFinished) for one in found)
 
 
-async def test_to_gather_is_to_wait_for_so_long_or_for_the_end(tmp_path: Path) -> None:
+async def test_gather_waits_for_the_given_time_or_until_the_turn_ends(
+    tmp_path: Path,
+) -> None:
     event = anyio.Event()
     async with running(tmp_path, [], ScriptedModel([held(event, says("done"), "so: ")])) as gateway:
         turn = await turn_of(gateway)

@@ -1,4 +1,5 @@
-"""The whole gateway: one answer per message, through repeats, restarts, drains and full disks."""
+"""The whole gateway gives one answer per message, despite repeats, restarts, drains and full
+disks."""
 
 from pathlib import Path
 
@@ -39,7 +40,7 @@ async def test_the_same_update_five_times_and_after_a_restart_is_answered_once(
     assert len(first.requests) == len(second.requests) == 1
 
 
-async def test_a_repeat_names_the_turn_that_answers(tmp_path: Path) -> None:
+async def test_a_repeated_message_gets_the_turn_of_the_first(tmp_path: Path) -> None:
     async with running(tmp_path, [], ScriptedModel([hangs()])) as gateway:
         taken = await gateway.accept(event(1))
         again = await gateway.accept(event(1))
@@ -65,7 +66,9 @@ async def test_a_run_of_the_api_is_not_a_turn_of_a_chat_with_the_same_account(
         assert not await gateway.knows(TurnId(of_api.turn or ""), "other")
 
 
-async def test_repeats_at_the_same_moment_are_taken_once(tmp_path: Path) -> None:
+async def test_a_message_that_arrives_twice_at_the_same_moment_is_accepted_once(
+    tmp_path: Path,
+) -> None:
     receipts: list[object] = []
     async with running(tmp_path, [], ScriptedModel([says("hello")])) as gateway:
 
@@ -78,7 +81,9 @@ async def test_repeats_at_the_same_moment_are_taken_once(tmp_path: Path) -> None
     assert sum(isinstance(receipt, Accepted) for receipt in receipts) == 1
 
 
-async def test_half_a_character_is_refused_and_does_not_block_the_account(tmp_path: Path) -> None:
+async def test_text_with_a_lone_surrogate_is_refused_and_does_not_block_the_account(
+    tmp_path: Path,
+) -> None:
     server = ChatServer()
     server.says("broken \ud83d")
     server.says("whole")
@@ -88,7 +93,7 @@ async def test_half_a_character_is_refused_and_does_not_block_the_account(tmp_pa
         assert len(await rows(gateway._store, "select id from inbox")) == 1
 
 
-async def test_a_session_is_one_conversation_and_others_are_apart(tmp_path: Path) -> None:
+async def test_each_session_is_a_conversation_of_its_own(tmp_path: Path) -> None:
     server = ChatServer()
     model = ScriptedModel([says("one"), says("two"), says("three")])
     async with running(tmp_path, [PlainAdapter(server)], model):
@@ -155,7 +160,7 @@ async def test_turns_that_a_drain_cuts_off_are_resumed_by_the_next_start(tmp_pat
     assert second.requests[0].messages == first.requests[0].messages
 
 
-async def test_a_full_disk_costs_time_and_nothing_else(tmp_path: Path) -> None:
+async def test_a_full_disk_delays_messages_but_loses_none(tmp_path: Path) -> None:
     server, full = ChatServer(), {"TurnCheckpoint.said": 1, "TurnCheckpoint.answered": 1}
 
     async def before(name: str) -> None:

@@ -38,7 +38,7 @@ def results(model: ScriptedModel, request: int) -> list[str]:
     return [message.text for message in messages if isinstance(message, ToolMessage)]
 
 
-async def test_messages_during_a_turn_wait_visibly_and_are_answered_in_order(
+async def test_messages_during_a_turn_are_announced_as_queued_and_answered_in_order(
     tmp_path: Path,
 ) -> None:
     server, go = ChatServer(), anyio.Event()
@@ -87,7 +87,7 @@ async def test_a_question_outlives_a_restart(tmp_path: Path) -> None:
     assert results(model, 0) == ["the person said: blue"]
 
 
-async def test_somebody_else_does_not_answer_for_the_person(tmp_path: Path) -> None:
+async def test_another_person_can_not_answer_the_question(tmp_path: Path) -> None:
     server = ChatServer()
     model = ScriptedModel([asking(), says("hello Bob"), says("red it is")])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
@@ -131,7 +131,7 @@ async def test_a_question_that_nobody_answers_expires_and_the_turn_continues(
     assert results(model, 1) == ["nobody answered"]
 
 
-async def test_stop_closes_a_turn_that_waits(tmp_path: Path) -> None:
+async def test_stop_closes_a_turn_that_waits_for_an_answer(tmp_path: Path) -> None:
     server = ChatServer()
     model = ScriptedModel([asking(), says("hello")])
     async with running(tmp_path, [PlainAdapter(server)], model):
@@ -147,7 +147,7 @@ async def test_stop_closes_a_turn_that_waits(tmp_path: Path) -> None:
     assert refused(model.requests[1]) is None
 
 
-async def test_one_of_two_calls_waits_and_the_other_runs_once(tmp_path: Path) -> None:
+async def test_if_one_of_two_calls_waits_the_other_runs_only_once(tmp_path: Path) -> None:
     server = ChatServer()
     model = ScriptedModel([calls(ASK, ("append", {"token": "x"})), says("done")])
     appended = tmp_path / "workspace" / "appended"
@@ -260,7 +260,7 @@ async def test_a_changed_message_is_not_answered_again(tmp_path: Path) -> None:
 CAT = Attachment(kind="image", path="a", name="cat.png")
 
 
-async def test_a_file_that_comes_with_an_answer_is_named_to_the_model(tmp_path: Path) -> None:
+async def test_the_model_is_told_about_a_file_that_comes_with_an_answer(tmp_path: Path) -> None:
     server = ChatServer()
     model = ScriptedModel([asking(), says("like the cat")])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
@@ -273,7 +273,7 @@ async def test_a_file_that_comes_with_an_answer_is_named_to_the_model(tmp_path: 
     assert told.endswith("like this\n[image cat.png: came with the answer, not shown]")
 
 
-async def test_a_file_that_comes_with_a_command_is_not_lost_silently(tmp_path: Path) -> None:
+async def test_the_reply_mentions_a_file_that_was_sent_with_a_command(tmp_path: Path) -> None:
     async with running(tmp_path, [], ScriptedModel([])) as gateway:
         receipt = await gateway.accept(given(1, Said(text="/status", attachments=(CAT,))))
     assert isinstance(receipt, Accepted)

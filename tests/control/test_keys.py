@@ -42,13 +42,13 @@ def source(kind: ChatKind, thread: str | None = None, account: str = "telegram")
         ),
     ],
 )
-def test_private_group_thread_and_account(
+def test_the_key_contains_the_chat_type_the_thread_and_the_account(
     kind: ChatKind, thread: str | None, account: str, expected: str
 ) -> None:
     assert str(session_key(DEFAULT_AGENT, source(kind, thread, account))) == expected
 
 
-def test_names_that_people_choose_are_no_part_of_a_key() -> None:
+def test_names_that_people_choose_are_not_part_of_the_key() -> None:
     key = str(session_key(DEFAULT_AGENT, source("group")))
     assert "Ann" not in key
     assert "Club" not in key

@@ -1,4 +1,4 @@
-"""A lane runs the turns of one session in order, and ends with the last of them."""
+"""A lane runs the turns of one session in order, and ends after the last turn."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def breaks() -> Answer:
     return answer
 
 
-async def test_a_fault_ends_its_turn_and_the_lane_continues(
+async def test_an_unexpected_error_ends_its_turn_and_the_lane_continues(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     server, model = ChatServer(), ScriptedModel([breaks(), says("two")])

@@ -1,4 +1,4 @@
-"""The events of a turn reach the nodes that have readers for it, and no others."""
+"""The events of a turn are sent only to the nodes that have readers of the turn."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -71,7 +71,7 @@ def text_at(node: Node, after: int = EPOCH) -> str:
     return "".join(event.text for _, event in found if isinstance(event, TextDelta))
 
 
-async def test_nothing_is_sent_without_readers_elsewhere() -> None:
+async def test_without_readers_on_other_nodes_nothing_is_sent() -> None:
     async with two_nodes() as (one, two):
         log = one.hub.begin(TURN, 1)
         with one.hub.following(TURN):
@@ -80,7 +80,7 @@ async def test_nothing_is_sent_without_readers_elsewhere() -> None:
         assert one.bus.texts == two.bus.texts == []
 
 
-async def test_a_node_with_readers_gets_what_is_not_stored_and_then_new_events() -> None:
+async def test_a_node_with_readers_gets_the_unstored_events_and_then_new_events() -> None:
     async with two_nodes() as (one, two):
         log = one.hub.begin(TURN, 1)
         log.emit(TextDelta(text="stored "))
@@ -110,7 +110,7 @@ async def test_events_that_were_lost_are_sent_again(monkeypatch: pytest.MonkeyPa
             await until(lambda: text_at(two) == "ab")
 
 
-async def test_a_node_that_has_no_readers_any_more_is_forgotten(
+async def test_nothing_is_sent_to_a_node_whose_readers_have_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(live_relay, "FORGET_READER_SECONDS", 0.0)
@@ -125,7 +125,7 @@ async def test_a_node_that_has_no_readers_any_more_is_forgotten(
     assert unread
 
 
-async def test_readers_are_told_when_the_turn_no_longer_runs_there() -> None:
+async def test_readers_are_told_when_the_other_node_no_longer_runs_the_turn() -> None:
     async with two_nodes() as (one, two):
         log = one.hub.begin(TURN, 1)
         log.emit(TextDelta(text="a"))
@@ -137,7 +137,7 @@ async def test_readers_are_told_when_the_turn_no_longer_runs_there() -> None:
         assert one.hub.get(TURN) is None
 
 
-async def test_after_the_turn_was_resumed_the_new_events_are_sent() -> None:
+async def test_the_events_of_a_resumed_turn_are_sent() -> None:
     async with two_nodes() as (one, two):
         log = one.hub.begin(TURN, 1)
         log.emit(TextDelta(text="before"))

@@ -83,7 +83,7 @@ async def test_no_commit_of_a_long_message_is_much_larger_than_a_piece(
     assert max(written) < PIECE_BYTES + 1000
 
 
-async def test_the_model_is_given_a_long_message_as_it_was_sent(tmp_path: Path) -> None:
+async def test_the_model_gets_a_long_message_unchanged(tmp_path: Path) -> None:
     model = ScriptedModel([says("read")])
     async with running(tmp_path, [], model, DRAINING) as gateway:
         await gateway.accept(request(LONG_BODY_TEXT, stateless=True))
@@ -91,12 +91,12 @@ async def test_the_model_is_given_a_long_message_as_it_was_sent(tmp_path: Path) 
     assert model.requests[0].messages[-1].text == LONG_BODY_TEXT
 
 
-async def test_a_short_message_is_not_stored_ahead(store: Store) -> None:
+async def test_a_short_message_is_not_stored_before_its_intake(store: Store) -> None:
     await store_long_bodies(store, said("k"))
     assert await rows(store, "select 1 from body_pieces") == []
 
 
-async def test_a_message_that_is_not_taken_in_leaves_pieces_that_the_upkeep_deletes(
+async def test_the_pieces_of_a_message_that_is_not_accepted_are_deleted_by_the_maintenance(
     store: Store,
 ) -> None:
     await store_long_bodies(store, long_event())
@@ -105,7 +105,7 @@ async def test_a_message_that_is_not_taken_in_leaves_pieces_that_the_upkeep_dele
     assert await rows(store, "select 1 from body_pieces") == []
 
 
-async def test_long_text_that_is_not_valid_is_refused(tmp_path: Path) -> None:
+async def test_invalid_long_text_is_refused(tmp_path: Path) -> None:
     async with running(tmp_path, [], ScriptedModel([])) as gateway:
         receipt = await gateway.accept(request(f"{LONG_BODY_TEXT}\ud800", stateless=False))
     assert receipt == Refused(reason="not valid text")

@@ -1,4 +1,4 @@
-"""Maintenance is done repeatedly, by one process."""
+"""Maintenance runs periodically, in only one process at a time."""
 
 import time
 from pathlib import Path
@@ -24,7 +24,7 @@ def request(number: int) -> MessageEvent:
     )
 
 
-async def test_old_requests_are_dropped_by_the_loop(tmp_path: Path) -> None:
+async def test_the_loop_deletes_old_requests(tmp_path: Path) -> None:
     swept: list[float] = []
 
     async def sweep() -> None:
@@ -55,7 +55,7 @@ async def test_only_one_process_at_a_time_does_the_maintenance(tmp_path: Path) -
             assert await one._recovery.lease("scheduler")
 
 
-async def test_a_process_that_lost_the_lease_stops_the_upkeep(tmp_path: Path) -> None:
+async def test_a_process_that_lost_the_lease_stops_the_maintenance(tmp_path: Path) -> None:
     async with (
         running(tmp_path, [], ScriptedModel([]), QUIET) as one,
         running(tmp_path, [], ScriptedModel([]), QUIET) as other,
@@ -65,13 +65,13 @@ async def test_a_process_that_lost_the_lease_stops_the_upkeep(tmp_path: Path) ->
         maintenance._lease = None
         assert await maintenance._holds_lease()
         assert await maintenance._holds_lease()
-        # The other process takes this one for dead, for example after a pause.
+        # The other process considers this process dead, for example after a pause.
         theirs = other._store.owner
         assert await store.run(claim_lease, "scheduler", theirs, {store.owner}, 0.0)
         assert not await maintenance._holds_lease()
 
 
-async def test_files_of_messages_are_deleted_by_the_loop(tmp_path: Path) -> None:
+async def test_the_loop_deletes_files_of_messages(tmp_path: Path) -> None:
     async def sweep() -> None:
         raise AssertionError("nothing has expired")
 

@@ -1,4 +1,4 @@
-"""Deliveries arrive in order, in time and complete, and a repeated one is marked."""
+"""Deliveries arrive complete, in order and at the permitted pace. A repeated delivery is marked."""
 
 import time
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def standing(server: ChatServer, text: str = ANSWER) -> int:
     return sum(any(text in version for version in one.versions) for one in server.messages.values())
 
 
-async def test_no_call_is_made_inside_a_rate_limit(tmp_path: Path) -> None:
+async def test_no_call_is_made_during_a_pause_of_the_platform(tmp_path: Path) -> None:
     server = ChatServer()
     server.trouble = failing(RateLimited("slow down", retry_after=0.4))
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([says("one")])):
@@ -76,7 +76,7 @@ async def test_no_call_is_made_inside_a_rate_limit(tmp_path: Path) -> None:
     assert second - first >= 0.4
 
 
-async def test_a_freeze_is_honoured_after_a_restart(tmp_path: Path) -> None:
+async def test_a_pause_of_the_platform_also_applies_after_a_restart(tmp_path: Path) -> None:
     server = ChatServer()
     server.trouble = failing(RateLimited("slow down", retry_after=0.8))
     server.says("a")
@@ -91,7 +91,7 @@ async def test_a_freeze_is_honoured_after_a_restart(tmp_path: Path) -> None:
     assert server.texts() == ["one"]
 
 
-async def test_a_cut_send_is_repeated_and_says_so_where_nothing_can_be_edited(
+async def test_an_interrupted_message_is_sent_again_and_marked_as_a_repeat(
     tmp_path: Path,
 ) -> None:
     server = ChatServer()
@@ -103,7 +103,7 @@ async def test_a_cut_send_is_repeated_and_says_so_where_nothing_can_be_edited(
 
 
 @pytest.mark.parametrize("kind", ["send", "edit"])
-async def test_a_cut_call_never_shows_the_answer_twice_where_messages_can_be_edited(
+async def test_an_interrupted_call_never_shows_the_answer_twice_if_messages_can_be_edited(
     tmp_path: Path, kind: str
 ) -> None:
     server = ChatServer()
@@ -140,7 +140,7 @@ async def test_a_delivery_that_was_being_sent_during_a_crash_arrives(
     assert standing(server) == (2 if shown else 1)
 
 
-async def test_a_refused_delivery_is_dead_and_does_not_block_the_others(tmp_path: Path) -> None:
+async def test_a_refused_delivery_fails_and_does_not_block_other_deliveries(tmp_path: Path) -> None:
     server = ChatServer()
     server.trouble = failing(Rejected("blocked"))
     async with running(
@@ -154,7 +154,7 @@ async def test_a_refused_delivery_is_dead_and_does_not_block_the_others(tmp_path
         assert states[0] == ("dead", "blocked")
 
 
-async def test_a_delivery_that_can_not_be_read_is_dead_and_does_not_hold_up_the_rest(
+async def test_an_unreadable_delivery_fails_and_does_not_block_other_deliveries(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     chat = Target(account="plain", chat_id="1")
@@ -173,7 +173,7 @@ async def test_a_delivery_that_can_not_be_read_is_dead_and_does_not_hold_up_the_
     assert "can't be read" in caplog.text
 
 
-async def test_a_chat_gets_everything_in_order_and_no_chat_waits_for_another(
+async def test_a_chat_gets_its_messages_in_order_and_does_not_wait_for_other_chats(
     tmp_path: Path,
 ) -> None:
     server = ChatServer()
@@ -191,7 +191,7 @@ async def test_a_chat_gets_everything_in_order_and_no_chat_waits_for_another(
 
 
 @pytest.mark.parametrize("adapter", [PlainAdapter, EditingAdapter])
-async def test_a_long_answer_comes_in_parts_that_fit(
+async def test_a_long_answer_is_sent_in_parts_that_fit(
     tmp_path: Path, adapter: Callable[[PlatformWire], PlainAdapter]
 ) -> None:
     server = ChatServer()
@@ -229,7 +229,7 @@ async def test_an_account_that_may_not_send_keeps_its_deliveries(tmp_path: Path)
         assert row[1] > time.time() + 30
 
 
-async def test_an_adapter_that_breaks_does_not_take_the_gateway_with_it(tmp_path: Path) -> None:
+async def test_an_error_of_an_adapter_does_not_stop_the_gateway(tmp_path: Path) -> None:
     server = ChatServer()
     server.trouble = failing(KeyError("result"))
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([])):
@@ -237,7 +237,9 @@ async def test_an_adapter_that_breaks_does_not_take_the_gateway_with_it(tmp_path
         await until(lambda: server.texts() == [REPEAT + "Idle."])
 
 
-async def test_a_deleted_message_is_sent_again(tmp_path: Path) -> None:
+async def test_an_answer_is_sent_as_a_new_message_if_its_preview_was_deleted(
+    tmp_path: Path,
+) -> None:
     server = ChatServer()
     deleted = failing(Rejected("there is no such message"))
     server.trouble = lambda kind, chat: deleted(kind, chat) if kind == "edit" else None

@@ -1,4 +1,4 @@
-"""Previews: their pace, their final text, and errors that must not delay the answer."""
+"""The pace of previews, their final text, and errors that must not delay the answer."""
 
 import time
 from itertools import pairwise
@@ -27,7 +27,7 @@ def paced(interval: float, **settings: str) -> Conditions:
 
 
 def speaks(server: ChatServer, words: list[str]) -> Answer:
-    """Emits a word each time that the chat has shown something new."""
+    """Emits one word each time that the chat shows new text."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         for number, word in enumerate(words):
@@ -41,7 +41,9 @@ def speaks(server: ChatServer, words: list[str]) -> Answer:
     return answer
 
 
-async def test_the_answer_grows_at_the_pace_and_ends_whole(tmp_path: Path) -> None:
+async def test_the_answer_grows_at_the_permitted_pace_and_is_complete_at_the_end(
+    tmp_path: Path,
+) -> None:
     server = ChatServer()
     words = ["alpha", "beta", "gamma", "delta", "epsilon"]
     model = ScriptedModel([speaks(server, words)])
@@ -56,7 +58,7 @@ async def test_the_answer_grows_at_the_pace_and_ends_whole(tmp_path: Path) -> No
     assert all(later - earlier >= 0.09 for earlier, later in pairwise(times))
 
 
-async def test_with_streaming_off_the_answer_is_sent_whole(tmp_path: Path) -> None:
+async def test_without_streaming_the_answer_is_sent_in_one_piece(tmp_path: Path) -> None:
     server = ChatServer()
     streaming = StreamingSettings(enabled=False, edit_interval=0.0, buffer_threshold=1)
     early: list[str] = []
@@ -78,7 +80,7 @@ async def test_with_streaming_off_the_answer_is_sent_whole(tmp_path: Path) -> No
     assert early == []
 
 
-async def test_a_placeholder_is_placed_first_where_that_is_wanted(tmp_path: Path) -> None:
+async def test_a_placeholder_is_sent_first_if_it_is_configured(tmp_path: Path) -> None:
     server, go = ChatServer(), anyio.Event()
     model = ScriptedModel([held(go, says("hello"))])
     conditions = paced(0.02, first="placeholder")
@@ -89,7 +91,7 @@ async def test_a_placeholder_is_placed_first_where_that_is_wanted(tmp_path: Path
         await until(lambda: server.texts() == ["hello"])
 
 
-async def test_text_of_earlier_steps_stays_above(tmp_path: Path) -> None:
+async def test_the_text_of_earlier_steps_stays_above_the_answer(tmp_path: Path) -> None:
     server, go = ChatServer(), anyio.Event()
     look = calls(("slow", {"seconds": 0}), text="Let me look.")
     model = ScriptedModel([look, held(go, says("Found it."))])
@@ -129,7 +131,7 @@ async def test_a_placeholder_is_not_placed_again_after_a_restart(tmp_path: Path)
         await until(lambda: server.texts() == ["done"])
 
 
-async def test_a_preview_that_fails_never_loses_the_answer(tmp_path: Path) -> None:
+async def test_the_answer_arrives_even_if_the_preview_fails(tmp_path: Path) -> None:
     for number, failure in enumerate(
         (Disconnected("cut"), RateLimited("slow", retry_after=0.1), ValueError("a fault of ours"))
     ):
@@ -144,7 +146,7 @@ async def test_a_preview_that_fails_never_loses_the_answer(tmp_path: Path) -> No
             await until(lambda seen=server: seen.texts() == ["the whole answer"])  # type: ignore[misc]
 
 
-async def test_a_full_disk_costs_the_preview_and_not_the_answer(tmp_path: Path) -> None:
+async def test_a_full_disk_affects_the_preview_but_not_the_answer(tmp_path: Path) -> None:
     server, asked = ChatServer(), []
 
     async def before(name: str) -> None:
@@ -160,7 +162,7 @@ async def test_a_full_disk_costs_the_preview_and_not_the_answer(tmp_path: Path) 
     assert asked
 
 
-async def test_a_stop_leaves_one_message_that_says_so(tmp_path: Path) -> None:
+async def test_a_stopped_turn_leaves_one_message_that_says_so(tmp_path: Path) -> None:
     server = ChatServer()
     model = ScriptedModel([held(anyio.Event(), says("never"), said="As I was saying ")])
     async with running(tmp_path, [EditingAdapter(server)], model, paced(0.02)):
@@ -203,7 +205,7 @@ async def test_typing_stops_while_the_turn_waits_for_a_person(tmp_path: Path) ->
         assert len(server.typed) == typed
 
 
-async def test_typing_that_fails_costs_nothing_else(tmp_path: Path) -> None:
+async def test_an_error_of_the_typing_indicator_has_no_other_effect(tmp_path: Path) -> None:
     for number, failure in enumerate(
         (Disconnected("cut"), RateLimited("slow", retry_after=0.1), ValueError("a fault of ours"))
     ):
@@ -221,7 +223,7 @@ async def test_typing_that_fails_costs_nothing_else(tmp_path: Path) -> None:
             await until(lambda seen=server: seen.texts() == ["the whole answer"])  # type: ignore[misc]
 
 
-async def test_no_typing_is_shown_inside_a_freeze(tmp_path: Path) -> None:
+async def test_no_typing_indicator_is_sent_during_a_pause_of_the_platform(tmp_path: Path) -> None:
     server, go = ChatServer(), anyio.Event()
     server.trouble = failing(RateLimited("slow down", retry_after=0.4))
     began = time.time()
@@ -231,7 +233,7 @@ async def test_no_typing_is_shown_inside_a_freeze(tmp_path: Path) -> None:
         assert server.typed[0][0] - began >= 0.4
 
 
-async def test_a_preview_that_was_placed_at_a_crash_is_found_again_by_its_key(
+async def test_a_preview_that_was_being_sent_at_a_crash_is_found_by_its_key(
     tmp_path: Path,
 ) -> None:
     lost = anyio.Event()
@@ -258,7 +260,9 @@ async def test_a_preview_that_was_placed_at_a_crash_is_found_again_by_its_key(
     assert len(set(server.keys)) == 1
 
 
-async def test_a_preview_is_markdown_of_the_platform_while_it_is_unfinished(tmp_path: Path) -> None:
+async def test_an_unfinished_preview_is_rendered_in_the_dialect_of_the_platform(
+    tmp_path: Path,
+) -> None:
     server, go = ChatServer(), anyio.Event()
     said = "Look:\n\n```py\nprint(1)\nprint("
     model = ScriptedModel([held(go, says(f"{said}2)\n```"), said=said)])

@@ -1,4 +1,4 @@
-"""The gate before every call to a chat."""
+"""The limit on the rate of calls to a chat."""
 
 import time
 
@@ -17,7 +17,7 @@ async def test_calls_to_one_chat_keep_their_interval() -> None:
     assert gate.wait_for(Target(account="a", chat_id="2")) == 0
 
 
-async def test_no_call_is_made_inside_a_freeze() -> None:
+async def test_no_call_is_made_during_a_pause_of_the_platform() -> None:
     gate = RateGate()
     since = time.time()
     gate.freeze("a", "1", since + 0.1)

@@ -1,4 +1,5 @@
-"""The events that another node sends: continuous, without repeats, and the rest from the store."""
+"""The events that another node sends have no gaps and no repeats. Missing events come from the
+store."""
 
 from collections.abc import Sequence
 
@@ -27,7 +28,7 @@ def test_events_are_read_from_any_number_on() -> None:
     assert [text(events, after) for after in (1000, 1002, 1004, 1005)] == ["abcde", "cde", "e", ""]
 
 
-def test_after_a_gap_everything_is_needed_again() -> None:
+def test_after_a_gap_all_unstored_events_are_requested_again() -> None:
     events = RemoteEvents()
     events.add(batch(1001, ["a"]))
     events.add(batch(1003, ["c"]))
@@ -37,7 +38,7 @@ def test_after_a_gap_everything_is_needed_again() -> None:
     assert (events.last, text(events, 1001)) == (1003, "bc")
 
 
-def test_events_that_begin_in_the_stored_part_are_taken_at_any_time() -> None:
+def test_events_that_begin_in_the_stored_part_are_always_accepted() -> None:
     events = RemoteEvents()
     events.add(batch(1005, ["e", "f"], kept=1010))
     assert (events.base, events.last) == (1004, 1006)
@@ -50,14 +51,14 @@ def test_events_of_an_earlier_claim_are_ignored() -> None:
     assert (events.last, text(events, 0)) == (2001, "new")
 
 
-def test_the_end_of_the_turn_sends_readers_to_the_store() -> None:
+def test_after_the_end_of_the_turn_readers_use_the_store() -> None:
     events = RemoteEvents()
     events.add(batch(1001, ["a"]))
     events.add(batch(0, [], over=True))
     assert (events.looks, events.last) == (1, 1001)
 
 
-def test_many_stored_events_are_dropped() -> None:
+def test_stored_events_are_removed_from_memory_if_there_are_many() -> None:
     events = RemoteEvents()
     long = "x" * remote_events.HELD_SIZE
     events.add(batch(1001, [long]))

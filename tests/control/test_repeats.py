@@ -30,7 +30,7 @@ APPEND = calls(("append", {"token": "once"}), text="Let me note it.")
 
 
 def request(key: str = "k", text: str = "hi", session: str = "") -> MessageEvent:
-    """A request with an idempotency key, in a session or without one."""
+    """A request with an idempotency key, in a session or without a session."""
     principal = Principal(name="api", person=OWNER)
     return MessageEvent(
         dedupe_key=f"api:{key}",
@@ -70,7 +70,7 @@ places = pytest.mark.parametrize("session", ["", "s"], ids=["stateless", "sessio
 
 @places
 @pytest.mark.parametrize("error", [AWAY, AuthFailed("no key"), RateLimited("slow", 9.0)])
-async def test_a_turn_that_failed_for_a_time_runs_again_and_once_completed_never(
+async def test_a_turn_that_failed_temporarily_runs_again_until_it_completes(
     tmp_path: Path, error: HermesError, session: str
 ) -> None:
     model = ScriptedModel([fails(error, after="I be"), says("hello")])
@@ -98,9 +98,7 @@ async def test_a_turn_that_ended_permanently_never_runs_again(
 
 
 @places
-async def test_repeats_that_come_together_run_a_failed_turn_once(
-    tmp_path: Path, session: str
-) -> None:
+async def test_simultaneous_repeats_run_a_failed_turn_once(tmp_path: Path, session: str) -> None:
     model = ScriptedModel([fails(AWAY), says("hello")])
     views: list[View] = []
 
@@ -137,7 +135,7 @@ async def test_a_repeat_of_a_running_turn_follows_it(tmp_path: Path) -> None:
 
 
 @places
-async def test_a_turn_is_resumed_where_it_failed_and_no_tool_is_run_twice(
+async def test_a_turn_is_resumed_where_it_failed_and_no_tool_runs_twice(
     tmp_path: Path, session: str
 ) -> None:
     model = ScriptedModel([APPEND, fails(AWAY, after="I have"), says("Done.")])
@@ -152,7 +150,7 @@ async def test_a_turn_is_resumed_where_it_failed_and_no_tool_is_run_twice(
     assert all(refused(one) is None for one in model.requests)
 
 
-async def test_the_events_of_a_turn_that_ran_again_tell_one_story(tmp_path: Path) -> None:
+async def test_the_events_of_all_attempts_of_a_turn_are_consistent(tmp_path: Path) -> None:
     model = ScriptedModel([APPEND, fails(AWAY, after="I have"), says("Done.")])
     events: list[AgentEvent] = []
     async with running(tmp_path, [], model) as gateway:
@@ -182,7 +180,7 @@ async def test_a_slow_reader_of_the_first_attempt_does_not_mislead_a_repeat(
     assert [end.outcome for end in ends] == ["completed"], "it reads the second attempt too"
 
 
-async def test_a_conversation_that_has_continued_gets_the_request_as_a_new_message(
+async def test_a_repeat_after_later_messages_is_a_new_message(
     tmp_path: Path,
 ) -> None:
     model = ScriptedModel([fails(AWAY), says("about weather"), says("about bread")])
@@ -196,7 +194,7 @@ async def test_a_conversation_that_has_continued_gets_the_request_as_a_new_messa
     assert len(model.requests) == 3
 
 
-async def test_a_repeat_in_a_busy_session_waits_its_turn(tmp_path: Path) -> None:
+async def test_a_repeat_in_a_busy_session_waits(tmp_path: Path) -> None:
     go = anyio.Event()
     model = ScriptedModel([fails(AWAY), held(go, says("one")), says("two")])
     async with running(tmp_path, [], model) as gateway:
@@ -212,7 +210,7 @@ async def test_a_repeat_in_a_busy_session_waits_its_turn(tmp_path: Path) -> None
         assert answer(await answered(gateway, request("a", "bread?", "s"))) == "two"
 
 
-async def test_after_new_a_failed_turn_is_not_continued(tmp_path: Path) -> None:
+async def test_a_failed_turn_is_not_resumed_in_a_new_conversation(tmp_path: Path) -> None:
     model = ScriptedModel([fails(AWAY), says("fresh")])
     async with running(tmp_path, [], model) as gateway:
         await answered(gateway, request("a", "bread?", "s"))
@@ -233,9 +231,7 @@ async def test_a_key_with_another_session_or_body_is_a_conflict(tmp_path: Path) 
 
 
 @places
-async def test_a_turn_that_ran_again_when_the_process_died_is_resumed_after_a_restart(
-    tmp_path: Path, session: str
-) -> None:
+async def test_a_repeated_turn_is_resumed_after_a_crash(tmp_path: Path, session: str) -> None:
     async with running(tmp_path, [], ScriptedModel([fails(AWAY)])) as gateway:
         await answered(gateway, request(session=session))
     hanging = ScriptedModel([hangs()])
@@ -259,7 +255,7 @@ async def test_a_failed_turn_runs_again_in_another_process(tmp_path: Path) -> No
         assert answer(await answered(gateway, request())) == "hello"
 
 
-async def test_a_command_is_run_once_and_its_reply_given_twice(tmp_path: Path) -> None:
+async def test_a_repeated_command_runs_once_and_its_reply_is_returned_again(tmp_path: Path) -> None:
     async with running(tmp_path, [], ScriptedModel([])) as gateway:
         first = await gateway.accept(request("c", "/status", "s"))
         assert isinstance(first, Accepted)

@@ -24,12 +24,12 @@ def test_the_default_agent_answers_unless_a_plugin_chooses() -> None:
     assert Router(agents, lambda event: OTHER)(EVENT) == OTHER
 
 
-def test_an_agent_that_is_not_hosted_is_never_replaced_by_another() -> None:
+def test_an_agent_that_is_not_hosted_is_never_replaced_by_another_agent() -> None:
     with pytest.raises(RoutingFailed, match="'other', which is not hosted here"):
         Router({DEFAULT_AGENT}, lambda event: OTHER)(EVENT)
 
 
-def test_an_error_of_the_hook_is_a_failed_route() -> None:
+def test_an_error_of_the_hook_makes_the_routing_fail() -> None:
     def select(event: MessageEvent) -> AgentId | None:
         raise KeyError("a fault of the plugin")
 

@@ -1,4 +1,5 @@
-"""One delivery becomes messages: rendered, in parts, with buttons and files, each with its key."""
+"""A delivery is sent as one or more rendered messages with buttons and files. Each message has a
+key."""
 
 import threading
 from collections import Counter
@@ -41,7 +42,7 @@ LONG = " ".join(f"word{number}" for number in range(900))
 async def send(
     folder: Path, adapter: PlainAdapter, content: Content, *attempts: type[Exception]
 ) -> Delivery:
-    """Attempts to send the delivery until an attempt succeeds. All earlier ones must fail."""
+    """Attempts to send the delivery until an attempt succeeds. All earlier attempts must fail."""
     async with open_test_store(folder) as store:
         id = await store.run(deliveries.owe, CHAT, content, "main", None, NOW)
         delivery = Delivery(id=id, target=CHAT, state="sending", content=content)
@@ -66,7 +67,7 @@ class Lossy(ChatServer):
     def __init__(self, *losses: int, deduplicates: bool = False) -> None:
         super().__init__(deduplicates=deduplicates)
         self._losses = set(losses)
-        """Numbers of the sends whose replies are lost."""
+        """The numbers of the calls of `send` whose replies are lost."""
 
     async def send(self, chat: str, content: Content, key: str) -> str:
         id = await super().send(chat, content, key)
@@ -90,14 +91,16 @@ async def test_a_message_that_is_sent_again_has_the_same_key(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("text", ["hello", "x" * LIMIT])
-async def test_a_platform_that_knows_the_key_shows_one_message(tmp_path: Path, text: str) -> None:
+async def test_a_platform_that_deduplicates_by_key_shows_one_message(
+    tmp_path: Path, text: str
+) -> None:
     server = Lossy(1, deduplicates=True)
     await send(tmp_path, KeyedAdapter(server), Content(text=text), Disconnected)
     assert len(server.keys) == 2
     assert server.texts() == [text]
 
 
-async def test_a_file_arrives_once_where_the_platform_knows_the_key(tmp_path: Path) -> None:
+async def test_a_file_arrives_once_if_the_platform_deduplicates_by_key(tmp_path: Path) -> None:
     server = Lossy(2, 4, deduplicates=True)
     content = Content(text="Two files:", attachments=FILES)
     await send(tmp_path, KeyedAdapter(server), content, Disconnected, Disconnected)
@@ -106,20 +109,20 @@ async def test_a_file_arrives_once_where_the_platform_knows_the_key(tmp_path: Pa
     assert server.texts() == ["Two files:", "", ""]
 
 
-async def test_a_file_that_may_be_a_repeat_says_so_elsewhere(tmp_path: Path) -> None:
+async def test_on_other_platforms_a_file_that_may_be_a_repeat_is_marked(tmp_path: Path) -> None:
     server = Lossy(2)
     content = Content(text="A file:", attachments=FILES[:1])
     await send(tmp_path, RichAdapter(server), content, Disconnected)
     assert server.texts() == ["A file:", "", REPEAT.strip()]
 
 
-async def test_a_platform_without_files_names_them(tmp_path: Path) -> None:
+async def test_a_platform_without_files_shows_the_names_of_the_files(tmp_path: Path) -> None:
     server = ChatServer()
     await send(tmp_path, PlainAdapter(server), Content(text="Here.", attachments=FILES))
     assert server.texts() == ["Here.\n\n(a can't be sent here.)\n\n(b can't be sent here.)"]
 
 
-async def test_a_repeat_that_leaves_no_room_for_the_remark_is_announced(tmp_path: Path) -> None:
+async def test_a_long_repeat_is_announced_in_a_message_of_its_own(tmp_path: Path) -> None:
     server = Lossy(1)
     text = "x" * LIMIT
     sent = await send(tmp_path, PlainAdapter(server), Content(text=text), Disconnected)
@@ -127,7 +130,7 @@ async def test_a_repeat_that_leaves_no_room_for_the_remark_is_announced(tmp_path
     assert server.keys[1:] == [sent.key(0, "repeat"), sent.key(0, "send")]
 
 
-async def test_a_question_has_its_buttons_where_the_platform_has_some(tmp_path: Path) -> None:
+async def test_a_question_has_buttons_if_the_platform_supports_buttons(tmp_path: Path) -> None:
     server = ChatServer()
     content = Content(text="Well.", choices=(TEA, NAME))
     await send(tmp_path, RichAdapter(server), content)
@@ -137,7 +140,7 @@ async def test_a_question_has_its_buttons_where_the_platform_has_some(tmp_path: 
 
 
 @pytest.mark.parametrize("adapter", [PlainAdapter, EditingAdapter])
-async def test_a_question_is_text_where_there_are_no_buttons(
+async def test_a_question_is_text_if_the_platform_has_no_buttons(
     tmp_path: Path, adapter: type[PlainAdapter]
 ) -> None:
     server = ChatServer()
@@ -173,7 +176,7 @@ async def test_a_long_text_is_split_outside_of_the_event_loop(
     assert (threading.get_ident() not in measured) == threaded
 
 
-async def test_a_message_that_is_gone_is_replaced_under_a_new_key(tmp_path: Path) -> None:
+async def test_a_deleted_message_is_replaced_under_a_new_key(tmp_path: Path) -> None:
     server = ChatServer(deduplicates=True)
     gone = failing(Rejected("there is no such message"))
     server.trouble = lambda kind, chat: gone(kind, chat) if kind == "edit" else None
@@ -182,7 +185,7 @@ async def test_a_message_that_is_gone_is_replaced_under_a_new_key(tmp_path: Path
     assert server.texts() == ["the whole …", "the whole answer"]
 
 
-async def test_a_rejected_edit_of_a_message_that_the_retry_has_placed_is_not_taken_for_done(
+async def test_after_a_rejected_edit_the_answer_is_sent_as_a_new_message(
     tmp_path: Path,
 ) -> None:
     server = ChatServer()
@@ -191,7 +194,7 @@ async def test_a_rejected_edit_of_a_message_that_the_retry_has_placed_is_not_tak
     assert server.texts() == ["the whole …", "the whole answer"]
 
 
-async def test_a_partial_text_that_would_not_fit_is_a_placeholder(tmp_path: Path) -> None:
+async def test_a_placeholder_is_sent_if_the_partial_text_would_not_fit(tmp_path: Path) -> None:
     class Bytes(EditingAdapter):
         def measure(self, text: str) -> int:
             return len(text.encode())

@@ -1,4 +1,4 @@
-"""The memory of an ended conversation is updated, also after a crash."""
+"""Notes are written after a conversation has ended, even if the process crashes."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ async def talk(server: ChatServer) -> None:
         await until(lambda n=number: server.texts()[n:])  # type: ignore[misc]
 
 
-async def test_notes_are_made_before_a_conversation_is_over(tmp_path: Path) -> None:
+async def test_notes_are_written_when_a_conversation_ends(tmp_path: Path) -> None:
     server = ChatServer()
     model = ScriptedModel([says("hello"), says("I see"), calls(("memory", NOTE)), says("done")])
     async with running(tmp_path, [PlainAdapter(server)], model, REMEMBERING) as gateway:
@@ -50,7 +50,9 @@ async def test_notes_are_made_before_a_conversation_is_over(tmp_path: Path) -> N
         await until(lambda: not gateway.busy)
 
 
-async def test_a_crash_while_notes_are_made_does_not_lose_them(tmp_path: Path) -> None:
+async def test_notes_are_not_lost_if_the_process_crashes_while_it_writes_them(
+    tmp_path: Path,
+) -> None:
     server = ChatServer()
     first = ScriptedModel([says("hello"), says("I see"), hangs()])
     async with running(tmp_path, [PlainAdapter(server)], first, REMEMBERING):
@@ -66,7 +68,7 @@ async def test_a_crash_while_notes_are_made_does_not_lose_them(tmp_path: Path) -
     assert "Likes tea." in remembered(tmp_path)
 
 
-async def test_failed_work_is_retried_later_and_stops_nothing_else(tmp_path: Path) -> None:
+async def test_failed_work_is_retried_later_and_does_not_stop_other_work(tmp_path: Path) -> None:
     seen: list[Turn] = []
 
     async def end(turn: Turn, ended_at: float) -> None:
@@ -92,7 +94,7 @@ async def test_failed_work_is_retried_later_and_stops_nothing_else(tmp_path: Pat
     assert turn.person == "plain:7"
 
 
-async def test_a_terminal_leaves_the_conversations_of_others_alone(tmp_path: Path) -> None:
+async def test_a_terminal_handles_only_its_own_ended_conversations(tmp_path: Path) -> None:
     server = ChatServer()
     first = ScriptedModel([says("hello"), says("I see"), hangs()])
     async with running(tmp_path, [PlainAdapter(server)], first, REMEMBERING):

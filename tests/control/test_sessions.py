@@ -1,4 +1,4 @@
-"""Earlier conversations. Sessions with a running turn are not changed."""
+"""Earlier conversations can be deleted and restored, except while a turn runs."""
 
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,9 @@ from hermes.testing.scripted import ScriptedModel, hangs, says
 KEY = "agent:main:plain:private:1"
 
 
-async def test_a_session_at_work_is_neither_deleted_nor_restored(tmp_path: Path) -> None:
+async def test_a_session_with_a_running_turn_is_neither_deleted_nor_restored(
+    tmp_path: Path,
+) -> None:
     server, model = ChatServer(), ScriptedModel([hangs()])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("think")
@@ -25,7 +27,7 @@ async def test_a_session_at_work_is_neither_deleted_nor_restored(tmp_path: Path)
         assert await rows(gateway._store, "select count(*) from sessions") == [(1,)]
 
 
-async def test_a_deleted_one_begins_from_nothing(tmp_path: Path) -> None:
+async def test_a_deleted_conversation_starts_again_without_history(tmp_path: Path) -> None:
     server, model = ChatServer(), ScriptedModel([says("one"), says("two")])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("hi")
@@ -37,7 +39,7 @@ async def test_a_deleted_one_begins_from_nothing(tmp_path: Path) -> None:
     assert [message.text for message in model.requests[1].messages] == ["hi again"]
 
 
-async def test_a_gateway_that_knows_a_long_conversation_forgets_it_when_it_is_deleted(
+async def test_a_deleted_conversation_is_removed_from_the_cache_of_the_gateway(
     tmp_path: Path,
 ) -> None:
     server = ChatServer()

@@ -19,7 +19,7 @@ NAMING = replace(QUIET, auxiliary=AuxiliarySettings(model="small"))
 
 
 class Models:
-    """A main model that answers, and a small one that names conversations."""
+    """A main model that answers, and an auxiliary model that names conversations."""
 
     def __init__(self, name: Answer) -> None:
         self._name = name
@@ -35,7 +35,7 @@ class Models:
 
 
 async def talk(home: Path, models: Models, conditions: Conditions, title: str) -> None:
-    """Runs a conversation of two turns until it has this title."""
+    """Runs a conversation of two turns, and waits until the conversation has this title."""
     server = ChatServer()
     async with running(home, [PlainAdapter(server)], models, conditions):
         for number, text in enumerate(("how do I boil an egg?", "and two?"), 1):
@@ -57,19 +57,19 @@ async def test_a_conversation_is_named_once_by_the_auxiliary_model(tmp_path: Pat
     assert "how do I boil an egg?" in models.named[0].messages[0].text
 
 
-async def test_without_a_model_for_titles_the_first_words_are_the_name(tmp_path: Path) -> None:
+async def test_without_an_auxiliary_model_the_first_words_are_the_title(tmp_path: Path) -> None:
     models = Models(says("no"))
     await talk(tmp_path, models, QUIET, "how do I boil an egg?")
     assert models.named == []
 
 
-async def test_a_failure_keeps_the_first_words_and_nobody_notices(tmp_path: Path) -> None:
+async def test_if_the_model_fails_the_first_words_stay_the_title(tmp_path: Path) -> None:
     models = Models(fails(Disconnected("away")))
     await talk(tmp_path, models, NAMING, "how do I boil an egg?")
     assert models.named
 
 
-async def test_a_fault_of_ours_stops_nothing_else(tmp_path: Path) -> None:
+async def test_an_unexpected_error_does_not_stop_other_work(tmp_path: Path) -> None:
     async def broken(request: ModelRequest, emit: Emit) -> AssistantMessage:
         raise KeyError("a bug")
 

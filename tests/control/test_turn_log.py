@@ -1,4 +1,4 @@
-"""One line for each accepted message and each finished turn."""
+"""The log has one line for each accepted message and each finished turn."""
 
 import logging
 import re
@@ -30,7 +30,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def metered(answer: Answer, cost: float | None) -> Answer:
-    """Emits the answer, after a report of 100 tokens read and 10 written."""
+    """Emits the answer, after it has reported 100 input tokens and 10 output tokens."""
 
     async def reporting(request: ModelRequest, emit: Emit) -> AssistantMessage:
         emit(UsageReported(prompt_tokens=100, completion_tokens=10, cost=cost))
@@ -46,7 +46,7 @@ async def answered(tmp_path: Path, *answers: Answer, text: str = "hi") -> None:
         await until(server.texts)
 
 
-async def test_a_message_and_its_turn_have_a_line_each(
+async def test_a_message_and_its_turn_have_one_line_each(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     todo = calls(("append", {"token": "x"}))
@@ -84,7 +84,9 @@ async def test_a_command_is_a_message_without_a_turn(
     assert line.endswith("for turn none")
 
 
-async def test_a_stranger_has_a_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_message_of_a_stranger_has_a_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     server = ChatServer()
     server.says("let me in", user="99")
     closed = Conditions(access=AccessSettings())
@@ -94,6 +96,6 @@ async def test_a_stranger_has_a_line(tmp_path: Path, caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.parametrize("message", [ACCEPTED_LINE, FINISHED, PRICED])
-def test_the_lines_of_the_hot_path_have_no_free_text(message: str) -> None:
+def test_the_lines_about_messages_and_turns_contain_no_free_text(message: str) -> None:
     allowed = {"message_id", "session", "turn", "outcome", "seconds", "steps", "cost"}
     assert set(re.findall(r"%\((\w+)\)", message)) <= allowed | {"tokens_in", "tokens_out"}

@@ -1,4 +1,4 @@
-"""Epochs: each model request begins, byte for byte, with the previous one."""
+"""Within an epoch, each model request begins with the exact bytes of the previous request."""
 
 import time
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def note(number: int) -> Answer:
 
 
 def script() -> Iterator[Answer]:
-    """Yields the answers. Every fifth turn writes a note, and every seventh makes parallel
+    """Yields the answers. Every fifth turn writes a note, and every seventh turn makes parallel
     searches."""
     for number in range(TURNS):
         if number % 5 == 0:
@@ -61,8 +61,8 @@ def sent(request: ModelRequest) -> bytes:
 async def test_fifty_turns_have_the_same_prefix_in_all_circumstances(
     tmp_path: Path, clock: Clock
 ) -> None:
-    """During the turns, notes are written, the clock is set, others send messages, and the
-    gateway restarts."""
+    """During the turns, notes are written, the clock is changed, other people send messages, and
+    the gateway restarts."""
     server, model = ChatServer(), ScriptedModel(script())
     for part in range(5):
         adapter = PlainAdapter(server)
@@ -84,7 +84,7 @@ async def test_notes_appear_in_the_prompt_of_the_next_epoch(
 ) -> None:
     server = ChatServer()
     morning = says("a new day")
-    # The second request is for the memory of an ended conversation.
+    # The second request updates the notes of an ended conversation.
     model = ScriptedModel([note(7), says("noted"), says("still here"), morning, morning])
     async with running_gateway(tmp_path, [PlainAdapter(server)], model, REMEMBERING):
         for text in ("note this", "go on"):

@@ -1,4 +1,4 @@
-"""The end of a turn: by its limits, by a stop or by an error, and the data that is stored."""
+"""A turn can end by its limits, by a stop or by an error, and its data is stored in each case."""
 
 from pathlib import Path
 
@@ -49,7 +49,7 @@ async def test_the_deadline_ends_a_turn_with_a_notice(tmp_path: Path) -> None:
     assert refused(model.requests[1]) is None
 
 
-async def test_the_budget_of_steps_ends_a_turn(tmp_path: Path) -> None:
+async def test_a_turn_ends_when_its_step_budget_is_used_up(tmp_path: Path) -> None:
     server, short = ChatServer(), AgentSettings(max_turns=2, drain_seconds=0.0)
     step = calls(("slow", {"seconds": 0}))
     model = ScriptedModel([step, step, says("hello")])
@@ -89,7 +89,7 @@ async def test_a_model_error_is_reported_and_the_next_turn_works(tmp_path: Path)
         await until(lambda: "hi" in server.texts())
 
 
-async def test_a_stop_in_the_middle_of_the_words_keeps_them(tmp_path: Path) -> None:
+async def test_a_stop_in_the_middle_of_an_answer_keeps_the_text_so_far(tmp_path: Path) -> None:
     server = ChatServer()
     cut = held(anyio.Event(), says("never"), said="As I was say")
     model = ScriptedModel([calls(("append", {"token": "x"})), cut, says("hello")])
@@ -105,7 +105,7 @@ async def test_a_stop_in_the_middle_of_the_words_keeps_them(tmp_path: Path) -> N
     assert refused(model.requests[2]) is None
 
 
-async def test_a_stop_while_tools_run_pairs_their_calls(tmp_path: Path) -> None:
+async def test_after_a_stop_while_tools_run_each_call_has_a_result(tmp_path: Path) -> None:
     server = ChatServer()
     model = ScriptedModel([calls(("slow", {}), ("slow", {})), says("hello")])
     async with running(tmp_path, [PlainAdapter(server)], model):
@@ -157,7 +157,7 @@ async def test_a_stop_while_the_turn_is_being_suspended_closes_it(
     assert refused(model.requests[1]) is None
 
 
-async def test_stop_closes_a_turn_whose_lane_broke(tmp_path: Path) -> None:
+async def test_stop_closes_a_turn_whose_lane_has_failed(tmp_path: Path) -> None:
     server, broken = ChatServer(), [True]
 
     async def before(name: str) -> None:
@@ -244,7 +244,8 @@ def request(*, stateless: bool) -> MessageEvent:
 
 
 def processes(home: Path) -> list[int]:
-    """Returns the background process of the request and the hidden one, after both have started."""
+    """Returns the background process of the request and the hidden process, after both have
+    started."""
     files = [home / "workspace" / name for name in ("pid", "hidden")]
     if all(file.exists() and file.read_text().endswith("\n") for file in files):
         return [int(file.read_text()) for file in files]
@@ -252,7 +253,7 @@ def processes(home: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("end", ["completed", "failed", "stopped"])
-async def test_background_processes_of_a_stateless_request_end_before_it_does(
+async def test_background_processes_of_a_stateless_request_end_before_the_request(
     tmp_path: Path, end: str
 ) -> None:
     go = anyio.Event()
@@ -317,7 +318,7 @@ async def test_background_processes_of_a_stateless_request_end_after_a_crash(
             assert not any(map(lives, processes(tmp_path)))
 
 
-async def test_background_processes_of_a_stateless_request_wait_for_an_answer_too(
+async def test_background_processes_of_a_stateless_request_run_while_the_turn_waits_for_an_answer(
     tmp_path: Path,
 ) -> None:
     model = ScriptedModel(

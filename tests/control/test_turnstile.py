@@ -1,4 +1,4 @@
-"""A burst passes a few requests at a time, in order, and none is forgotten."""
+"""The requests of a burst pass the turnstile a few at a time, in order, and none is forgotten."""
 
 import asyncio
 from typing import Protocol
@@ -16,14 +16,14 @@ class Gate(Protocol):
 
 
 class OpenGate:
-    """A turnstile that does nothing, to show that the checks below can fail."""
+    """A turnstile that does nothing. It shows that the checks below can fail."""
 
     async def enter(self) -> None:
         pass
 
 
 async def rounds_of_a_burst(gate: Gate) -> list[int]:
-    """Returns the round of the event loop in which each request of a burst has passed."""
+    """Returns the iteration of the event loop in which each request of a burst has passed."""
     loop, now, rounds = asyncio.get_running_loop(), 0, list[int]()
 
     def count() -> None:
@@ -48,18 +48,18 @@ def most_in_one_round(rounds: list[int]) -> int:
     return max(rounds.count(number) for number in set(rounds))
 
 
-async def test_a_burst_passes_a_few_in_each_round() -> None:
+async def test_a_few_requests_of_a_burst_pass_in_each_iteration_of_the_loop() -> None:
     rounds = await rounds_of_a_burst(Turnstile())
     assert len(rounds) == BURST
-    # Waiters are woken in one round and run in the next, in which others may pass too.
+    # Waiting requests are woken in one iteration and run in the next, together with new requests.
     assert most_in_one_round(rounds) <= 2 * PER_ROUND
 
 
-async def test_without_a_turnstile_a_burst_passes_at_once() -> None:
+async def test_without_a_turnstile_all_requests_of_a_burst_pass_at_once() -> None:
     assert most_in_one_round(await rounds_of_a_burst(OpenGate())) == BURST
 
 
-async def test_the_first_of_a_round_do_not_wait() -> None:
+async def test_the_first_requests_of_an_iteration_do_not_wait() -> None:
     turnstile = Turnstile()
     for _ in range(PER_ROUND):
         with pytest.raises(StopIteration):
@@ -82,7 +82,7 @@ async def test_a_burst_passes_in_order() -> None:
     assert passed == list(range(BURST))
 
 
-async def test_a_request_that_gives_up_does_not_hold_up_the_others() -> None:
+async def test_a_cancelled_request_does_not_block_the_others() -> None:
     turnstile, passed = Turnstile(), list[int]()
 
     async def pass_through(number: int) -> None:

@@ -54,13 +54,13 @@ def result(number: int, text: str) -> ToolMessage:
     return ToolMessage(call=CallId(f"t_0_{number}"), text=text)
 
 
-async def test_an_answer_without_tools_completes() -> None:
+async def test_an_answer_without_tool_calls_completes_the_turn() -> None:
     bench = Bench(says("hello"))
     assert await bench.run(a_turn()) == Completed(message=AssistantMessage(text="hello"))
     assert bench.notes.messages == []
 
 
-async def test_tools_are_run_and_their_results_given_to_the_model() -> None:
+async def test_tools_run_and_the_model_gets_their_results() -> None:
     bench = Bench(calls(("slow", {"seconds": 0})), says("done"))
     await bench.run(a_turn())
     said, answered = bench.notes.messages
@@ -115,7 +115,7 @@ async def test_the_budget_counts_the_steps_of_earlier_runs() -> None:
         (Rejected("no"), Failed(reason="no", code="rejected", status=400)),
     ],
 )
-async def test_a_failure_of_the_model_has_a_sentence_a_code_a_status_and_a_pause(
+async def test_the_error_of_a_failed_model_call_has_a_message_a_code_a_status_and_a_pause(
     error: HermesError, failed: Failed
 ) -> None:
     assert await Bench(fails(error)).run(a_turn()) == failed
@@ -150,7 +150,7 @@ async def test_a_question_suspends_the_turn_and_its_answer_resumes_it() -> None:
     assert second.model.requests[0].step == "t_1"
 
 
-async def test_an_interrupted_call_is_not_made_again_unless_it_is_repeatable() -> None:
+async def test_an_interrupted_call_is_made_again_only_if_it_is_repeatable() -> None:
     made = AssistantMessage(
         calls=(
             ToolCall(id=CallId("t_0_0"), name="append", arguments='{"token": "x"}'),
@@ -218,7 +218,7 @@ async def test_results_are_in_the_order_of_the_calls() -> None:
     assert not done.waiting
 
 
-def test_only_open_calls_at_the_end_are_unanswered() -> None:
+def test_only_calls_without_a_result_at_the_end_are_unanswered() -> None:
     made = AssistantMessage(
         calls=tuple(ToolCall(id=CallId(c), name="x", arguments="{}") for c in "ab")
     )
@@ -259,20 +259,20 @@ async def test_the_third_identical_call_without_progress_ends_the_turn(read_only
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-async def test_repeating_a_sequence_of_calls_is_not_progress(read_only: bool) -> None:
+async def test_a_repeated_sequence_of_calls_does_not_count_as_progress(read_only: bool) -> None:
     circle = [calls(("look", {"at": place})) for place in "ababab"]
     outcome = await Bench(*circle, tools=(look(read_only, ["nothing"] * 6),)).run(a_turn())
     assert isinstance(outcome, Failed)
     assert outcome.code == "loop"
 
 
-async def test_a_result_that_is_new_is_progress() -> None:
+async def test_a_new_result_counts_as_progress() -> None:
     again = calls(("look", {}))
     bench = Bench(*[again] * 5, says("it came"), tools=(look(True, ["1", "2", "3", "4", "5"]),))
     assert isinstance(await bench.run(a_turn()), Completed)
 
 
-async def test_a_change_in_between_is_progress(tmp_path: Path) -> None:
+async def test_a_change_in_between_counts_as_progress(tmp_path: Path) -> None:
     steps = [
         calls(("append", {"token": str(number)})) if number % 2 else calls(("look", {}))
         for number in range(10)
@@ -282,7 +282,7 @@ async def test_a_change_in_between_is_progress(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-async def test_an_old_call_together_with_a_new_result_is_progress(read_only: bool) -> None:
+async def test_an_old_call_together_with_a_new_result_counts_as_progress(read_only: bool) -> None:
     places = ["main", "a", "b", "main", "c", "d", "main", "e", "main"]
     steps = [calls(("look", {"at": place})) for place in places]
     bench = Bench(*steps, says("done"), tools=(look(read_only, ["same"] * len(places)),))
@@ -306,7 +306,7 @@ async def test_calls_for_an_earlier_request_do_not_count() -> None:
     assert isinstance(await bench.run(a_turn(*earlier)), Completed)
 
 
-async def test_a_long_result_is_trimmed_and_can_be_read_in_full(tmp_path: Path) -> None:
+async def test_a_long_result_is_shortened_and_can_be_read_completely(tmp_path: Path) -> None:
     spill = Spill(tmp_path)
     text = "\n".join(f"line {number}" for number in range(20_000))
     model = ScriptedModel([calls(("look", {})), says("done")])
@@ -328,7 +328,7 @@ async def test_a_model_without_tool_support_gets_no_tools() -> None:
     assert model.requests[0].tools == ()
 
 
-async def test_a_conversation_that_the_model_finds_too_long_is_summarised() -> None:
+async def test_a_conversation_is_summarised_if_the_model_refuses_it_as_too_long() -> None:
     history = [
         message
         for number in range(20)
@@ -385,7 +385,7 @@ async def test_a_conversation_that_can_not_be_shortened_fails_with_an_explanatio
     assert outcome == Failed(reason=explained, code="context_length_exceeded", status=400)
 
 
-async def test_an_answer_that_was_cut_off_completes_and_says_so() -> None:
+async def test_a_turn_with_a_cut_off_answer_completes_and_reports_the_cut() -> None:
     outcome = await Bench(says("Once upon", cut="length")).run(a_turn())
     assert outcome == Completed(message=AssistantMessage(text="Once upon", cut="length"))
 
@@ -402,7 +402,7 @@ async def test_an_answer_that_was_cut_off_before_its_first_word_says_why_it_fail
     assert (outcome.code, outcome.status) == (code, status)
 
 
-async def test_no_call_of_an_answer_that_was_cut_off_is_run(tmp_path: Path) -> None:
+async def test_no_call_of_an_answer_that_was_cut_off_runs(tmp_path: Path) -> None:
     wanted = ("append", {"path": "a.txt", "text": "half"})
     bench = Bench(calls(wanted, wanted, cut="length"), says("I could not."))
     outcome = await bench.run(a_turn(workspace=tmp_path))
@@ -415,7 +415,7 @@ async def test_no_call_of_an_answer_that_was_cut_off_is_run(tmp_path: Path) -> N
     assert refused(bench.model.requests[1]) is None
 
 
-async def test_a_cut_call_is_not_run_after_a_restart_either(tmp_path: Path) -> None:
+async def test_a_call_that_was_cut_off_does_not_run_after_a_restart_either(tmp_path: Path) -> None:
     call = ToolCall(id=CallId("t_0_0"), name="append", arguments="{}", cut=True)
     stored = msgspec.json.encode(AssistantMessage(calls=(call,), cut="length"))
     said = msgspec.json.decode(stored, type=AssistantMessage)

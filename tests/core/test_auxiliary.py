@@ -25,7 +25,7 @@ async def test_the_auxiliary_model_is_called_first_and_its_text_is_not_emitted()
     assert events == []
 
 
-async def test_the_main_model_is_called_if_the_auxiliary_one_fails() -> None:
+async def test_the_main_model_is_called_if_the_auxiliary_model_fails() -> None:
     model = ScriptedModel([fails(AuthFailed("no key")), says("short")])
     assert await write(model, []) == "short"
     assert [request.choice.model for request in model.requests] == ["small", "m"]
@@ -36,7 +36,7 @@ async def test_the_failure_of_both_models_is_raised() -> None:
         await write(ScriptedModel([says(""), says(" ")]), [])
 
 
-def test_the_context_length_is_the_smaller_one_of_both_models() -> None:
+def test_the_smaller_context_length_of_the_two_models_is_used() -> None:
     auxiliary = Auxiliary(ScriptedModel([]), lambda main: SMALL)
     assert auxiliary.context_length(CHOICE) == 1000
     unknown = Auxiliary(ScriptedModel([]), lambda main: CHOICE)

@@ -73,7 +73,7 @@ def test_a_long_conversation_is_shortened(history: list[Message]) -> None:
     assert left < total / 2
 
 
-def test_the_beginning_is_kept_while_it_is_short() -> None:
+def test_the_beginning_of_the_conversation_is_kept_while_it_is_short() -> None:
     history = [m for n in range(12) for m in exchange(n)]
     cut = choose_range(history, WINDOW)
     assert cut is not None
@@ -84,7 +84,7 @@ def test_the_beginning_is_kept_while_it_is_short() -> None:
     assert again.first == 0
 
 
-def test_long_work_on_one_request_is_summarised_after_the_request() -> None:
+def test_a_long_turn_is_summarised_after_its_request() -> None:
     history: list[Message] = [UserMessage(text="do it"), *(m for n in range(20) for m in step(n))]
     cut = choose_range(history, WINDOW)
     assert cut is not None
@@ -105,7 +105,7 @@ def test_a_summary_is_not_mistaken_for_the_last_request() -> None:
     assert last_request([notes]) == 1
 
 
-async def test_a_message_that_reads_like_a_summary_is_still_a_request() -> None:
+async def test_a_message_of_a_person_that_looks_like_a_summary_is_a_request() -> None:
     model = ScriptedModel([says("notes")])
     compactor = Compactor(Auxiliary(model, lambda main: main))
     summary = await compactor.summary(CHOICE, exchange(0), WINDOW, lambda event: None)
@@ -116,7 +116,7 @@ async def test_a_message_that_reads_like_a_summary_is_still_a_request() -> None:
     assert msgspec.json.decode(msgspec.json.encode(summary), type=Message) == summary
 
 
-def test_a_long_request_leaves_less_room_for_the_end() -> None:
+def test_after_a_long_request_fewer_of_the_last_messages_are_kept() -> None:
     work = [m for n in range(4) for m in step(n)]
     assert choose_range([UserMessage(text="do it"), *work], WINDOW) is None
     cut = choose_range([UserMessage(text="do it " * 800), *work], WINDOW)
@@ -132,7 +132,7 @@ def test_a_summary_alone_is_not_summarised_again() -> None:
     assert choose_range([said, request, *step(1)], WINDOW) is not None
 
 
-def test_two_messages_are_not_worth_a_summary() -> None:
+def test_two_messages_are_not_summarised() -> None:
     assert choose_range([*exchange(0), *exchange(1)], WINDOW) is None
     assert choose_range([], WINDOW) is None
 
@@ -153,12 +153,12 @@ def test_ten_megabytes_are_split_in_limited_time() -> None:
     messages = [UserMessage(text="привет мир " * 25) for _ in range(20_000)]
     began = time.process_time()
     pieces = chunks(messages, 500_000)
-    # It takes about 0.1 s. It took 10 s when every piece was measured repeatedly.
+    # The split takes about 0.1 s. It took 10 s when every piece was measured repeatedly.
     assert time.process_time() - began < 1
     assert len(pieces) == 6
 
 
-async def test_a_long_middle_is_summarised_in_pieces_each_with_the_notes_so_far() -> None:
+async def test_each_piece_of_a_long_middle_is_summarised_together_with_the_notes_so_far() -> None:
     model = ScriptedModel([says("one"), says("two"), says("three")])
     compactor = Compactor(Auxiliary(model, lambda main: main))
     messages = [m for n in range(3) for m in exchange(n, 1100)]

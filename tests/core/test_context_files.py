@@ -34,14 +34,14 @@ def shown(workspace: Path, limit: int = 1000) -> str | None:
     return part.text.partition("\n\n")[2] if part else None
 
 
-def test_without_a_context_file_there_is_no_part(tmp_path: Path) -> None:
+def test_without_a_context_file_the_prompt_has_no_part_for_it(tmp_path: Path) -> None:
     assert context_file(tmp_path, 1000) is None
     write(tmp_path, "AGENTS.md", "  \n")
     assert context_file(tmp_path, 1000) is None
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_known_name_is_read(tmp_path: Path, name: str) -> None:
+def test_files_with_every_known_name_are_read(tmp_path: Path, name: str) -> None:
     write(tmp_path, name, "use tabs\n")
     part = context_file(tmp_path, 1000)
     assert part is not None
@@ -55,7 +55,9 @@ def test_the_first_name_in_the_list_is_used(tmp_path: Path) -> None:
     assert shown(tmp_path) == "first"
 
 
-def test_a_file_above_the_workspace_is_found_up_to_the_repository_root(tmp_path: Path) -> None:
+def test_a_file_in_a_folder_above_the_workspace_is_found_up_to_the_repository_root(
+    tmp_path: Path,
+) -> None:
     inside = tmp_path / "repo" / "src" / "deep"
     write(inside, "code.py", "")
     write(tmp_path, "AGENTS.md", "outside")
@@ -65,7 +67,7 @@ def test_a_file_above_the_workspace_is_found_up_to_the_repository_root(tmp_path:
     assert shown(inside) == "of the repository"
 
 
-def test_outside_a_repository_only_the_folder_itself_counts(tmp_path: Path) -> None:
+def test_outside_of_a_repository_only_the_workspace_itself_is_searched(tmp_path: Path) -> None:
     write(tmp_path / "a", "x", "")
     write(tmp_path, "AGENTS.md", "above")
     assert shown(tmp_path / "a") is None
@@ -154,7 +156,7 @@ async def test_a_file_that_the_agent_writes_is_not_loaded_until_it_is_allowed(
     assert loaded(turn) == "of the owner"
 
 
-async def test_the_owner_s_own_version_stays_trusted(tmp_path: Path) -> None:
+async def test_the_version_before_the_agent_s_change_stays_trusted(tmp_path: Path) -> None:
     turn = owner_s_turn(tmp_path)
     write(tmp_path / "work", "AGENTS.md", "of the owner")
     await prepare_write(str(tmp_path / "work" / "AGENTS.md"), turn)

@@ -38,7 +38,7 @@ FACT = re.compile(r"FACT-\d+ is \w+")
 
 
 class Summariser:
-    """Answers with a number, and summarises by listing the facts in the request."""
+    """A model that answers with a number. Its summaries list the facts in the request."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.fails = fails
@@ -158,7 +158,7 @@ async def test_recalled_text_precedes_the_last_request_and_is_not_stored() -> No
     assert [m.text for m in made.request(0).messages][1:] == ["you spoke of tea", "two", "notes"]
 
 
-async def test_a_conversation_that_stays_long_is_summarised_again_only_after_it_has_grown() -> None:
+async def test_a_long_conversation_is_summarised_again_only_after_it_has_grown() -> None:
     made = await conversation("do it " * 400)
     compactor = Compactor(Auxiliary(Summariser(), lambda main: main))
     made.add(*(AssistantMessage(text="FACT-1 is so " * 30) for _ in range(6)))
@@ -184,7 +184,7 @@ async def test_a_conversation_that_the_model_rejects_is_summarised_even_if_it_ha
     assert await made.compact(compactor, PromptWriter())
 
 
-async def test_without_a_threshold_no_conversation_is_long() -> None:
+async def test_without_a_threshold_no_conversation_is_summarised() -> None:
     made = await conversation("x" * 9000, threshold=None)
     assert not made.is_long()
     made.reduce_window()
@@ -223,7 +223,7 @@ async def test_tokens_are_counted_only_if_a_conversation_may_be_long(
     assert (made._counted is not None) is looked
 
 
-async def test_a_conversation_of_few_words_and_many_images_may_be_long() -> None:
+async def test_a_conversation_with_few_words_and_many_images_may_be_long() -> None:
     image = UserMessage(text="", attachments=(Attachment(kind="image", path="a"),))
     turn = replace(a_turn(*[image] * 5, UserMessage(text="hi")), size=500)
     window = Window.of(8000, 1000, 0.75)

@@ -1,4 +1,4 @@
-"""Notes about a conversation that has ended."""
+"""The notes that are written about a conversation that has ended."""
 
 from pathlib import Path
 
@@ -54,7 +54,7 @@ async def test_the_model_writes_notes(ended: Turn) -> None:
     ]
 
 
-async def test_the_model_is_shown_the_conversation_and_the_notes_and_nothing_else(
+async def test_the_model_sees_only_the_conversation_and_the_notes(
     ended: Turn,
 ) -> None:
     model, memory = ScriptedModel([says("done")]), Memory()
@@ -90,7 +90,7 @@ async def test_repeating_the_flush_adds_no_duplicate_notes(ended: Turn) -> None:
     assert memory.read(ended).memory == "Lives in Oslo"
 
 
-async def test_a_model_that_does_not_stop_is_stopped(ended: Turn) -> None:
+async def test_a_model_that_does_not_stop_calling_tools_is_stopped(ended: Turn) -> None:
     model = ScriptedModel([noting(f"note {number}") for number in range(9)])
     assert await flush(ended, model, CHOICE, Memory()) == FLUSH_STEPS
     assert len(model.requests) == FLUSH_STEPS
@@ -136,7 +136,7 @@ async def test_a_group_keeps_its_own_notes(tmp_path: Path, ended: Turn) -> None:
     assert memory.read(ended).memory == ""
 
 
-async def test_attachments_are_named(ended: Turn) -> None:
+async def test_attachments_are_mentioned_by_their_names(ended: Turn) -> None:
     cat = UserMessage(text="", attachments=(Attachment(kind="image", path="a", name="cat.png"),))
     model = ScriptedModel([says("done")])
     await flush(replace(ended, history=(*ended.history, cat)), model, CHOICE, Memory())

@@ -24,7 +24,7 @@ def names(prompt: Prompt) -> list[str]:
     return [part.name for part in prompt.parts]
 
 
-async def test_stable_parts_come_first_and_empty_ones_are_left_out(tmp_path: Path) -> None:
+async def test_stable_parts_come_first_and_empty_parts_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("use tabs")
 
     async def remember(turn: Turn) -> list[PromptPart]:
@@ -39,7 +39,7 @@ async def test_stable_parts_come_first_and_empty_ones_are_left_out(tmp_path: Pat
     assert prompt.tools > 100
 
 
-async def test_the_soul_replaces_the_identity() -> None:
+async def test_the_text_of_soul_md_replaces_the_identity() -> None:
     turn = a_turn()
     own = replace(turn.profile, soul="You are Ada.", instructions="Be formal.")
     prompt = await written(replace(turn, profile=own))
@@ -88,7 +88,7 @@ async def test_later_notes_do_not_change_the_prompt_of_an_epoch() -> None:
 
 
 @pytest.mark.parametrize("change", ["model", "tools", "soul", "person"])
-async def test_another_model_toolset_persona_or_person_begins_an_epoch(change: str) -> None:
+async def test_a_change_of_the_model_toolset_persona_or_person_begins_an_epoch(change: str) -> None:
     prompt_writer, turn = PromptWriter(), a_turn()
     first = await prompt_writer.prompt(turn, CHOICE, TOOLS)
     later = replace(turn, prompt=first)
@@ -136,7 +136,7 @@ async def test_the_prompt_of_a_model_without_tools_does_not_mention_files(tmp_pa
     assert names(prompt) == ["identity", "place", "time"]
 
 
-async def test_requests_without_a_session_share_a_prompt_for_a_moment() -> None:
+async def test_requests_without_a_session_share_a_prompt_for_two_seconds() -> None:
     asked = []
 
     async def remember(turn: Turn) -> list[PromptPart]:

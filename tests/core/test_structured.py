@@ -55,7 +55,7 @@ async def test_an_answer_in_the_wanted_format_is_emitted_complete() -> None:
 @pytest.mark.parametrize(
     "text", ['```json\n{"age": 7}\n```', ' ```\n{"age": 7}```\n', '\n{"age": 7} ']
 )
-async def test_a_fence_around_the_json_is_left_out(text: str) -> None:
+async def test_a_code_fence_around_the_json_is_removed(text: str) -> None:
     assert await Structured(says(text)).outcome() == Completed(
         message=AssistantMessage(text='{"age": 7}')
     )
@@ -98,7 +98,7 @@ async def test_a_second_answer_in_the_wrong_format_is_an_error(wanted: ResponseF
     assert turn.said == []
 
 
-async def test_a_repair_that_calls_a_tool_is_an_error() -> None:
+async def test_a_tool_call_during_the_repair_is_an_error() -> None:
     turn = Structured(says("seven"), calls(("append", {"token": "t"})))
     outcome = await turn.outcome()
     assert isinstance(outcome, Failed)
@@ -107,7 +107,7 @@ async def test_a_repair_that_calls_a_tool_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("answers", [(), (says("seven"),)], ids=["at once", "after a repair"])
-async def test_an_answer_that_was_cut_off_is_an_error_and_not_half_an_object(
+async def test_an_answer_that_was_cut_off_is_an_error(
     answers: tuple[Answer, ...],
 ) -> None:
     turn = Structured(*answers, says('{"age": 7', cut="length"))
@@ -117,7 +117,7 @@ async def test_an_answer_that_was_cut_off_is_an_error_and_not_half_an_object(
     assert turn.said == []
 
 
-async def test_a_refusal_is_an_error_that_says_what_the_model_said() -> None:
+async def test_the_error_for_a_refusal_quotes_the_model() -> None:
     turn = Structured(says("I can't help with that.", cut="content_filter"))
     outcome = await turn.outcome()
     assert isinstance(outcome, Failed)
@@ -126,7 +126,7 @@ async def test_a_refusal_is_an_error_that_says_what_the_model_said() -> None:
     assert turn.said == []
 
 
-async def test_a_provider_that_fails_in_the_repair_fails_the_turn() -> None:
+async def test_the_turn_fails_if_the_provider_fails_during_the_repair() -> None:
     turn = Structured(says("seven"), fails(Disconnected("away"), after='{"age"'))
     away = Failed(reason="away", code="disconnected", status=502, temporary=True)
     assert await turn.outcome() == away
@@ -149,6 +149,6 @@ def test_without_a_schema_any_object_is_accepted(text: str, problem: str) -> Non
     assert bool(found) == bool(problem)
 
 
-def test_only_a_fence_around_everything_is_removed() -> None:
+def test_only_a_code_fence_around_the_whole_answer_is_removed() -> None:
     assert unfenced("a\n```\n{}\n```") == "a\n```\n{}\n```"
     assert unfenced("```json\n{}\n```") == "{}"

@@ -29,7 +29,7 @@ from hermes.types.profile import UNKNOWN_LENGTH
 @pytest.mark.parametrize(
     ("text", "counted"),
     [
-        # Counted with DeepSeek's tokenizer.
+        # These numbers were counted with DeepSeek's tokenizer.
         ("The quick brown fox jumps over the lazy dog.", 10),
         ("def add(a: int, b: int) -> int:\n    return a + b\n", 19),
         ('{"path": "src/main.py", "offset": 1, "limit": 2000}', 21),
@@ -39,14 +39,14 @@ from hermes.types.profile import UNKNOWN_LENGTH
         ("سأذهب إلى السوق غداً صباحاً", 13),
     ],
 )
-def test_an_estimate_is_between_two_thirds_and_twice_what_a_tokenizer_counts(
+def test_an_estimate_is_between_two_thirds_and_twice_the_count_of_a_tokenizer(
     text: str, counted: int
 ) -> None:
     assert counted * 2 / 3 <= tokens(text) <= counted * 2
 
 
 @given(st.text(), st.text())
-def test_more_text_is_never_fewer_tokens(one: str, other: str) -> None:
+def test_more_text_never_has_fewer_tokens(one: str, other: str) -> None:
     assert tokens(one + other) >= max(tokens(one), tokens(other))
 
 
@@ -59,7 +59,7 @@ def test_every_part_of_a_message_has_tokens() -> None:
     assert message_tokens(ToolMessage(call=call.id, text="x" * 700)) > 200
 
 
-def test_text_and_its_size_in_bytes_have_about_the_same_tokens() -> None:
+def test_the_estimates_from_a_text_and_from_its_size_in_bytes_are_close() -> None:
     assert tokens_in_bytes(700) == 200
     assert tokens("x" * 700) == tokens_in_bytes(700) + 1
     assert tokens("я" * 350) == tokens_in_bytes(700) + 1
@@ -77,11 +77,11 @@ def test_a_window_keeps_room_for_the_answer() -> None:
     assert Window.of(8000, 2000, None).limit is None
 
 
-def test_an_estimate_is_corrected_by_what_the_provider_counts() -> None:
+def test_the_count_of_the_provider_corrects_an_estimate() -> None:
     scale = EstimateCorrection()
     scale.learn(1000, 1300)
     assert scale(2000) == 2600
-    scale.learn(1000, 40)  # the provider reports only uncached tokens, not the whole request
+    scale.learn(1000, 40)  # this provider counts only uncached tokens
     assert scale(2000) == 2600
 
 

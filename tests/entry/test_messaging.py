@@ -41,7 +41,7 @@ from hermes.types.protocols import Accept
 
 
 class Moody(PlainAdapter):
-    """Fails in the given ways, one connection after the other, and then works."""
+    """An adapter whose connections fail in the given ways, one after the other, and then work."""
 
     def __init__(self, server: ChatServer, *failures: Exception) -> None:
         super().__init__(server)
@@ -69,7 +69,9 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
     "failure",
     [RateLimited("slow down", retry_after=0.01), Disconnected("cut"), RuntimeError("a fault")],
 )
-async def test_a_connection_that_fails_is_made_again(gateway: Gateway, failure: Exception) -> None:
+async def test_a_connection_that_fails_is_opened_again(
+    gateway: Gateway, failure: Exception
+) -> None:
     server = ChatServer()
     adapter = Moody(server, failure)
     async with anyio.create_task_group() as group:
@@ -80,14 +82,14 @@ async def test_a_connection_that_fails_is_made_again(gateway: Gateway, failure: 
     assert adapter.attempts == 2
 
 
-async def test_a_bad_credential_ends_the_account_alone(gateway: Gateway) -> None:
+async def test_a_bad_credential_stops_only_its_own_account(gateway: Gateway) -> None:
     adapter = Moody(ChatServer(), AuthFailed("the token is wrong"))
     with anyio.fail_after(2):
         await serve(gateway, adapter)
     assert adapter.attempts == 1
 
 
-async def test_an_account_waits_for_the_process_that_serves_it(tmp_path: Path) -> None:
+async def test_an_account_waits_while_another_process_serves_it(tmp_path: Path) -> None:
     server, leave = ChatServer(), anyio.Event()
     waiting = Moody(server)
 
@@ -109,7 +111,7 @@ async def test_an_account_waits_for_the_process_that_serves_it(tmp_path: Path) -
             await until(lambda: server.texts() == ["Idle.", "Idle.", "Nothing is running."])
 
 
-async def test_an_account_waits_for_the_disk(tmp_path: Path) -> None:
+async def test_an_account_waits_while_the_disk_is_full(tmp_path: Path) -> None:
     server, full = ChatServer(), [True]
 
     async def before(name: str) -> None:
@@ -124,9 +126,9 @@ async def test_an_account_waits_for_the_disk(tmp_path: Path) -> None:
     assert not full
 
 
-async def test_an_account_that_was_lost_is_held_again(tmp_path: Path) -> None:
+async def test_an_account_that_was_lost_is_taken_again(tmp_path: Path) -> None:
     server = ChatServer()
-    adapter = Moody(server, ClaimLost("chat is served by another process by now"))
+    adapter = Moody(server, ClaimLost("chat is now served by another process"))
     async with running(tmp_path, [adapter], ScriptedModel([])) as gateway:
         server.says("/status")
         await until(lambda: server.texts() == ["Idle."])
@@ -142,11 +144,11 @@ async def test_an_adapter_is_stopped_when_another_process_serves_its_account(
     async with running(tmp_path, [adapter], ScriptedModel([])) as gateway:
         await until(lambda: adapter.attempts == 1)
         store = gateway._store
-        # The other process is not registered with a lock, so it counts as dead afterwards.
+        # The other process holds no lock, so it counts as dead after this block.
         await store.run(register, THEM, "gateway", NOW)
         await store.run(claim_lease, f"account:{adapter.account}", THEM, {store.owner}, NOW)
         await until(lambda: adapter.attempts == 2, within=10)
-        assert "is served by another process by now" in caplog.text
+        assert "is now served by another process" in caplog.text
         server.says("/status")
         await until(lambda: server.texts() == ["Idle."])
 
@@ -158,7 +160,7 @@ PRINCIPAL = Principal(name="plain", person=OWNER)
 
 
 class Faulty(PlainAdapter):
-    """Reports one event before the events of the server."""
+    """An adapter that reports one more event before the events of the server."""
 
     def __init__(self, server: ChatServer, event: MessageEvent) -> None:
         super().__init__(server)
@@ -214,26 +216,26 @@ def test_every_configured_account_has_an_adapter(tmp_path: Path) -> None:
     ]
 
 
-def test_a_platform_without_credentials_or_that_is_off_has_none(tmp_path: Path) -> None:
+def test_a_platform_that_is_off_or_has_no_credentials_has_no_adapter(tmp_path: Path) -> None:
     chat = fake_platform("chat", ChatServer(), PlainAdapter)
     assert make_adapters(configured(tmp_path, ""), [chat]) == []
     config = "platforms: {chat: {enabled: false, token: a}}\n"
     assert make_adapters(configured(tmp_path, config), [chat]) == []
 
 
-def test_a_platform_that_is_on_needs_credentials(tmp_path: Path) -> None:
+def test_an_enabled_platform_needs_credentials(tmp_path: Path) -> None:
     chat = fake_platform("chat", ChatServer(), PlainAdapter)
     with pytest.raises(ConfigError, match=r"platforms\.chat\.enabled is true, but no account"):
         make_adapters(configured(tmp_path, "platforms: {chat: {enabled: true}}\n"), [chat])
 
 
-def test_a_wrong_setting_of_a_platform_is_a_problem(tmp_path: Path) -> None:
+def test_a_wrong_setting_of_a_platform_is_reported(tmp_path: Path) -> None:
     chat = fake_platform("chat", ChatServer(), PlainAdapter)
     with pytest.raises(ConfigError, match="expected one of poll, push, found 'pull'"):
         make_adapters(configured(tmp_path, "platforms: {chat: {mode: pull}}\n"), [chat])
 
 
-def test_a_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_package_names_its_extra(tmp_path: Path) -> None:
     def make(account: str, config: FakeConfig) -> PlainAdapter:
         raise ModuleNotFoundError("No module named 'chat_sdk'", name="chat_sdk")
 
@@ -244,7 +246,7 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("account", ["irc", "irc.support", "chat.", "chatty", ""])
-def test_an_account_is_named_for_its_platform(tmp_path: Path, account: str) -> None:
+def test_an_account_is_named_after_its_platform(tmp_path: Path, account: str) -> None:
     chat = replace(
         fake_platform("chat", ChatServer(), PlainAdapter),
         make=lambda name, config: PlainAdapter(ChatServer(), account),
@@ -254,7 +256,7 @@ def test_an_account_is_named_for_its_platform(tmp_path: Path, account: str) -> N
         make_adapters(settings, [chat])
 
 
-def test_two_adapters_can_not_have_one_account(tmp_path: Path) -> None:
+def test_two_adapters_can_not_have_the_same_account(tmp_path: Path) -> None:
     chat = replace(
         fake_platform("chat", ChatServer(), PlainAdapter),
         make=lambda account, config: PlainAdapter(ChatServer(), "chat"),
@@ -285,7 +287,7 @@ def test_only_a_platform_with_an_account_has_webhooks(
     assert configured_routes(settings, [chat]) == ([route] if served else [])
 
 
-async def test_a_platform_from_a_manifest_answers(tmp_path: Path) -> None:
+async def test_a_platform_with_a_manifest_answers_messages(tmp_path: Path) -> None:
     server = ChatServer()
     chat = fake_platform("chat", server, RichAdapter)
     settings = configured(tmp_path, "platforms: {chat: {token: a}}\n")

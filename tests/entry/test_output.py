@@ -11,24 +11,28 @@ CLIPBOARD = "\x1b]52;c;ZXZpbA==\x07"
 CLEAR = "\x1b[2J\x1b[H"
 
 
-def test_text_of_any_origin_is_printed_as_data(capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_of_any_origin_is_printed_without_control_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     say(f"{CLIPBOARD}one\n{CLEAR}two\u202e", nl=False)
     assert capsys.readouterr().out == "one\ntwo"
     say(ValueError(f"wrong: {CLEAR}"), err=True)
     assert capsys.readouterr().err == "wrong: \n"
 
 
-def test_a_row_stays_one_row(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_of_a_table_stays_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     say_line(f"a title\n2026-01-01 forged{CLEAR}")
     assert capsys.readouterr().out == "a title\\n2026-01-01 forged\n"
 
 
-def test_a_heading_is_data_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_headings_are_also_printed_without_control_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     say_heading(f"{CLEAR}memory")
     assert click.unstyle(capsys.readouterr().out) == "memory\n"
 
 
-def test_json_keeps_what_it_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_keeps_escaped_characters(capsys: pytest.CaptureFixture[str]) -> None:
     text = "\x9b2J\u202e\x7f"
     say_json(json.dumps([text], ensure_ascii=False))
     printed = capsys.readouterr().out
@@ -36,7 +40,7 @@ def test_json_keeps_what_it_escapes(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(printed) == [text]
 
 
-def test_our_own_drawing_is_written_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_our_own_terminal_output_is_written_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
     write("\x1b[2mdim\x1b[0m")
     write("")
     assert capsys.readouterr().out == "\x1b[2mdim\x1b[0m"

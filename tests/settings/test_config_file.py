@@ -1,4 +1,4 @@
-"""config.yaml is edited as text, and unchanged lines stay as people wrote them."""
+"""config.yaml is edited as text, and lines without a new value stay unchanged."""
 
 import difflib
 import subprocess

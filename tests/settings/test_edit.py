@@ -1,4 +1,4 @@
-"""Changes to the configuration are checked first, and comments are kept."""
+"""Changes to the configuration are checked before they are written, and comments are kept."""
 
 import stat
 from pathlib import Path
@@ -85,7 +85,7 @@ def test_a_change_that_can_not_keep_comments_keeps_a_backup(tmp_path: Path, befo
     assert done.backup.read_text(encoding="utf-8") == f"_config_version: 33\n{before}"
 
 
-def test_the_short_form_of_a_model_keeps_its_name(tmp_path: Path) -> None:
+def test_a_change_of_a_short_model_setting_keeps_the_name_of_the_model(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("model: a\n", encoding="utf-8")
     change(tmp_path, "model.base_url", "http://x/v1")
     assert load(tmp_path, {}).model.default == "a"
@@ -187,7 +187,7 @@ def test_a_list_may_have_brackets(tmp_path: Path, value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["[a], [b]", "[{a: b}]", "[a, [b]]"])
-def test_brackets_without_a_list_of_words_are_refused(tmp_path: Path, value: str) -> None:
+def test_brackets_without_a_valid_list_are_refused(tmp_path: Path, value: str) -> None:
     with pytest.raises(ConfigError, match=r"model\.fallbacks: expected a list of words"):
         change(tmp_path, "model.fallbacks", value)
 
@@ -236,7 +236,7 @@ def test_a_setting_is_removed_from_both_files(tmp_path: Path) -> None:
     assert load(tmp_path, {}).model.default == ""
 
 
-def test_a_variable_is_removed_from_dotenv_alone(tmp_path: Path) -> None:
+def test_a_variable_is_removed_only_from_dotenv(tmp_path: Path) -> None:
     text = "timezone: UTC\n"
     (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
     change(tmp_path, "HERMES_TIMEZONE", "Europe/Berlin")

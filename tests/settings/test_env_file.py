@@ -1,4 +1,4 @@
-"""Lines of .env, read and changed."""
+"""Reading and changing the lines of .env."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def test_assignments_are_read(text: str, expected: dict[str, str]) -> None:
     assert values(text) == expected
 
 
-def test_nothing_is_interpolated_and_the_environment_is_left_alone() -> None:
+def test_nothing_is_interpolated_and_the_environment_is_not_changed() -> None:
     before = dict(ENVIRON)
     text = 'A=1\nB=${A}-$A-${PATH}\nC="${HOME}"\n'
     assert values(text) == {"A": "1", "B": "${A}-$A-${PATH}", "C": "${HOME}"}
@@ -77,7 +77,9 @@ def test_the_warning_about_an_invalid_line_shows_only_its_number(line: str) -> N
         ("", "#x", 'A="#x"\n'),
     ],
 )
-def test_a_value_replaces_the_one_in_its_line(before: str, value: str, after: str) -> None:
+def test_a_new_value_replaces_the_old_value_in_its_line(
+    before: str, value: str, after: str
+) -> None:
     found = with_assignment(before, "A", value)
     assert found == after
     assert read_dotenv(PATH, found)[0]["A"] == value

@@ -1,4 +1,4 @@
-"""Weak API keys are refused, and a strong one can be created."""
+"""Weak API keys are refused, and a strong key can be created."""
 
 import secrets
 from pathlib import Path

@@ -42,7 +42,7 @@ def test_an_empty_home_has_the_defaults(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# only a comment\n", "---\n", "model:\nagent: {}\n"])
-def test_an_empty_file_is_fine(tmp_path: Path, text: str) -> None:
+def test_an_empty_file_is_accepted(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
     assert load(tmp_path, {}).model.default == ""
 
@@ -83,12 +83,12 @@ def test_variables_are_expanded_from_both_environments(tmp_path: Path) -> None:
     assert found.api_server.cors_origins == ("http://x/a",)
 
 
-def test_a_variable_that_is_not_set_names_the_key(tmp_path: Path) -> None:
+def test_the_error_for_an_unset_variable_names_the_key(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, "model:\n  api_key: ${NO_SUCH}\n")
     assert "line 2: model.api_key needs the variable NO_SUCH" in problem
 
 
-def test_a_variable_in_a_section_we_ignore_may_be_unset(tmp_path: Path) -> None:
+def test_a_variable_in_an_ignored_section_may_be_unset(tmp_path: Path) -> None:
     assert settings(tmp_path, "mcp_servers:\n  a: {token: '${NO_SUCH}'}\n").sources.ignored
 
 
@@ -148,24 +148,24 @@ def test_explain_returns_the_source_and_the_overridden_values(tmp_path: Path) ->
     )
 
 
-def test_explain_converts_what_it_shows(tmp_path: Path) -> None:
+def test_explain_shows_converted_values(tmp_path: Path) -> None:
     found = settings(tmp_path, "api_server: {port: x}\n", environ={"API_SERVER_PORT": "9"})
     explanation = found.explain("api_server.port")
     assert explanation.value == 9
     assert explanation.shadowed[0][1] == "x"
 
 
-def test_explain_of_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
+def test_explain_of_an_unknown_key_suggests_the_nearest_key(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"did you mean 'agent\.max_turns'"):
         settings(tmp_path).explain("agent.maxturns")
 
 
-def test_the_own_key_of_a_setting_takes_precedence_over_its_aliases(tmp_path: Path) -> None:
+def test_the_key_of_a_setting_takes_precedence_over_its_aliases(tmp_path: Path) -> None:
     config = "agent:\n  turn_timeout: 1\n  gateway_timeout: 2\n"
     assert settings(tmp_path, config).agent.turn_timeout == 1
 
 
-def test_secrets_are_known_and_never_in_a_repr(tmp_path: Path) -> None:
+def test_secrets_are_never_in_a_repr(tmp_path: Path) -> None:
     config = "model: {base_url: 'http://x', api_key: config-secret}\n"
     config += "platforms: {slack: {token: yaml-secret}}\n"
     environ = {"OPENAI_API_KEY": "process-secret", "API_SERVER_KEY": KEY, "PATH": "/usr/bin"}
@@ -184,12 +184,14 @@ def test_secrets_are_known_and_never_in_a_repr(tmp_path: Path) -> None:
         *("AWS_SECRET_ACCESS_KEY", "VAULT_PASSPHRASE", "NPM_AUTH", "Authorization"),
     ],
 )
-def test_a_secret_is_known_by_its_name(tmp_path: Path, name: str) -> None:
+def test_a_secret_is_recognised_by_its_name(tmp_path: Path, name: str) -> None:
     assert settings(tmp_path, environ={name: "opensesame"}).secrets() == {"opensesame"}
 
 
 @pytest.mark.parametrize("name", ["PWD", "OLDPWD", "SSH_AUTH_SOCK", "GIT_ASKPASS", "COMPASS"])
-def test_a_value_whose_name_only_resembles_a_secret_is_not_one(tmp_path: Path, name: str) -> None:
+def test_a_value_whose_name_only_resembles_a_secret_is_not_a_secret(
+    tmp_path: Path, name: str
+) -> None:
     assert settings(tmp_path, environ={name: "/some/place"}).secrets() == frozenset()
 
 
@@ -245,7 +247,7 @@ def test_every_field_of_settings_has_a_docstring() -> None:
         ({"API_SERVER_HOST": "127.example.org"}, "set API_SERVER_KEY in"),
     ],
 )
-def test_an_api_that_strangers_can_use_is_refused(
+def test_an_api_that_anybody_could_use_is_refused(
     tmp_path: Path, environ: dict[str, str], expected: str
 ) -> None:
     (problem,) = problems(tmp_path, environ=environ)
@@ -254,6 +256,6 @@ def test_an_api_that_strangers_can_use_is_refused(
     settings(tmp_path, environ={**environ, "API_SERVER_ENABLED": "no"})
 
 
-def test_others_may_reach_the_api_with_a_key(tmp_path: Path) -> None:
+def test_other_machines_may_use_the_api_with_a_key(tmp_path: Path) -> None:
     environ = {"API_SERVER_HOST": "0.0.0.0", "API_SERVER_KEY": KEY}
     assert settings(tmp_path, environ=environ).api_server.host == "0.0.0.0"

@@ -1,4 +1,4 @@
-"""The conversion of the settings about models for core/models."""
+"""The conversion of the model settings for core/models."""
 
 import re
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_every_setting_is_passed_on_with_its_source(tmp_path: Path) -> None:
     assert (found.models, found.cache) == (tmp_path / "models", tmp_path / "cache" / "models")
 
 
-def test_without_settings_everything_is_a_default(tmp_path: Path) -> None:
+def test_without_settings_every_value_is_a_default(tmp_path: Path) -> None:
     found = model_config(load(tmp_path, {}))
     assert found.sources == {}
     assert found.wire == "auto"

@@ -124,7 +124,7 @@ def test_a_value_may_name_a_variable(tmp_path: Path) -> None:
         ("fax: 1", "unknown key 'platforms.chat.fax'"),
     ],
 )
-def test_a_mistake_names_the_file_the_line_and_the_key(
+def test_the_error_for_a_wrong_value_names_the_file_the_line_and_the_key(
     tmp_path: Path, line: str, expected: str
 ) -> None:
     (problem,) = problems(settings(tmp_path, f"platforms:\n  chat:\n    {line}\n"))
@@ -132,7 +132,7 @@ def test_a_mistake_names_the_file_the_line_and_the_key(
     assert expected in problem
 
 
-def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_wrong_variable(tmp_path: Path) -> None:
     (problem,) = problems(settings(tmp_path, environ={"CHAT_PORT": "x"}))
     assert problem.startswith("environment CHAT_PORT: platforms.chat.port: expected")
 
@@ -152,7 +152,7 @@ def checked(home: Path, config: str, *platforms: AnyPlatform) -> tuple[str, ...]
     return check_platforms(settings(home, config), platforms)
 
 
-def test_a_platform_that_is_not_installed_is_a_warning(tmp_path: Path) -> None:
+def test_a_section_of_a_platform_that_is_not_installed_gives_a_warning(tmp_path: Path) -> None:
     config = "platforms:\n  telegram: {token: '123:abcdefgh', allowed_users: [1]}\n"
     assert checked(tmp_path, config, platform()) == (
         "config.yaml: platforms.telegram is ignored: this platform is not installed",
@@ -160,7 +160,7 @@ def test_a_platform_that_is_not_installed_is_a_warning(tmp_path: Path) -> None:
     assert checked(tmp_path, "", platform()) == ()
 
 
-def test_a_setting_that_is_not_supported_yet_is_a_warning(tmp_path: Path) -> None:
+def test_a_setting_that_is_not_supported_yet_gives_a_warning(tmp_path: Path) -> None:
     config = "platforms: {chat: {home_channel: 5}}\n"
     assert checked(tmp_path, config, platform()) == (
         "config.yaml: platforms.chat.home_channel is not supported yet and is ignored",
@@ -175,7 +175,7 @@ def test_a_setting_that_is_not_supported_yet_is_a_warning(tmp_path: Path) -> Non
         ("platforms:\n  irc:\n    alow_all: true\n", "line 3", "platforms.irc.allow_all"),
     ],
 )
-def test_a_misspelt_section_names_the_file_the_line_and_the_nearest(
+def test_the_error_for_a_misspelt_section_names_the_file_the_line_and_the_nearest_name(
     tmp_path: Path, config: str, place: str, meant: str
 ) -> None:
     with pytest.raises(ConfigProblems) as caught:

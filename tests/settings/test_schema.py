@@ -58,13 +58,13 @@ def test_a_setting_is_found_by_key_alias_and_variable() -> None:
     ("key", "hint"),
     [("inner.mod", ": did you mean 'inner.mode'?"), ("MOD", ": did you mean 'MODE'?"), ("zz", "")],
 )
-def test_an_unknown_setting_suggests_a_known_one(key: str, hint: str) -> None:
+def test_the_error_for_an_unknown_setting_suggests_a_known_one(key: str, hint: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Schema.of(Outer).field(key)
     assert str(caught.value) == f"unknown setting {key!r}{hint}"
 
 
-def test_a_misspelt_key_suggests_one_of_its_section() -> None:
+def test_the_error_for_a_misspelt_key_suggests_a_key_of_its_section() -> None:
     known = schema()
     assert known.nearest_key("model.defualt") == "model.default"
     assert known.nearest_key("model.zzzzzz") is None
@@ -108,7 +108,7 @@ def test_text_is_converted_to_the_type_of_the_setting(
         (int, "x" * 61, "expected a whole number, found a longer text"),
     ],
 )
-def test_a_wrong_value_says_what_was_expected_and_found(
+def test_the_error_for_a_wrong_value_says_what_was_expected_and_found(
     kind: object, value: object, expected: str
 ) -> None:
     with pytest.raises(ValueError, match=expected):
@@ -121,7 +121,7 @@ def test_a_wrong_secret_is_not_shown() -> None:
     assert "opensesame" not in str(caught.value)
 
 
-def test_a_type_is_described_in_words() -> None:
+def test_a_type_is_described_in_plain_words() -> None:
     assert describe_type(int | None) == "a whole number"
     assert describe_type(Annotated[float, msgspec.Meta(gt=0)]) == "a number above 0"
     assert unannotated(Annotated[int, msgspec.Meta(ge=1)]) is int
@@ -179,7 +179,7 @@ def test_a_setting_is_found_by_each_of_its_names(name: str, key: str) -> None:
     assert SCHEMA.field(name).key == key
 
 
-def test_the_variable_of_a_named_section_has_its_name() -> None:
+def test_the_variable_of_a_named_section_contains_the_name() -> None:
     assert SCHEMA.field("names.any.open").aliases.env == ("ANY_OPEN",)
 
 
@@ -191,7 +191,7 @@ def test_an_unknown_name_is_not_a_setting(name: str) -> None:
         SCHEMA.field(name)
 
 
-def test_any_platform_name_is_a_section() -> None:
+def test_any_platform_name_may_be_a_section() -> None:
     assert SCHEMA.is_section("inner")
     assert SCHEMA.is_section("names.any")
     assert SCHEMA.is_platform("names.any")

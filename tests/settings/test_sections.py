@@ -1,4 +1,4 @@
-"""The sections have valid defaults, hide secrets and check limits."""
+"""The sections have valid defaults, redact secrets and check limits."""
 
 import inspect
 
@@ -51,7 +51,7 @@ def test_a_secret_is_never_in_a_repr(made: Value) -> None:
     assert "the-secret" not in repr(made)
 
 
-def test_every_secret_is_marked_as_one() -> None:
+def test_every_secret_setting_is_marked_as_a_secret() -> None:
     secret = {key for key, field in schema().fields.items() if field.aliases.secret}
     named = {key for key in schema().fields if key.endswith("key")}
     assert named <= secret
@@ -62,7 +62,7 @@ def test_a_turn_without_a_time_limit_gets_a_week() -> None:
     assert AgentSettings(turn_timeout=9, max_turns=3).budget.steps == 3
 
 
-def test_a_platform_is_closed_unless_it_is_opened() -> None:
+def test_a_platform_admits_nobody_by_default() -> None:
     assert PlatformSettings().allowed_users == ()
     assert not PlatformSettings().allow_all
     assert PlatformSettings().enabled is None

@@ -1,4 +1,4 @@
-"""The sources of settings: Hermes Agent configurations, and mistakes in our own."""
+"""The sources of settings: configurations of Hermes Agent, and errors in our own configuration."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -80,9 +80,7 @@ def test_a_misspelt_key_in_a_hermes_agent_configuration_is_an_error(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["telegram", "line", "email", "teams", "webhook", "irc", "sms"])
-def test_a_section_that_resembles_none_of_ours_is_ignored_with_a_warning(
-    tmp_path: Path, name: str
-) -> None:
+def test_an_unknown_section_is_ignored_and_reported(tmp_path: Path, name: str) -> None:
     found = settings(tmp_path, f"{name}: {{require_mention: true}}\n")
     assert found.sources.ignored == (f"config.yaml: {name} is not known and is ignored",)
     assert found.warnings == ()
@@ -100,7 +98,7 @@ def test_a_section_that_resembles_none_of_ours_is_ignored_with_a_warning(
         ("terminl: {}\n", "line 1", "terminal"),
     ],
 )
-def test_a_misspelt_key_names_the_file_the_line_and_the_nearest(
+def test_the_error_for_a_misspelt_key_names_the_file_the_line_and_the_nearest_key(
     tmp_path: Path, config: str, place: str, meant: str
 ) -> None:
     (problem,) = problems(tmp_path, config)
@@ -126,14 +124,14 @@ def test_a_misspelt_key_names_the_file_the_line_and_the_nearest(
         ("workspace: 2024-01-01", "expected a path, found a date"),
     ],
 )
-def test_a_wrong_type_says_what_was_expected_and_found(
+def test_the_error_for_a_wrong_type_says_what_was_expected_and_found(
     tmp_path: Path, config: str, expected: str
 ) -> None:
     (problem,) = problems(tmp_path, config)
     assert expected in problem
 
 
-def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_wrong_variable(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, environ={"API_SERVER_PORT": "http"})
     assert problem.startswith("environment API_SERVER_PORT: api_server.port: expected")
 
@@ -159,13 +157,13 @@ def test_the_error_of_invalid_yaml_names_the_line(tmp_path: Path, text: str, exp
         settings(tmp_path, text)
 
 
-def test_a_file_that_is_not_text_is_an_error_of_the_operator(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_a_configuration_error(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match=r"config\.yaml can't be read"):
         load(tmp_path, {})
 
 
-def test_a_duplicate_key_is_a_warning(tmp_path: Path) -> None:
+def test_a_duplicate_key_gives_a_warning(tmp_path: Path) -> None:
     found = settings(tmp_path, "model: a\nmodel: b\n")
     assert found.model.default == "b"
     assert "model (lines 1 and 2) is given twice" in found.warnings[0]

@@ -1,4 +1,5 @@
-"""Every test here that opens a store with `open_test_store` runs on SQLite and on PostgreSQL."""
+"""Every test in this folder that opens a store with `open_test_store` runs on SQLite and
+PostgreSQL."""
 
 from collections.abc import Iterator
 
@@ -18,7 +19,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(autouse=True)
 def store_kind(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The database that `open_test_store` opens."""
+    """The kind of database that `open_test_store` opens."""
     if request.param == "sqlite":
         yield "sqlite"
         return

@@ -7,7 +7,7 @@ from hermes.testing.running import rows
 from hermes.testing.stores import open_test_store
 
 
-async def test_everybody_who_was_paired_is_known_as_a_person(tmp_path: Path) -> None:
+async def test_every_paired_user_is_known_as_a_person(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         assert await store.read(load_paired) == {}
         for platform, user, person in (

@@ -42,7 +42,8 @@ TAG = re.compile(r"(\w+)_(alice|bob)_(private|elsewhere|group|lobby)")
 
 
 class Deed(Value):
-    """A person tells a secret in a chat. `how` says whether the agent also stores it as a note."""
+    """A person tells a secret in a chat. `how` says whether the agent also stores the secret as
+    a note."""
 
     who: str
     where: str
@@ -104,7 +105,7 @@ class World:
         await self._store.run(sessions.begin_anew, str(turn.session), 0.0)
 
     async def seen(self, who: str, where: str) -> str:
-        """Returns everything that the agent is shown or can find when it answers here."""
+        """Returns everything that the agent sees or can find when it answers in this chat."""
         turn = self.turn(who, where)
         tool = session_search_tool(self._store)
         shown = [part.text for part in as_prompt(self._memory.read(turn))]
@@ -116,7 +117,7 @@ class World:
 
 
 def allowed(who: str, where: str) -> Iterator[tuple[str, str]]:
-    """Yields the people and chats whose secrets may be seen here."""
+    """Yields the people and chats whose secrets may be seen in this chat."""
     for teller in PEOPLE:
         if where in SHARED:
             yield teller, where
@@ -145,11 +146,11 @@ async def check(told: list[Deed]) -> None:
 
 @given(deeds)
 @settings(max_examples=40, deadline=None)
-def test_two_people_in_groups_and_in_private_keep_their_secrets(told: list[Deed]) -> None:
+def test_secrets_of_two_people_in_groups_and_private_chats_stay_separate(told: list[Deed]) -> None:
     anyio.run(check, told)
 
 
-def test_a_private_chat_is_heard_by_its_person() -> None:
+def test_the_audience_of_a_private_chat_is_its_person() -> None:
     expected = Person(agent=DEFAULT_AGENT, person="ann")  # type: ignore[arg-type]
     assert audience_of(a_turn(person="ann")) == expected
     elsewhere = replace(PRIVATE, platform="q", account="q", chat_id="9")

@@ -1,4 +1,4 @@
-"""Long bodies on every store."""
+"""The contract for long bodies, on both databases."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

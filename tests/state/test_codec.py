@@ -1,4 +1,4 @@
-"""Stored events equal the emitted ones, from any number on."""
+"""Stored events are equal to the emitted events, from any number on."""
 
 import msgspec
 from hypothesis import given
@@ -33,14 +33,16 @@ def test_a_reader_gets_the_missing_part_from_any_number(
 
 
 @given(events, st.integers(1, 1000))
-def test_numbers_rise_to_that_of_the_last_event(emitted: list[AgentEvent], first: int) -> None:
+def test_numbers_rise_up_to_the_number_of_the_last_event(
+    emitted: list[AgentEvent], first: int
+) -> None:
     numbers = [one.seq for one in record(first, emitted)]
     assert numbers == sorted(set(numbers))
     assert not emitted or numbers[-1] == first + len(emitted) - 1
 
 
 @given(st.lists(words, min_size=1, max_size=9))
-def test_neighbouring_text_is_kept_as_one(texts: list[str]) -> None:
+def test_consecutive_texts_are_stored_as_one_text(texts: list[str]) -> None:
     (kept,) = record(1, [TextDelta(text=text) for text in texts])
     assert kept == Recorded(
         seq=len(texts),

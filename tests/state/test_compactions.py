@@ -1,4 +1,4 @@
-"""Summaries on both databases."""
+"""The contract for summaries, on both databases."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The records of context files that the agent has written, and the files that may be loaded."""
+"""The records of the context files that the agent has written decide which files may be loaded."""
 
 import os
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_a_file_that_the_agent_did_not_write_is_trusted(trust: ContextTrust, fil
     assert trust.recorded() == []
 
 
-def test_an_allowance_is_for_one_content(trust: ContextTrust, file: Path) -> None:
+def test_a_permission_is_for_one_content_of_the_file(trust: ContextTrust, file: Path) -> None:
     trust.mark_written(file)
     assert states(trust) == ["allowed"]
     file.write_text("of the agent")
@@ -72,7 +72,7 @@ def test_another_process_sees_the_records(trust: ContextTrust, file: Path, tmp_p
     assert not trusted(ContextTrust(tmp_path / "home" / "context"), file)
 
 
-def test_a_file_is_known_by_every_path_to_its_folder(
+def test_a_file_is_recognised_by_every_path_to_its_folder(
     trust: ContextTrust, file: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
@@ -80,14 +80,14 @@ def test_a_file_is_known_by_every_path_to_its_folder(
     assert not trusted(trust, file)
 
 
-def test_on_a_disk_that_ignores_case_a_file_is_known_by_every_spelling(
+def test_on_a_disk_that_ignores_case_a_file_is_recognised_by_every_spelling(
     trust: ContextTrust, file: Path
 ) -> None:
     spelling = file.with_name("agents.md")
     file.unlink()
     trust.mark_written(spelling)
     spelling.write_text("of the agent")
-    # A second name of the same file, as on a disk that ignores case.
+    # The file gets a second name, as on a disk that ignores case.
     file.hardlink_to(spelling)
     assert not trusted(trust, file)
     assert trust.allow(file)
@@ -103,7 +103,7 @@ def test_on_other_disks_another_spelling_is_another_file(trust: ContextTrust, fi
     assert trusted(trust, file)
 
 
-def test_a_command_that_was_killed_with_us_is_still_watched(
+def test_a_command_that_was_killed_with_the_gateway_still_counts_as_running(
     trust: ContextTrust, file: Path, tmp_path: Path
 ) -> None:
     trust.begin("call", {file: digest_of(file)})
@@ -117,7 +117,9 @@ def test_a_command_that_was_killed_with_us_is_still_watched(
     assert trusted(trust, file)
 
 
-def test_a_command_is_not_watched_for_ever(trust: ContextTrust, file: Path, tmp_path: Path) -> None:
+def test_a_command_stops_counting_as_running_after_a_time(
+    trust: ContextTrust, file: Path, tmp_path: Path
+) -> None:
     trust.begin("call", {file: digest_of(file)})
     (record,) = (tmp_path / "home" / "context" / "commands").iterdir()
     file.write_text("of the owner, later")
@@ -126,7 +128,7 @@ def test_a_command_is_not_watched_for_ever(trust: ContextTrust, file: Path, tmp_
     assert trusted(trust, file)
 
 
-def test_a_deleted_file_is_no_instruction(trust: ContextTrust, file: Path) -> None:
+def test_a_deleted_file_is_not_loaded(trust: ContextTrust, file: Path) -> None:
     trust.begin("call", {file: digest_of(file)})
     file.unlink()
     trust.end("call", [file])
@@ -144,7 +146,7 @@ def test_a_record_that_a_power_failure_damaged_is_ignored(
     trust.rename("unknown", "other")
 
 
-def test_records_that_can_t_be_read_trust_nothing(
+def test_no_file_is_trusted_if_the_records_can_not_be_read(
     trust: ContextTrust, file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     trust.mark_written(file)
@@ -167,6 +169,6 @@ def test_the_records_are_private(trust: ContextTrust, file: Path, tmp_path: Path
     assert (folder / "commands").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_huge_file_is_read_up_to_a_bound(file: Path) -> None:
+def test_a_huge_file_is_read_up_to_a_limit(file: Path) -> None:
     file.write_bytes(b"x" * LARGEST_CONTEXT_FILE + b"unseen")
     assert read_context_file(file) == b"x" * LARGEST_CONTEXT_FILE

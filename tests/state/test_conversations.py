@@ -1,4 +1,4 @@
-"""The list of conversations on every store."""
+"""The contract for the list of conversations, on both databases."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

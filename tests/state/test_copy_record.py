@@ -25,10 +25,10 @@ def begin(source: str) -> Work[None]:
     yield from begin_record(source)
 
 
-async def test_a_record_follows_a_copy_from_its_begin_to_its_end(tmp_path: Path) -> None:
+async def test_a_copy_is_recorded_from_its_start_to_its_end(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         await store.run(begin, "one")
-        # A copy that continues finds the record.
+        # A copy that continues finds the record of the earlier attempt.
         await store.run(begin, "two")
         record = await store.read(load_record)
         assert record is not None

@@ -1,4 +1,4 @@
-"""The digest of a batch tells apart everything that a store can hold."""
+"""The digest of a batch distinguishes all values that a store can contain."""
 
 import itertools
 
@@ -34,5 +34,5 @@ def test_the_order_of_rows_does_not_matter() -> None:
     assert digest([("a", 1), ("b", 2)]) == digest([("b", 2), ("a", 1)])
 
 
-def test_zero_has_no_sign_because_sqlite_stores_none() -> None:
+def test_the_sign_of_zero_is_ignored_because_sqlite_does_not_store_it() -> None:
     assert digest([(-0.0,)]) == digest([(0.0,)])

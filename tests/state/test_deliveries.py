@@ -1,4 +1,4 @@
-"""Deliveries keep their content and the messages that are on the platform."""
+"""Deliveries record their content and the messages that were placed on the platform."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -29,7 +29,7 @@ class TestDeliveries(DeliveriesContract):
         return open_test_store(folder, kind)
 
 
-async def test_a_delivery_comes_back_as_it_was_owed(tmp_path: Path) -> None:
+async def test_a_delivery_is_read_back_unchanged(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         epoch = await store.run(owners.claim_lease, f"account:{CHAT.account}", US, set(), NOW)
         assert epoch is not None
@@ -65,7 +65,7 @@ async def test_an_older_delivery_of_the_chat_comes_first(tmp_path: Path) -> None
         assert not await store.run(deliveries.owed_before, second)
 
 
-async def test_a_freeze_is_only_made_longer(tmp_path: Path) -> None:
+async def test_a_pause_can_only_be_extended(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         for until in (NOW + 5, NOW + 9, NOW + 7):
             await store.run(deliveries.freeze, "chat", "1", until)
@@ -73,13 +73,13 @@ async def test_a_freeze_is_only_made_longer(tmp_path: Path) -> None:
         assert await store.run(deliveries.freezes, "chat", NOW + 9) == {}
 
 
-async def test_a_late_write_of_an_earlier_attempt_changes_nothing(tmp_path: Path) -> None:
+async def test_a_late_write_of_an_earlier_attempt_has_no_effect(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         lease = await hold_account(store)
         where = (CHAT.account, CHAT.chat_id, lease, NOW)
         id = await store.run(deliveries.owe, CHAT, CONTENT, "main", None, NOW)
         await store.run(deliveries.take_next, *where)
-        # Another process takes the account over and sends the delivery itself.
+        # Another process takes over the account and sends the delivery itself.
         await store.run(deliveries.doubt_sending, CHAT.account)
         await store.run(deliveries.take_next, *where)
         late: list[Callable[[], Work[None]]] = [
@@ -94,7 +94,7 @@ async def test_a_late_write_of_an_earlier_attempt_changes_nothing(tmp_path: Path
             assert await rows(store, "select * from deliveries") == before
 
 
-async def test_the_preview_of_a_turn_that_was_taken_over_changes_nothing(tmp_path: Path) -> None:
+async def test_the_old_preview_of_a_turn_that_was_taken_over_has_no_effect(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         await store.run(turns.insert, turn_row("t1"), "main", "7")
         id = await store.run(deliveries.owe, CHAT, None, "main", TurnId("t1"), NOW)

@@ -1,4 +1,4 @@
-"""A disk without room for a start is recognised."""
+"""A disk that has no room for a start is recognised."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ from hermes.state.disk import ROOM_BYTES, has_room
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system with room for two starts."""
+    """Yields a small file system. Its room is twice the room that a start needs."""
     mount = shutil.which("mount")
     made = mount and subprocess.run(
         [mount, "-t", "tmpfs", "-o", f"size={2 * ROOM_BYTES}", "tmpfs", tmp_path],
@@ -27,7 +27,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", tmp_path], check=True)
 
 
-def test_a_full_disk_has_no_room_and_a_file_less_makes_room(small_disk: Path) -> None:
+def test_a_full_disk_has_room_again_after_a_file_was_deleted(small_disk: Path) -> None:
     assert has_room(small_disk)
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(ROOM_BYTES + 8192))
@@ -37,5 +37,5 @@ def test_a_full_disk_has_no_room_and_a_file_less_makes_room(small_disk: Path) ->
     assert list(small_disk.iterdir()) == []
 
 
-def test_a_folder_that_is_missing_is_no_full_disk(tmp_path: Path) -> None:
+def test_a_missing_folder_does_not_count_as_a_full_disk(tmp_path: Path) -> None:
     assert has_room(tmp_path / "missing")

@@ -1,4 +1,4 @@
-"""Entries of a memory file, and their changes."""
+"""The entries of a memory file and changes to them."""
 
 import pytest
 from hypothesis import given
@@ -56,7 +56,7 @@ edits = st.one_of(st.builds(add, lines), st.builds(replace, lines, lines), st.bu
 
 
 @given(st.lists(lines), st.lists(edits, max_size=4))
-def test_a_change_that_leaves_something_behind_can_be_repeated(
+def test_a_change_can_be_repeated_unless_it_only_removes_entries(
     before: list[str], batch: list[EntryEdit]
 ) -> None:
     entries = entries_of(BETWEEN.join(before))
@@ -76,19 +76,19 @@ def test_an_entry_is_added_once() -> None:
     assert edited([TEA, RUNS], [add(TEA)]) == (TEA, RUNS)
 
 
-def test_a_part_of_an_entry_selects_it() -> None:
+def test_an_entry_can_be_selected_by_a_part_of_its_text() -> None:
     assert edited([TEA, RUNS], [replace("tea", "Likes coffee")]) == ("Likes coffee", RUNS)
     assert edited([TEA, RUNS], [remove("Sundays\nin")]) == (TEA,)
 
 
-def test_a_replacement_that_was_made_before_changes_nothing() -> None:
+def test_a_repeated_replacement_changes_nothing() -> None:
     after = edited([TEA, RUNS], [replace("tea", "Likes green tea")])
     assert edited(after, [replace("tea", "Likes green tea")]) == after
     after = edited([TEA, RUNS], [remove("tea"), add("Likes coffee")])
     assert edited(after, [remove("tea"), add("Likes coffee")]) == after
 
 
-def test_the_edits_of_a_change_see_each_other() -> None:
+def test_later_edits_of_a_change_see_the_earlier_edits() -> None:
     batch = [add("Has a dog"), replace("dog", "Has a cat"), remove("tea")]
     assert edited([TEA], batch) == ("Has a cat",)
 
@@ -107,20 +107,20 @@ def test_the_edits_of_a_change_see_each_other() -> None:
         (add("§"), "a line of '§'"),
     ],
 )
-def test_an_edit_that_makes_no_sense_says_what_to_do(edit: EntryEdit, why: str) -> None:
+def test_the_error_for_an_impossible_edit_says_what_to_do(edit: EntryEdit, why: str) -> None:
     with pytest.raises(ToolFailed) as failure:
         edited([TEA, RUNS], [edit])
     assert why in str(failure.value)
 
 
-def test_nothing_to_do_is_said() -> None:
+def test_the_result_says_if_nothing_was_changed() -> None:
     with pytest.raises(ToolFailed, match="at least one"):
         edited([TEA], [])
     with pytest.raises(ToolFailed, match="There are no entries"):
         edited([], [remove("x")])
 
 
-def test_too_many_entries_are_shown_up_to_the_limit() -> None:
+def test_a_long_list_of_entries_is_shown_up_to_a_limit() -> None:
     assert within([TEA, RUNS], "MEMORY.md", 99) == f"{TEA}{BETWEEN}{RUNS}"
     remark = "[The rest of MEMORY.md is over its limit of 20 characters.]"
     assert within([TEA, RUNS], "MEMORY.md", 20) == f"{TEA}{BETWEEN}{remark}"

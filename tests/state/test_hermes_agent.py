@@ -1,4 +1,4 @@
-"""The data of a Hermes Agent is found and not changed."""
+"""Data of Hermes Agent is found and not changed."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ def test_nothing_is_found_in_a_new_home(tmp_path: Path) -> None:
     assert str(found_data(tmp_path, {"TELEGRAM_BOT_TOKEN": ""})) == ""
 
 
-def test_everything_that_is_not_taken_over_is_counted(tmp_path: Path) -> None:
+def test_all_data_that_is_not_used_is_counted(tmp_path: Path) -> None:
     make_used_home(tmp_path)
     before = content(tmp_path)
     tokens = {"TELEGRAM_BOT_TOKEN": "1:x", "DISCORD_BOT_TOKEN": "x", "SLACK_BOT_TOKEN": "x"}
@@ -35,7 +35,7 @@ def test_everything_that_is_not_taken_over_is_counted(tmp_path: Path) -> None:
     assert content(tmp_path) == before
 
 
-def test_our_own_earlier_database_is_no_data_of_a_hermes_agent(tmp_path: Path) -> None:
+def test_our_own_earlier_database_is_not_data_of_hermes_agent(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "state.db")) as database:
         database.executescript("create table turns (id); create table sessions (id)")
     assert str(found_data(tmp_path, {})) == ""
@@ -47,14 +47,14 @@ def test_data_that_can_not_be_read_is_still_reported(tmp_path: Path, data: bytes
     assert str(found_data(tmp_path, {})) == "a database"
 
 
-def test_another_database_is_reported_as_one(tmp_path: Path) -> None:
+def test_the_database_of_another_program_is_reported(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "state.db")) as database:
         database.executescript("create table something (id)")
     assert str(found_data(tmp_path, {})) == "a database"
 
 
 @pytest.mark.parametrize("text", ["", "[]", json.dumps({"jobs": 3}), "{"])
-def test_a_list_of_jobs_in_another_form_counts_as_none(tmp_path: Path, text: str) -> None:
+def test_a_list_of_jobs_in_an_unknown_format_counts_as_empty(tmp_path: Path, text: str) -> None:
     (tmp_path / "cron").mkdir()
     (tmp_path / "cron" / "jobs.json").write_text(text)
     assert str(found_data(tmp_path, {})) == ""

@@ -1,4 +1,4 @@
-"""The inbox on both databases."""
+"""The contract for the inbox, on both databases."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""File locks, with other processes that hold them."""
+"""File locks, tested with other processes that hold them."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "x.lock"
 
 
-def test_a_lock_keeps_other_processes_out_until_its_process_is_killed(path: Path) -> None:
+def test_other_processes_can_not_take_a_lock_until_its_process_is_killed(path: Path) -> None:
     with FileLock(path) as lock:
         with another_process(path) as process:
             assert is_held(path)
@@ -60,14 +60,14 @@ def test_a_lock_is_free_when_its_process_ends(path: Path) -> None:
         assert not is_held(path)
 
 
-def test_waiting_for_a_lock_ends_with_the_process_that_has_it(path: Path) -> None:
+def test_a_wait_for_a_lock_ends_when_the_other_process_ends(path: Path) -> None:
     with FileLock(path) as lock, another_process(path) as process:
         process.kill()
         lock.acquire()
         assert is_held(path)
 
 
-def test_waiting_for_a_lock_can_have_a_limit(path: Path) -> None:
+def test_a_wait_for_a_lock_can_have_a_time_limit(path: Path) -> None:
     with FileLock(path) as lock:
         with another_process(path):
             since = time.monotonic()
@@ -76,14 +76,14 @@ def test_waiting_for_a_lock_can_have_a_limit(path: Path) -> None:
         assert lock.acquire_within(5.0)
 
 
-def test_a_shared_lock_excludes_exclusive_ones(path: Path) -> None:
+def test_a_shared_lock_excludes_exclusive_locks(path: Path) -> None:
     with FileLock(path) as lock, another_process(path, "share"):
         assert not is_held(path)
         lock.share()
         assert not lock.try_acquire()
 
 
-def test_a_lock_can_become_a_shared_one_and_back(path: Path) -> None:
+def test_a_lock_can_become_shared_and_exclusive_again(path: Path) -> None:
     with FileLock(path) as lock:
         lock.acquire()
         lock.share()
@@ -101,7 +101,7 @@ def test_two_locks_of_one_process_exclude_each_other(path: Path) -> None:
     assert not is_held(path)
 
 
-def test_asking_does_not_take_the_lock(path: Path) -> None:
+def test_checking_whether_a_lock_is_held_does_not_take_it(path: Path) -> None:
     with FileLock(path) as lock:
         assert not is_held(path)
         assert lock.try_acquire()
@@ -116,7 +116,7 @@ def test_a_child_process_does_not_keep_the_lock(path: Path) -> None:
         child.kill()
 
 
-def test_a_missing_file_is_not_held_and_stays_missing(path: Path) -> None:
+def test_a_missing_file_is_not_locked_and_is_not_created(path: Path) -> None:
     assert not is_held(path)
     remove_if_free(path)
     assert not path.exists()
@@ -127,7 +127,7 @@ def test_only_the_owner_can_read_the_file(path: Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_is_removed_unless_a_process_has_the_lock(path: Path) -> None:
+def test_a_file_is_removed_unless_a_process_holds_the_lock(path: Path) -> None:
     with another_process(path) as process:
         remove_if_free(path)
         assert path.exists()
@@ -137,7 +137,7 @@ def test_a_file_is_removed_unless_a_process_has_the_lock(path: Path) -> None:
         assert not path.exists()
 
 
-def test_a_lock_knows_that_its_file_was_removed_or_replaced(path: Path) -> None:
+def test_a_lock_notices_that_its_file_was_removed_or_replaced(path: Path) -> None:
     with FileLock(path) as lock:
         assert not lock.is_removed()
         remove_if_free(path)
@@ -146,7 +146,7 @@ def test_a_lock_knows_that_its_file_was_removed_or_replaced(path: Path) -> None:
         assert lock.is_removed()
 
 
-def test_the_content_of_the_file_is_replaced_whole(path: Path) -> None:
+def test_the_content_of_the_file_is_replaced_completely(path: Path) -> None:
     with FileLock(path) as lock:
         lock.write(b"a long text")
         lock.write(b"short")

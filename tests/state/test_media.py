@@ -1,4 +1,4 @@
-"""Files of messages are stored by their content, for as long as they are used."""
+"""Files of messages are named by their content, and are kept as long as they are used."""
 
 import os
 import time
@@ -26,7 +26,7 @@ def age(tmp_path: Path, name: str, seconds: float) -> Path:
     return path
 
 
-def test_content_is_read_back_under_a_name_that_depends_on_it_alone(cache: MediaCache) -> None:
+def test_the_name_of_a_file_depends_only_on_its_content(cache: MediaCache) -> None:
     name = cache.keep(b"\x89PNG\0", stateless=False)
     assert cache.read(name) == b"\x89PNG\0"
     assert cache.keep(b"\x89PNG\0", stateless=False) == name
@@ -42,7 +42,7 @@ def test_requests_and_sessions_do_not_share_files(cache: MediaCache, tmp_path: P
     assert [cache.read(name) for name in names] == [None, b"x"]
 
 
-def test_files_and_folders_are_for_the_owner_only(cache: MediaCache, tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_files_and_folders(cache: MediaCache, tmp_path: Path) -> None:
     cache.keep(b"secret", stateless=True)
     found = [tmp_path / "media", *(tmp_path / "media").rglob("*")]
     modes = {(path.is_dir(), path.stat().st_mode & 0o777) for path in found}
@@ -50,7 +50,7 @@ def test_files_and_folders_are_for_the_owner_only(cache: MediaCache, tmp_path: P
 
 
 @pytest.mark.parametrize("again", ["keep", "read"])
-def test_a_use_refreshes_the_file(cache: MediaCache, tmp_path: Path, again: str) -> None:
+def test_a_use_extends_the_life_of_the_file(cache: MediaCache, tmp_path: Path, again: str) -> None:
     name = cache.keep(b"x", stateless=False)
     age(tmp_path, name, LONG)
     if again == "keep":
@@ -83,24 +83,24 @@ def test_a_half_written_file_is_deleted_after_a_crash(cache: MediaCache, tmp_pat
 @pytest.mark.parametrize(
     "name", ["", "../secret", "requests/../../secret", "requests/" + "0" * 64, "/etc/passwd"]
 )
-def test_only_names_of_the_cache_are_read(cache: MediaCache, tmp_path: Path, name: str) -> None:
+def test_only_files_of_the_cache_can_be_read(cache: MediaCache, tmp_path: Path, name: str) -> None:
     (tmp_path / "secret").write_text("no")
     cache.keep(b"x", stateless=True)
     assert cache.read(name) is None
 
 
-def test_nothing_is_deleted_where_nothing_is(cache: MediaCache, tmp_path: Path) -> None:
+def test_deletion_in_an_empty_home_does_nothing(cache: MediaCache, tmp_path: Path) -> None:
     cache.forget(time.time(), time.time())
     assert not (tmp_path / "media").exists()
 
 
-def test_a_disk_that_refuses_is_one_of_our_errors(tmp_path: Path) -> None:
+def test_an_error_of_the_disk_raises_one_of_our_errors(tmp_path: Path) -> None:
     (tmp_path / "media").write_text("not a folder")
     with pytest.raises(StoreUnavailable, match="can't be stored"):
         MediaCache(tmp_path / "media").keep(b"x", stateless=True)
 
 
-def test_a_file_is_kept_at_least_until_its_last_use_must_have_been_recorded(
+def test_a_file_is_kept_longer_than_the_interval_at_which_uses_are_recorded(
     cache: MediaCache, tmp_path: Path
 ) -> None:
     name = cache.keep(b"x", stateless=True)

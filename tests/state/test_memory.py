@@ -60,7 +60,7 @@ def note(content: str) -> list[EntryEdit]:
 
 
 def written(turn: Turn, text: str | bytes, name: str = "MEMORY.md") -> Path:
-    """Writes a file as a person would, a while ago."""
+    """Writes a file as if a person had written it some time ago."""
     folder = folder_of(turn)
     assert folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def test_every_audience_has_a_folder_of_its_own(tmp_path: Path) -> None:
     assert folder_of(a_turn(home=tmp_path, source=GROUP)) == memories / "chats" / "p" / "-5"
 
 
-def test_without_a_home_or_a_person_nothing_is_kept(tmp_path: Path) -> None:
+def test_without_a_home_or_a_person_no_notes_are_stored(tmp_path: Path) -> None:
     assert folder_of(a_turn()) is None
     nobody = replace(a_turn(home=tmp_path), person=None)
     assert folder_of(nobody) is None
@@ -95,7 +95,7 @@ def test_without_a_home_or_a_person_nothing_is_kept(tmp_path: Path) -> None:
 @example(["\ud800", "\ufffd"])
 @example(["é", "e\u0301"])
 @example(["x" * 300, "x" * 301])
-def test_names_stay_in_their_folder_and_never_meet(texts: list[str]) -> None:
+def test_no_name_leaves_its_folder_and_no_two_names_share_a_folder(texts: list[str]) -> None:
     first, second = map(folder_name, texts)
     assert first.casefold() != second.casefold()
     for name in (first, second):
@@ -116,7 +116,7 @@ async def test_notes_are_read_again(alice: Turn) -> None:
     assert memory.read(alice) == Memory().read(alice) == expected
 
 
-async def test_files_are_for_the_owner_only_and_end_in_a_newline(alice: Turn) -> None:
+async def test_only_the_owner_can_read_the_files_and_they_end_in_a_newline(alice: Turn) -> None:
     await Memory().change(alice, "memory", note("one"))
     await Memory().change(alice, "memory", note("two"))
     folder = folder_of(alice)
@@ -126,7 +126,7 @@ async def test_files_are_for_the_owner_only_and_end_in_a_newline(alice: Turn) ->
     assert sorted(path.name for path in folder.iterdir()) == [".lock", "MEMORY.md"]
 
 
-def test_a_hand_made_change_is_seen_at_once(alice: Turn) -> None:
+def test_a_change_by_a_person_is_seen_at_once(alice: Turn) -> None:
     memory = Memory()
     path = written(alice, "\ufeffone\r\n§\r\ntwo")
     assert memory.read(alice).memory == "one\n§\ntwo"
@@ -147,7 +147,7 @@ def test_an_unchanged_file_is_not_read_again(alice: Turn) -> None:
     assert memory.read(alice).memory == "one"
 
 
-def test_a_change_that_the_clock_has_not_noticed_is_seen(alice: Turn) -> None:
+def test_a_change_within_the_resolution_of_the_clock_is_seen(alice: Turn) -> None:
     now = time.time()
     for text in ("one", "two"):
         path = written(alice, text)
@@ -155,7 +155,7 @@ def test_a_change_that_the_clock_has_not_noticed_is_seen(alice: Turn) -> None:
         assert Memory().read(alice).memory == text
 
 
-def test_a_file_over_its_limit_is_shown_up_to_it(alice: Turn) -> None:
+def test_a_file_that_is_too_long_is_shown_up_to_the_limit(alice: Turn) -> None:
     written(alice, "one\n§\ntwo\n§\nthree")
     assert (
         Memory(NoteLimits(memory=8)).read(alice).memory.startswith("one\n§\n[The rest of MEMORY.md")
@@ -165,7 +165,7 @@ def test_a_file_over_its_limit_is_shown_up_to_it(alice: Turn) -> None:
 # --- changing --------------------------------------------------------------------------------
 
 
-async def test_a_change_is_made_whole_or_not_at_all(alice: Turn) -> None:
+async def test_a_change_is_made_completely_or_not_at_all(alice: Turn) -> None:
     memory = Memory()
     await memory.change(alice, "memory", note("one"))
     with pytest.raises(ToolFailed, match="No entry contains 'three'"):
@@ -175,7 +175,7 @@ async def test_a_change_is_made_whole_or_not_at_all(alice: Turn) -> None:
     assert memory.read(alice).memory == "one"
 
 
-async def test_a_repeat_does_not_touch_the_file(alice: Turn) -> None:
+async def test_a_repeated_change_does_not_write_the_file(alice: Turn) -> None:
     memory = Memory()
     path = written(alice, "one\r\n§\r\ntwo")
     await memory.change(alice, "memory", note("one"))
@@ -204,7 +204,7 @@ async def test_a_file_that_a_person_made_too_long_can_be_shortened_step_by_step(
         await memory.change(alice, "memory", note("x"))
 
 
-async def test_single_people_are_not_kept_in_a_shared_chat(tmp_path: Path) -> None:
+async def test_a_shared_chat_stores_no_notes_about_single_people(tmp_path: Path) -> None:
     group = a_turn(home=tmp_path, source=GROUP)
     written(group, "by hand", "USER.md")
     with pytest.raises(ToolFailed, match="This chat is shared"):
@@ -213,7 +213,7 @@ async def test_single_people_are_not_kept_in_a_shared_chat(tmp_path: Path) -> No
     assert Memory().read(group) == Remembered(memory="We meet on Mondays")
 
 
-async def test_nobody_known_nothing_kept() -> None:
+async def test_nothing_is_stored_for_an_unknown_person() -> None:
     with pytest.raises(ToolFailed, match="the person is unknown"):
         await Memory().change(a_turn(), "memory", note("x"))
 
@@ -247,7 +247,7 @@ def folder(path: Path) -> None:
         (os.mkfifo, "", "is not a file"),
     ],
 )
-async def test_a_broken_file_is_read_as_far_as_possible_and_never_overwritten(
+async def test_the_readable_part_of_a_damaged_file_is_read_and_the_file_is_never_overwritten(
     alice: Turn, spoil: Callable[[Path], None], shown: str, why: str
 ) -> None:
     path = written(alice, "")
@@ -265,13 +265,13 @@ async def test_a_broken_file_is_read_as_far_as_possible_and_never_overwritten(
     )
 
 
-async def test_a_folder_that_can_not_be_written_is_a_sentence(tmp_path: Path) -> None:
+async def test_the_error_for_a_read_only_folder_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "memories").write_text("in the way")
     with pytest.raises(ToolFailed, match=r"MEMORY\.md can't be written: (File|Not)"):
         await Memory().change(a_turn(home=tmp_path), "memory", note("new"))
 
 
-async def test_waiting_for_a_lock_has_a_time_limit(
+async def test_the_wait_for_a_lock_has_a_time_limit(
     alice: Turn,
 ) -> None:
     with FileLock(written(alice, "", ".lock")) as held:
@@ -284,7 +284,7 @@ async def test_waiting_for_a_lock_has_a_time_limit(
 # --- together --------------------------------------------------------------------------------
 
 
-async def test_changes_at_the_same_time_lose_nothing(alice: Turn) -> None:
+async def test_concurrent_changes_lose_nothing(alice: Turn) -> None:
     memory = Memory()
     async with anyio.create_task_group() as group:
         for number in range(20):
@@ -293,7 +293,7 @@ async def test_changes_at_the_same_time_lose_nothing(alice: Turn) -> None:
 
 
 @pytest.mark.slow
-def test_processes_that_write_at_the_same_time_lose_nothing(tmp_path: Path, alice: Turn) -> None:
+def test_concurrent_processes_lose_no_change(tmp_path: Path, alice: Turn) -> None:
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
     writers = [
         subprocess.Popen(

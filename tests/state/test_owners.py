@@ -1,4 +1,4 @@
-"""Owners and leases on both databases."""
+"""The contract for owners and leases, on both databases."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The layout of a home, and files that are written completely or not at all."""
+"""The layout of a home. Its files are written completely or not at all."""
 
 import stat
 from pathlib import Path
@@ -12,7 +12,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_home_names_its_files(tmp_path: Path) -> None:
+def test_a_home_knows_the_paths_of_its_files(tmp_path: Path) -> None:
     home = Home(root=tmp_path)
     assert home.config == tmp_path / "config.yaml"
     assert home.dotenv == tmp_path / ".env"
@@ -21,7 +21,7 @@ def test_a_home_names_its_files(tmp_path: Path) -> None:
     assert home.api_key == tmp_path / "api_server.key"
 
 
-def test_folders_are_for_the_owner_only(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_folders(tmp_path: Path) -> None:
     home = Home(root=tmp_path / "deep" / "home")
     home.ensure()
     home.ensure()
@@ -35,7 +35,7 @@ def test_each_session_has_a_file_name_of_its_own() -> None:
     assert all(len(name) == 32 and name.isalnum() for name in names)
 
 
-def test_a_private_file_replaces_the_old_one_and_is_readable_by_its_owner_only(
+def test_a_private_file_replaces_the_old_file_and_only_its_owner_can_read_it(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "new" / ".env"
@@ -47,7 +47,7 @@ def test_a_private_file_replaces_the_old_one_and_is_readable_by_its_owner_only(
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_no_rest(tmp_path: Path) -> None:
+def test_a_write_that_fails_keeps_the_old_file_and_leaves_no_other_file(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     write_private(path, "old")
     with pytest.raises(UnicodeEncodeError):
@@ -56,7 +56,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_rest(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_write_that_fails_names_the_file(tmp_path: Path) -> None:
+def test_the_error_of_a_failed_write_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.mkdir()
     with pytest.raises(IsADirectoryError) as raised:
@@ -74,7 +74,7 @@ def test_a_link_to_a_file_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "dotfiles" / "hermes.yaml").read_text(encoding="utf-8") == "model: x\n"
 
 
-def test_folders_are_made_for_the_owner_only(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_new_folders(tmp_path: Path) -> None:
     write_private(tmp_path / "cache" / "models" / "p.json", "{}")
     folders = (tmp_path / "cache", tmp_path / "cache" / "models")
     assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o700}

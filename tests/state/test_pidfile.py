@@ -22,7 +22,7 @@ with registered(Path(sys.argv[1])) as file:
 """
 
 
-def test_a_gateway_is_listed_from_its_first_word_to_its_end(tmp_path: Path) -> None:
+def test_a_gateway_is_listed_from_its_start_to_its_end(tmp_path: Path) -> None:
     assert all_running(tmp_path) == []
     with registered(tmp_path) as file:
         assert all_running(tmp_path) == []
@@ -47,7 +47,7 @@ def test_a_gateway_that_was_killed_is_not_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"pid": "x"}', '{"pid": 7}'])
-def test_a_file_that_nobody_has_locked_means_nothing(tmp_path: Path, content: str) -> None:
+def test_a_file_without_a_lock_is_ignored(tmp_path: Path, content: str) -> None:
     (tmp_path / "gateway.pid").write_text(content)
     assert all_running(tmp_path) == []
 
@@ -60,7 +60,7 @@ def test_every_gateway_has_a_file_of_its_own(tmp_path: Path) -> None:
     assert all_running(tmp_path) == []
 
 
-def test_a_gateway_that_failed_takes_its_file_back(tmp_path: Path) -> None:
+def test_a_gateway_that_fails_removes_its_file(tmp_path: Path) -> None:
     def fail() -> None:
         with registered(tmp_path) as file:
             file.write(RunningGateway(pid=7))

@@ -74,7 +74,7 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def test_everything_is_restricted_with_one_warning_each(
+def test_every_file_is_restricted_with_a_warning(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -89,7 +89,7 @@ def test_everything_is_restricted_with_one_warning_each(
 
 
 @pytest.mark.parametrize("name", ["dotenv", "api_key"])
-def test_a_key_that_nobody_could_read_is_closed_to_them(home: Home, name: str) -> None:
+def test_other_users_can_not_read_a_key_after_it_was_restricted(home: Home, name: str) -> None:
     path: Path = {"dotenv": home.dotenv, "api_key": home.api_key}[name]
     assert run_as_nobody(READ_AS_NOBODY, path) == "A=1"
     protect(home)
@@ -125,7 +125,7 @@ def test_a_file_on_a_disk_that_ignores_permissions_is_refused(tmp_path: Path) ->
         restrict_to_owner(path)
 
 
-def test_a_device_in_the_place_of_a_file_keeps_its_permissions(tmp_path: Path) -> None:
+def test_a_device_that_replaces_a_file_keeps_its_permissions(tmp_path: Path) -> None:
     home = Home(root=tmp_path)
     home.dotenv.symlink_to("/dev/null")
     before = Path("/dev/null").stat().st_mode

@@ -1,4 +1,4 @@
-"""Open work of a restored snapshot is ended, and none of it runs again."""
+"""The open work of a restored snapshot is closed, and none of it runs again."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -57,7 +57,7 @@ async def test_an_open_turn_fails_and_its_chat_and_its_readers_are_told(store: S
     )
     assert delivery is not None
     assert delivery.content == Content(text=TOLD)
-    # The notice itself has never been sent.
+    # The notice is new, so it can't have been sent.
     assert not delivery.doubtful
     page = await store.read(turns.events_page, TurnId("t1"), 1_999_999)
     (last,) = page.recorded
@@ -85,7 +85,7 @@ async def test_a_suspended_turn_fails_and_its_chat_is_told(store: Store) -> None
     done = await store.run(close_open_work, "4 min", NOW)
     assert done == RestoredWork(turns=1, waiting=0, deliveries=1)
     owed = await store.read(select, "select state, doubtful from deliveries order by seq")
-    # The question may have been sent since the snapshot; the notice has not.
+    # The question may have been sent after the snapshot. The notice is new.
     assert owed == [("ready", 1), ("ready", 0)]
     assert await store.read(turns.all_open) == []
 
@@ -100,7 +100,9 @@ async def test_a_waiting_message_is_given_up_and_its_chat_is_told(store: Store) 
     assert owed == [("ready", 0)] * 2
 
 
-async def test_deliveries_that_are_owed_become_doubtful_and_others_stay(store: Store) -> None:
+async def test_pending_deliveries_are_marked_as_possible_repeats_and_others_are_not_changed(
+    store: Store,
+) -> None:
     lease = await hold_account(store)
     for text in ("delivered", "being sent", "ready"):
         await store.run(deliveries.owe, CHAT, Content(text=text), "main", None, NOW)

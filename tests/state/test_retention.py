@@ -23,7 +23,7 @@ def request(number: int) -> MessageEvent:
     )
 
 
-async def test_stateless_requests_leave_nothing_behind(tmp_path: Path) -> None:
+async def test_all_rows_of_stateless_requests_are_deleted(tmp_path: Path) -> None:
     model = ScriptedModel([calls(("append", {"token": "x"})), says("done")])
     async with running(tmp_path, [], model, DRAINING) as gateway:
         await gateway.accept(request(1))

@@ -1,4 +1,4 @@
-"""A conflict is retried a few times; every other error is raised at once."""
+"""A transaction is retried a few times after a conflict. Every other error is raised at once."""
 
 import pytest
 
@@ -22,7 +22,7 @@ class Attempts:
 
 
 @pytest.mark.parametrize("failures", range(ATTEMPTS))
-async def test_an_attempt_that_conflicts_is_repeated(failures: int) -> None:
+async def test_an_attempt_is_repeated_after_a_conflict(failures: int) -> None:
     attempts = Attempts(failures)
     assert await retried(attempts) == "done"
     assert attempts.made == failures + 1

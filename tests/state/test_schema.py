@@ -1,4 +1,5 @@
-"""The migrations are one numbered list that only grows, and later ones can read earlier rows."""
+"""The migrations are a numbered list that only grows, and a new version can read the rows of old
+versions."""
 
 import hashlib
 import sqlite3
@@ -35,7 +36,7 @@ def test_a_released_migration_is_never_edited() -> None:
 
 
 def database_of(version: str, path: Path) -> sqlite3.Connection:
-    """Creates a database as the version that ended with this migration did."""
+    """Creates a database that has run the migrations up to this one."""
     connection = sqlite3.connect(path, isolation_level=None)
     for number, (name, script) in enumerate(MIGRATIONS, 1):
         for statement in statements(script):
@@ -103,7 +104,7 @@ async def test_a_message_that_waited_during_an_upgrade_gets_its_origin(
     assert msgspec.to_builtins(found.body) == event["body"]
 
 
-async def test_started_commands_of_an_earlier_version_get_handles(tmp_path: Path) -> None:
+async def test_commands_that_an_earlier_version_started_get_handles(tmp_path: Path) -> None:
     path = tmp_path / STORE_NAME
     with closing(database_of("m002_core", path)) as connection:
         connection.execute(

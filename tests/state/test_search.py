@@ -67,7 +67,7 @@ def texts(found: list[FoundMessage]) -> list[str]:
     return [one.text for one in found]
 
 
-async def test_a_person_finds_their_own_messages_of_all_chats(store: Store, talk: Talk) -> None:
+async def test_a_person_finds_their_own_messages_from_all_chats(store: Store, talk: Talk) -> None:
     await talk.say("fox at home")
     await talk.say("fox in the group", key=replace(PLACE, user="1"))
     await talk.say("fox on slack", key=replace(PLACE, platform="slack", kind="private"))
@@ -88,7 +88,9 @@ async def test_a_shared_chat_finds_its_own_messages(store: Store, talk: Talk) ->
     assert set(texts(found)) == {"fox of ann here", "fox of bob here"}
 
 
-async def test_a_channel_without_single_people_is_found(store: Store, talk: Talk) -> None:
+async def test_messages_of_a_channel_without_single_people_are_found(
+    store: Store, talk: Talk
+) -> None:
     channel = replace(PLACE, kind="channel")
     await talk.say("fox in the channel", key=channel)
     room = replace(GROUP, sessions=str(channel))
@@ -96,7 +98,9 @@ async def test_a_channel_without_single_people_is_found(store: Store, talk: Talk
     assert await store.read(search, "fox", GROUP) == []
 
 
-async def test_the_best_match_comes_first_and_any_word_will_do(store: Store, talk: Talk) -> None:
+async def test_messages_with_any_of_the_words_are_found_and_the_best_match_comes_first(
+    store: Store, talk: Talk
+) -> None:
     for number in range(5):
         await talk.say(f"the red house {number}")
     await talk.say("the red fox")
@@ -105,7 +109,7 @@ async def test_the_best_match_comes_first_and_any_word_will_do(store: Store, tal
     assert found[0].text == "the red fox"
 
 
-async def test_a_long_message_is_shown_around_what_was_found(store: Store, talk: Talk) -> None:
+async def test_the_excerpt_of_a_long_message_contains_the_match(store: Store, talk: Talk) -> None:
     await talk.say("filler " * 500 + "the needle is here" + " filler" * 500)
     (found,) = await store.read(search, "needle", to(ANN))
     assert "the needle is here" in found.text
@@ -113,7 +117,9 @@ async def test_a_long_message_is_shown_around_what_was_found(store: Store, talk:
     assert len(found.text) < 300
 
 
-async def test_this_turn_and_this_conversation_can_be_left_out(store: Store, talk: Talk) -> None:
+async def test_the_current_turn_and_the_current_conversation_can_be_left_out(
+    store: Store, talk: Talk
+) -> None:
     key = writer("").session
     await store.run(sessions.touch, key, SOURCE, ANN, "", NOW)
     await talk.say("fox of old")
@@ -126,13 +132,13 @@ async def test_this_turn_and_this_conversation_can_be_left_out(store: Store, tal
     assert set(texts(found)) == {"fox of old", "fox of elsewhere"}
 
 
-async def test_a_query_may_be_as_long_as_it_likes(store: Store, talk: Talk) -> None:
+async def test_a_query_may_be_very_long(store: Store, talk: Talk) -> None:
     await talk.say("fox")
     query = "fox " + " ".join(f"word{number}" for number in range(5000))
     assert texts(await store.read(search, query, EVERYBODY)) == ["fox"]
 
 
-async def test_a_hit_has_neighbours(store: Store, talk: Talk) -> None:
+async def test_the_messages_around_a_hit_can_be_read(store: Store, talk: Talk) -> None:
     numbers = [await talk.say(f"number {n}") for n in range(9)]
     await talk.say(AssistantMessage(text="an answer"))
     found = await store.read(around, numbers[4], to(ANN), span=2)
@@ -141,7 +147,9 @@ async def test_a_hit_has_neighbours(store: Store, talk: Talk) -> None:
     assert texts(found) == ["number 6", "number 7", "number 8", "an answer"]
 
 
-async def test_neighbours_are_of_one_conversation_and_have_words(store: Store, talk: Talk) -> None:
+async def test_the_messages_around_a_hit_are_of_the_same_conversation_and_have_text(
+    store: Store, talk: Talk
+) -> None:
     await talk.say("of an older one")
     number = await talk.say("hit", generation=1)
     await talk.say(ToolMessage(call=writer("").turn, text="a result"), generation=1)  # type: ignore[arg-type]
@@ -149,7 +157,7 @@ async def test_neighbours_are_of_one_conversation_and_have_words(store: Store, t
     assert texts(await store.read(around, number, to(ANN))) == ["hit"]
 
 
-async def test_neighbours_that_the_audience_has_not_heard_are_left_out(
+async def test_messages_that_the_audience_may_not_see_are_left_out_around_a_hit(
     store: Store, talk: Talk
 ) -> None:
     channel = replace(PLACE, kind="channel")
@@ -163,7 +171,7 @@ async def test_neighbours_that_the_audience_has_not_heard_are_left_out(
     assert await store.read(around, 999, EVERYBODY) == []
 
 
-async def test_a_very_long_message_is_found_by_its_beginning_and_kept_whole(
+async def test_a_very_long_message_is_found_by_its_beginning_and_stored_completely(
     store: Store, talk: Talk
 ) -> None:
     long = "beginning " + "word " * transcript.SEARCHED_CHARS + "ending"

@@ -12,7 +12,7 @@ KEY = str(session())
 
 
 def accept(number: int) -> Work[str]:
-    """Opens a turn in an idle session, and lets the message wait in a busy one."""
+    """Opens a turn if the session is idle, and lets the message wait if the session is busy."""
     yield from session_lock.lock(KEY)
     id = f"t{number:02}"
     yield from inbox.insert(id, said(id), session(), None, US)
@@ -22,7 +22,7 @@ def accept(number: int) -> Work[str]:
     return "runs"
 
 
-async def test_only_one_of_many_messages_at_once_opens_a_turn(tmp_path: Path) -> None:
+async def test_only_one_of_many_concurrent_messages_opens_a_turn(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         outcomes = await outcomes_of(store, [partial(accept, number) for number in range(30)])
         assert sorted(map(str, outcomes)) == ["runs", *["waits"] * 29]

@@ -1,4 +1,4 @@
-"""Sessions on both databases."""
+"""The contract for sessions, on both databases."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

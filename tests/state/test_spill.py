@@ -25,25 +25,25 @@ def spill(tmp_path: Path) -> Spill:
     return Spill(tmp_path / "spill")
 
 
-def test_a_text_is_read_back_as_it_was(spill: Spill) -> None:
+def test_a_text_is_read_back_unchanged(spill: Spill) -> None:
     text = "one\r\ntwo\x0c\n\nzwölf\n"
     name = spill.keep("s", "t_0_0", text)
     assert name == "spill:t_0_0"
     assert spill.read("s", name) == text
 
 
-def test_the_same_call_replaces_its_text(spill: Spill) -> None:
+def test_a_repeated_call_replaces_its_text(spill: Spill) -> None:
     spill.keep("s", "t_0_0", "old")
     assert spill.read("s", spill.keep("s", "t_0_0", "new")) == "new"
 
 
-def test_other_sessions_can_not_read_it(spill: Spill) -> None:
+def test_other_sessions_can_not_read_a_result(spill: Spill) -> None:
     name = spill.keep("s", "t_0_0", "secret")
     with pytest.raises(ToolFailed, match="no result 'spill:t_0_0' in this conversation"):
         spill.read("another", name)
 
 
-def test_files_and_folders_are_for_the_owner_only(spill: Spill, tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_files_and_folders(spill: Spill, tmp_path: Path) -> None:
     spill.keep("s", "t_0_0", "secret")
     folder = tmp_path / "spill"
     modes = {path.stat().st_mode & 0o777 for path in (folder, *folder.glob("*"))}
@@ -52,14 +52,14 @@ def test_files_and_folders_are_for_the_owner_only(spill: Spill, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "/etc/passwd", "a\0", "x" * 81])
-def test_a_name_leads_nowhere_else(spill: Spill, name: str) -> None:
+def test_no_name_leads_to_another_file(spill: Spill, name: str) -> None:
     with pytest.raises(ToolFailed, match="is not the name of a kept result"):
         spill.read("s", f"spill:{name}")
     with pytest.raises(ToolFailed, match="is not the name of a kept result"):
         spill.keep("s", name, "x")
 
 
-def test_text_that_is_no_unicode_is_kept_as_far_as_it_is(spill: Spill) -> None:
+def test_the_valid_part_of_invalid_unicode_is_kept(spill: Spill) -> None:
     assert spill.read("s", spill.keep("s", "t_0_0", "a\udcffb")) == "a?b"
 
 
@@ -80,9 +80,7 @@ def test_old_results_are_deleted(spill: Spill, tmp_path: Path) -> None:
         spill.read("s", "spill:old")
 
 
-def test_a_session_that_keeps_nothing_has_no_folder_in_the_end(
-    spill: Spill, tmp_path: Path
-) -> None:
+def test_the_empty_folder_of_a_session_is_deleted(spill: Spill, tmp_path: Path) -> None:
     spill.forget(1)
     spill.keep("s", "t_0_0", "x")
     (folder,) = (tmp_path / "spill").iterdir()
@@ -94,7 +92,7 @@ def test_a_session_that_keeps_nothing_has_no_folder_in_the_end(
 
 @settings(deadline=None)
 @given(texts)
-def test_kept_lines_are_short_and_nothing_is_lost(text: str) -> None:
+def test_stored_lines_are_short_and_no_text_is_lost(text: str) -> None:
     kept = folded(text)
     assert max(map(len, kept.split("\n"))) <= LINE_CHARS
     assert kept.replace("\n", "") == text.replace("\n", "")
@@ -103,7 +101,9 @@ def test_kept_lines_are_short_and_nothing_is_lost(text: str) -> None:
 
 @settings(deadline=None)
 @given(texts, st.integers(0, 4 * LINE_CHARS))
-def test_a_trimmed_text_is_short_and_made_of_true_pieces(text: str, limit: int) -> None:
+def test_a_trimmed_text_is_short_and_contains_only_parts_of_the_original(
+    text: str, limit: int
+) -> None:
     shown = trimmed(text, limit, "spill:t_0_0")
     assert len(shown) <= limit
     note = NOTE.search(shown)
@@ -145,7 +145,7 @@ def test_a_deleted_session_leaves_no_results(tmp_path: Path) -> None:
     assert spill.read("other", "spill:t_0_0") == "text"
 
 
-def test_other_files_are_left_alone(spill: Spill, tmp_path: Path) -> None:
+def test_other_files_are_not_deleted(spill: Spill, tmp_path: Path) -> None:
     spill.keep("s", "t_0_0", "old")
     (tmp_path / "spill" / ".DS_Store").write_text("x")
     (tmp_path / "spill" / "zz").write_text("x")

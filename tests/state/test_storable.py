@@ -34,7 +34,7 @@ async def test_text_that_can_not_be_stored_is_refused(tmp_path: Path, text: str)
         assert store.trouble is None
 
 
-async def test_words_of_people_and_models_may_have_nul(tmp_path: Path) -> None:
+async def test_messages_of_people_and_models_may_contain_nul(tmp_path: Path) -> None:
     said = AssistantMessage(text="nul \0 word")
     async with open_test_store(tmp_path) as store:
         await store.run(transcript.append, writer("t"), 0, 0, said, NOW)

@@ -1,4 +1,4 @@
-"""Batches of rows, on both databases, and the values that a copy can hold."""
+"""Batches of rows on both databases, and the values that a copy can contain."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ async def batches(store: Store, table: TableShape, upto: Key | None = None) -> l
     return found
 
 
-async def test_batches_have_every_row_once(tmp_path: Path) -> None:
+async def test_batches_contain_every_row_once(tmp_path: Path) -> None:
     rows = [(b"%d" % number, number, number, f"t{number % 7}") for number in range(2 * BATCH_ROWS)]
     async with open_test_store(tmp_path) as store:
         await store.run(insert, EVENTS, rows)
@@ -93,6 +93,6 @@ def test_nul_is_replaced_except_in_a_key() -> None:
 
 
 @pytest.mark.parametrize("row", [(b"", 1.5, 1, "t"), (b"", "one", 1, "t"), (b"", 1, 1, b"t")])
-def test_a_value_of_another_type_is_damage(row: Row) -> None:
+def test_a_value_of_another_type_counts_as_damage(row: Row) -> None:
     with pytest.raises(StoreDamaged, match="of the table 'run_events' is of the type"):
         portable(EVENTS, row)

@@ -1,4 +1,4 @@
-"""The transcript on both databases."""
+"""The contract for the transcript, on both databases."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Turns on both databases."""
+"""The contract for turns, on both databases."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

@@ -58,7 +58,8 @@ def flip(row: int, at: int = 20) -> Work[None]:
 
 
 def check_pairs(messages: Sequence[Message]) -> None:
-    """Every call is followed by exactly one result, and every result follows its call."""
+    """Checks that every call is followed by exactly one result, and that every result follows
+    its call."""
     open_calls: list[CallId] = []
     for message in messages:
         if isinstance(message, ToolMessage):
@@ -126,7 +127,7 @@ async def test_a_model_accepts_the_history_after_any_damage(store: Store) -> Non
         found = await store.read(said_in, KEY, 0)
         check_pairs(found)
         assert {one.text for one in found} <= whole | {LOST_MESSAGE, LOST_RESULT}
-        # Readable rows are still read: a marker replaces no question and no answer.
+        # Readable rows are still read. A marker never replaces a question or an answer.
         kept = [one for one in found if one.text.startswith(("question", "answer"))]
         assert len(kept) >= 24 - len(hit)
         for row in hit:
@@ -145,7 +146,7 @@ async def test_open_calls_of_a_running_turn_stay_open(store: Store) -> None:
     assert found[-1] == AssistantMessage(text="on it", calls=(call,))
 
 
-async def test_results_of_calls_that_are_known_already_are_kept(store: Store) -> None:
+async def test_results_of_calls_in_an_earlier_turn_are_kept(store: Store) -> None:
     """A client answers the calls of the previous turn."""
     call = ToolCall(id=CallId("t1_0_0"), name="look", arguments="{}")
     asked = AssistantMessage(calls=(call,))
@@ -161,7 +162,7 @@ async def test_results_of_calls_that_are_known_already_are_kept(store: Store) ->
     assert found.messages == (asked, result, AssistantMessage(text=LOST_MESSAGE))
 
 
-async def test_a_row_of_an_earlier_version_is_read_unchecked(store: Store) -> None:
+async def test_a_row_of_an_earlier_version_is_read_without_a_check(store: Store) -> None:
     rows = await store.run(write_turn, 1, 0)
 
     def forget_checksum() -> Work[None]:

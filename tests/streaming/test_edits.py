@@ -1,4 +1,4 @@
-"""When previews are sent and edited."""
+"""The times at which previews are sent and edited."""
 
 from itertools import pairwise
 
@@ -36,7 +36,7 @@ def plan(policy: StreamingPolicy = POLICY, limit: int = 4096) -> EditPlan:
 
 
 def standing(text: str, at: float = 0.0) -> EditPlan:
-    """Returns a plan whose message has shown `text` since `at`."""
+    """Returns a plan for a message that has shown `text` since the time `at`."""
     made = plan()
     made.shown(at, text)
     return made
@@ -55,7 +55,7 @@ def test_the_placeholder_is_sent_at_once() -> None:
     assert made.wants(1, LONG) == EditPreview(text=f"{LONG} ▉")
 
 
-def test_enough_new_text_is_shown_after_the_interval() -> None:
+def test_much_new_text_is_shown_after_one_interval() -> None:
     made = standing("a …")
     assert made.wants(0.5, LONG) == Wait(until=0.8)
     assert made.wants(0.8, LONG) == EditPreview(text=f"{LONG} ▉")
@@ -69,7 +69,7 @@ def test_a_little_new_text_is_shown_after_three_intervals() -> None:
     assert made.wants(wish.until, "Hello you") == EditPreview(text="Hello you ▉")
 
 
-def test_a_call_without_a_result_starts_the_interval() -> None:
+def test_a_call_with_an_unknown_result_also_starts_the_interval() -> None:
     made = plan()
     assert made.wants(10, "Hello wor") == PlacePreview(text="Hello …")
     assert made.wants(10.1, "Hello wor") == Wait(until=10.8)
@@ -86,7 +86,7 @@ def test_replaced_text_is_shown_after_the_interval() -> None:
     assert made.wants(0.8, "Other") == EditPreview(text="Other ▉")
 
 
-def test_a_discard_leaves_the_preview_until_there_are_new_words() -> None:
+def test_after_a_discard_the_preview_is_kept_until_there_is_new_text() -> None:
     assert standing("Hello ▉").wants(9, "") == Nothing()
 
 
@@ -98,13 +98,13 @@ def test_a_preview_shows_the_first_part_that_fits() -> None:
     assert made.wants(9, LONG + " and grows") == Nothing()
 
 
-def test_the_limit_is_counted_as_the_platform_counts() -> None:
+def test_the_limit_is_counted_in_the_units_of_the_platform() -> None:
     made = EditPlan(POLICY, 10, print_markdown, utf16_units)
     made.shown(0, "…")
     assert made.wants(3, "😀" * 9) == EditPreview(text="😀" * 4 + " ▉")
 
 
-def test_a_freeze_suspends_every_call_until_it_is_over() -> None:
+def test_no_call_is_made_during_a_pause_of_the_platform() -> None:
     made = standing("Hello ▉")
     made.frozen(30)
     made.frozen(20)
@@ -208,7 +208,7 @@ policies = st.sampled_from((POLICY, StreamingPolicy(first="placeholder")))
 
 
 @given(steps, policies, st.integers(10, 60))
-def test_two_calls_are_never_closer_than_the_interval_and_the_newest_text_is_shown(
+def test_calls_keep_the_interval_and_show_the_newest_text(
     steps: list[tuple[float, str, str]], policy: StreamingPolicy, limit: int
 ) -> None:
     made, now, text, message = plan(policy, limit), 0.0, "", ""
@@ -258,7 +258,7 @@ def test_two_calls_are_never_closer_than_the_interval_and_the_newest_text_is_sho
         ("漢" * 30, "漢" * 18 + " …"),
     ],
 )
-def test_a_partial_text_lacks_its_last_word(text: str, first: str) -> None:
+def test_a_partial_text_does_not_contain_the_last_word(text: str, first: str) -> None:
     assert print_markdown(placeholder_text(tree_of(text))) == first
 
 
@@ -273,12 +273,12 @@ def test_a_partial_text_lacks_its_last_word(text: str, first: str) -> None:
         ("![picture](http://x.y)", "…"),
     ],
 )
-def test_the_last_word_is_one_that_can_be_seen(text: str, first: str) -> None:
+def test_the_last_word_that_is_left_out_is_a_visible_word(text: str, first: str) -> None:
     assert print_markdown(placeholder_text(tree_of(text))) == first
 
 
 @given(st.text(min_size=1) | st.text(alphabet="a …\n*`#>-", min_size=1))
-def test_a_partial_text_is_never_the_complete_one(text: str) -> None:
+def test_a_partial_text_is_never_the_complete_text(text: str) -> None:
     tree = tree_of(text)
     first = placeholder_text(tree)
     kept = visible(first).rstrip(" …\n")

@@ -18,7 +18,7 @@ def test_a_completed_turn_sends_its_answer() -> None:
     assert final_text(view) == "One\n\nTwo"
 
 
-def test_a_running_turn_has_its_text_so_far() -> None:
+def test_the_final_message_of_a_running_turn_is_its_text_so_far() -> None:
     assert final_text(View(current="One", questions=(APPROVAL,))) == "One"
 
 
@@ -55,15 +55,17 @@ def test_a_question_without_choices_says_how_to_answer() -> None:
         ),
     ],
 )
-def test_an_early_end_says_why_after_the_answer_so_far(end: TurnFinished, text: str) -> None:
+def test_if_a_turn_ends_early_the_reason_follows_the_answer_so_far(
+    end: TurnFinished, text: str
+) -> None:
     assert final_text(View(segments=("So far",), outcome=end)) == text
 
 
-def test_a_failure_is_never_silent() -> None:
+def test_a_failed_turn_always_sends_a_message() -> None:
     assert final_text(View(outcome=TurnFinished(outcome="failed")))
 
 
-def test_a_suspended_turn_s_questions_are_choices() -> None:
+def test_the_questions_of_a_suspended_turn_have_choices() -> None:
     question = QuestionAsked(
         id="q1", call=CallId("t_0_0"), kind="question", prompt="Which?", choices=("red", "blue")
     )
@@ -87,7 +89,7 @@ def test_a_suspended_turn_s_questions_are_choices() -> None:
     )
 
 
-def test_an_approval_without_choices_is_approved_or_denied() -> None:
+def test_an_approval_without_choices_offers_approve_and_deny() -> None:
     asked = QuestionAsked(id="a1", call=CallId("t_0_0"), kind="approval", prompt="Run it?")
     assert choices_of(asked).labels == ("Approve", "Deny")
 

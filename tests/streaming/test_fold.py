@@ -1,4 +1,4 @@
-"""The state of a turn after any events."""
+"""The state of a turn that follows from any sequence of events."""
 
 import time
 
@@ -76,18 +76,18 @@ def test_segments_are_joined_by_a_blank_line() -> None:
     assert answer(view) == "One\n\nTwo"
 
 
-def test_a_segment_without_visible_text_is_no_part_of_the_answer() -> None:
+def test_a_segment_without_visible_text_is_not_part_of_the_answer() -> None:
     view = folded(says("\n\n"), SegmentEnded(), says("Two"), SegmentEnded(), says(" "))
     assert view.segments == ("Two",)
     assert answer(view) == "Two"
 
 
-def test_a_discard_drops_the_open_segment_only() -> None:
+def test_a_discard_drops_only_the_open_segment() -> None:
     view = folded(says("One"), SegmentEnded(), says("Tw"), SegmentDiscarded(from_seq=3), says("2"))
     assert answer(view) == "One\n\n2"
 
 
-def test_a_discard_reaches_back_to_a_segment_that_had_ended() -> None:
+def test_a_discard_can_also_drop_a_segment_that_had_ended() -> None:
     view = folded(
         says("One"), SegmentEnded(), says("Two"), SegmentEnded(), SegmentDiscarded(from_seq=3)
     )
@@ -135,15 +135,15 @@ def test_usage_is_the_total_of_all_model_calls() -> None:
     assert view.usage == UsageReported(prompt_tokens=30, completion_tokens=5)
 
 
-def test_notices_reasoning_and_compaction_are_no_part_of_the_answer() -> None:
+def test_notices_reasoning_and_compaction_are_not_part_of_the_answer() -> None:
     view = folded(Notice(text="slow"), ReasoningDelta(text="hm"), ContextCompacted(messages=3))
     assert answer(view) == ""
     assert view.notices == (Notice(text="slow"),)
 
 
 @given(st.lists(events))
-def test_a_fold_can_start_from_the_view_of_another(happened: list[AgentEvent]) -> None:
-    # A view does not contain the numbers of the first events of its segments.
+def test_a_fold_can_start_from_the_view_of_another_fold(happened: list[AgentEvent]) -> None:
+    # A view does not contain the number of the first event of each segment.
     happened = [e for e in happened if not isinstance(e, SegmentDiscarded)]
     view = View()
     for seq, event in enumerate(happened, 1):
@@ -184,7 +184,7 @@ def test_a_view_can_be_encoded_and_decoded() -> None:
     assert msgspec.json.decode(msgspec.json.encode(view), type=View) == view
 
 
-def test_a_long_stream_folds_in_linear_time() -> None:
+def test_a_long_stream_is_folded_in_linear_time() -> None:
     fold, delta = EventFold(), says("word ")
     started = time.perf_counter()
     for seq in range(200_000):

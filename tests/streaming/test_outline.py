@@ -1,4 +1,4 @@
-"""The answer that is written in pieces equals the answer of the view."""
+"""The answer that is written in pieces is equal to the answer of the view."""
 
 import msgspec
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The messages of a delivery."""
+"""The messages into which a delivery is split."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def texts(content: Content, adapter: PlainAdapter) -> list[str]:
     return [print_plain(part.tree) for part in parts_of(content, adapter)]
 
 
-def test_the_text_comes_first_then_questions_then_files() -> None:
+def test_text_is_sent_before_questions_and_questions_before_files() -> None:
     content = Content(text="Well.", attachments=(FILE,), choices=(TEA, NAME))
     parts = parts_of(content, rich)
     assert [print_plain(part.tree) for part in parts] == ["Well.\n\nName? Reply.", "Tea?", ""]
@@ -43,13 +43,13 @@ def test_a_question_with_too_many_buttons_is_sent_as_text() -> None:
     assert texts(Content(text="", choices=(many, TEA)), adapter) == ["a, b or c?", "Tea?"]
 
 
-def test_a_long_question_has_its_buttons_below_its_last_part() -> None:
+def test_the_last_part_of_a_long_question_has_the_buttons() -> None:
     long = Choices(question="q", prompt="word " * 1000, labels=("a",), text="")
     parts = parts_of(Content(text="", choices=(long,)), rich)
     assert [part.choices for part in parts] == [None, long]
 
 
-def test_buttons_without_a_question_still_have_a_text() -> None:
+def test_buttons_without_a_question_get_a_text() -> None:
     bare = Choices(question="q", prompt="", labels=("a",), text="a?")
     assert texts(Content(text="", choices=(bare,)), rich) == ["?"]
 

@@ -1,4 +1,4 @@
-"""An answer in one piece is the same whether or not its text is held."""
+"""A plain answer is the same, no matter whether its text is in memory or read from the store."""
 
 import msgspec
 import pytest
@@ -27,8 +27,8 @@ QUESTION = QuestionAsked(id="q", call=CallId("t_0_1"), kind="question", prompt="
 
 
 def sent(events: list[AgentEvent], model: str = "main") -> tuple[Completion, bool]:
-    """Returns the completion that a client is sent for the events, and whether the text was
-    held."""
+    """Returns the completion that a client gets for the events, and whether the answer counts as
+    long."""
     answer = PlainAnswer()
     for seq, event in enumerate(events, 1):
         answer.feed(seq, event)
@@ -62,7 +62,7 @@ def sent(events: list[AgentEvent], model: str = "main") -> tuple[Completion, boo
         ([*LONG, COMPLETED, TextDelta(text="of a later request")], PIECE * PIECES),
     ],
 )
-def test_a_long_answer_is_sent_whole_without_being_held(
+def test_a_long_answer_is_sent_completely_without_keeping_it_in_memory(
     events: list[AgentEvent], text: str
 ) -> None:
     completion, long = sent(events)
@@ -76,7 +76,7 @@ def test_a_long_text_that_was_discarded_is_not_sent() -> None:
     assert completion.choices[0].message.content == ""
 
 
-def test_a_short_answer_is_held() -> None:
+def test_a_short_answer_is_kept_in_memory() -> None:
     completion, long = sent([TextDelta(text="hello"), COMPLETED])
     assert not long
     assert completion.choices[0].message.content == "hello"
@@ -91,7 +91,7 @@ def test_a_long_answer_keeps_its_calls_and_its_reason() -> None:
     assert choice.message.content == PIECE * PIECES
 
 
-def test_no_name_of_a_model_is_taken_for_the_place_of_the_answer() -> None:
+def test_the_name_of_a_model_can_not_change_the_place_of_the_answer() -> None:
     name = '"content":"\x7fanswer\x7f'
     completion, _ = sent([*LONG, COMPLETED], name)
     assert completion.model == name

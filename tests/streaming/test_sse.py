@@ -88,7 +88,7 @@ def sent(events: Iterable[AgentEvent], stream: ChatStream | None = None) -> byte
 
 
 def frames(data: bytes) -> list[Frame]:
-    """Parses the events of a stream. Fails on anything else."""
+    """Parses the events of a stream. Fails if the stream contains anything else."""
     text = data.decode()
     found = list(FRAME.finditer(text))
     assert "".join(match.group() for match in found) == text
@@ -113,7 +113,9 @@ def folded(events: Iterable[AgentEvent]) -> View:
 
 
 @given(st.lists(speech), st.booleans())
-def test_the_contents_add_up_to_the_answer(events: list[AgentEvent], include_usage: bool) -> None:
+def test_the_contents_of_all_chunks_are_the_whole_answer(
+    events: list[AgentEvent], include_usage: bool
+) -> None:
     events = [*events, COMPLETED]
     assert content(sent(events, chat(include_usage))) == answer(folded(events))
 
@@ -131,7 +133,9 @@ def test_the_contents_of_a_suspended_turn_end_with_its_questions(
 
 
 @given(st.lists(speech), st.booleans())
-def test_every_chunk_is_one_of_openais(events: list[AgentEvent], include_usage: bool) -> None:
+def test_every_chunk_has_the_type_of_openai_s_package(
+    events: list[AgentEvent], include_usage: bool
+) -> None:
     data = sent([*events, COMPLETED], chat(include_usage))
     for _, _, body in frames(data)[:-1]:
         chunk = ChatCompletionChunk.model_validate(body)
@@ -140,7 +144,7 @@ def test_every_chunk_is_one_of_openais(events: list[AgentEvent], include_usage: 
         assert ("usage" in body) == include_usage
 
 
-def test_a_plain_answer_is_a_role_text_a_stop_and_done() -> None:
+def test_a_streamed_answer_has_a_role_text_a_finish_reason_and_an_end() -> None:
     data = sent([says("Hel"), says("lo"), SegmentEnded(), COMPLETED])
     numbers = [number for number, _, _ in frames(data)]
     deltas = [body["choices"][0] for _, _, body in frames(data)[:-1]]
@@ -155,7 +159,7 @@ def test_a_plain_answer_is_a_role_text_a_stop_and_done() -> None:
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter", "tool_calls"])
-def test_the_finish_reason_is_the_models(reason: FinishReason) -> None:
+def test_the_finish_reason_is_that_of_the_model(reason: FinishReason) -> None:
     end = TurnFinished(outcome="completed", finish_reason=reason)
     events: list[AgentEvent] = [says("Once"), SegmentEnded(), end]
     _, _, last = frames(sent(events))[-2]
@@ -176,7 +180,7 @@ def test_client_calls_can_not_change_the_place_of_the_answer() -> None:
     assert told["tool_calls"][0]["function"]["arguments"] == arguments
 
 
-def test_usage_is_sent_before_done_when_asked_for() -> None:
+def test_usage_is_sent_before_the_end_if_it_is_requested() -> None:
     data = sent([USAGE, says("Hi"), USAGE, COMPLETED], chat(include_usage=True))
     *_, (_, _, usage), (_, _, done) = frames(data)
     assert usage["choices"] == []
@@ -222,7 +226,7 @@ def test_tools_and_notices_are_named_events() -> None:
     ]
 
 
-def test_a_question_is_content_and_the_stream_stops_after_it() -> None:
+def test_a_question_is_sent_as_content_and_ends_the_stream() -> None:
     stream = chat()
     data = sent([says("Let me see."), SegmentEnded(), STARTED, QUESTION, SUSPENDED], stream)
     assert content(data) == (
@@ -258,7 +262,7 @@ def test_a_discard_of_text_that_was_sent_ends_the_stream_with_an_error() -> None
     assert stream.end == "discarded"
 
 
-def test_a_discard_of_a_segment_that_had_ended_ends_the_stream_too() -> None:
+def test_a_discard_of_an_ended_segment_also_ends_the_stream() -> None:
     stream = chat()
     sent([says("Hello"), SegmentEnded(), SegmentDiscarded(from_seq=1)], stream)
     assert stream.end == "discarded"
@@ -324,7 +328,7 @@ def read_by_openai(data: bytes) -> str:
         return "".join(chunk.choices[0].delta.content or "" for chunk in stream)
 
 
-def test_openais_client_reads_through_tools_notices_and_keepalives() -> None:
+def test_openai_s_client_accepts_tool_events_notices_and_keepalives() -> None:
     events: list[AgentEvent] = [
         says("One"),
         SegmentEnded(),
@@ -343,7 +347,7 @@ def test_openais_client_raises_our_error() -> None:
         read_by_openai(data)
 
 
-def test_the_plain_reply_is_one_of_openais() -> None:
+def test_the_plain_response_has_the_type_of_openai_s_package() -> None:
     view = folded([says("One"), SegmentEnded(), says("Two"), USAGE, COMPLETED])
     reply = ChatCompletion.model_validate_json(plain_completion("chatcmpl-1", "main", 7, view))
     assert reply.choices[0].message.content == "One\n\nTwo"
@@ -352,7 +356,7 @@ def test_the_plain_reply_is_one_of_openais() -> None:
     assert reply.usage.total_tokens == 13
 
 
-def test_the_plain_reply_of_a_suspended_turn_ends_with_the_question() -> None:
+def test_the_plain_response_of_a_suspended_turn_ends_with_the_question() -> None:
     view = folded([says("Hm."), QUESTION, SUSPENDED])
     reply = ChatCompletion.model_validate_json(plain_completion("chatcmpl-1", "main", 7, view))
     assert (reply.choices[0].message.content or "").endswith("This waits for an approval.")
@@ -432,7 +436,7 @@ def test_a_run_event_has_a_number_a_name_and_the_run_id(
 
 
 @pytest.mark.parametrize(("event", "name", "fields"), RUN_ENDS)
-def test_the_last_frame_of_a_run_has_the_answer_between_its_halves(
+def test_the_last_frame_of_a_run_contains_the_answer(
     event: TurnFinished, name: str, fields: dict[str, Any]
 ) -> None:
     head, tail = RunStream("run_1").end(5, event, USAGE)
@@ -441,7 +445,7 @@ def test_the_last_frame_of_a_run_has_the_answer_between_its_halves(
     ]
 
 
-def test_a_failed_run_has_no_answer_with_any_error_text() -> None:
+def test_a_failed_run_has_no_answer_whatever_its_error_text_is() -> None:
     failed = TurnFinished(outcome="failed", text=ANSWER_PLACEHOLDER.decode(), code="rate_limited")
     whole, tail = RunStream("run_1").end(5, failed, None)
     assert tail == b""

@@ -71,7 +71,7 @@ def test_a_change_is_shown_below_the_line_of_its_tool() -> None:
     )
 
 
-def test_the_change_of_a_second_tool_waits_with_its_line() -> None:
+def test_the_change_of_a_second_tool_is_shown_after_its_line() -> None:
     second = replace(PATCHED, call=TWO, name="write_file", diff="+two")
     shown = written(PATCH, replace(PATCH, call=TWO), second, replace(PATCHED, diff="+one"), DONE)
     assert [line.strip()[:9] for line in shown.splitlines()] == [
@@ -79,14 +79,14 @@ def test_the_change_of_a_second_tool_waits_with_its_line() -> None:
     ]  # fmt: skip
 
 
-def test_the_lines_of_a_change_have_colors_only_if_they_are_wanted() -> None:
+def test_the_lines_of_a_change_have_colors_only_if_colors_are_on() -> None:
     shown = written(PATCH, PATCHED, DONE, color=True)
     assert "\x1b[31m  -a\x1b[0m\n\x1b[32m  +   b\x1b[0m\n" in shown
     assert "\x1b[2m   +x\x1b[0m\n" in shown
     assert "\x1b" not in written(PATCH, PATCHED, DONE)
 
 
-def test_a_change_is_no_part_of_the_answer() -> None:
+def test_a_change_is_not_part_of_the_answer() -> None:
     stream = SplitStream()
     assert stream.feed(PATCHED).aside.endswith("\n  -a\n  +   b\n")
     assert stream.feed(PATCHED).answer == ""
@@ -163,7 +163,7 @@ def test_reasoning_is_not_written() -> None:
     assert written(ReasoningDelta(text="hm"), says("Hi"), DONE) == "Hi\n"
 
 
-def test_a_question_is_written_with_how_to_answer() -> None:
+def test_a_question_is_written_with_a_hint_how_to_answer() -> None:
     question = QuestionAsked(id="q1", call=ONE, kind="question", prompt="Which?", choices=("a",))
     suspended = TurnFinished(outcome="suspended")
     assert written(says("Hm."), SegmentEnded(), question, suspended) == (
@@ -175,7 +175,7 @@ def test_a_failure_says_why() -> None:
     assert written(says("Hel"), TurnFinished(outcome="failed", text="No key.")) == "Hel\nNo key.\n"
 
 
-def test_a_cut_off_answer_has_a_remark_outside_the_answer() -> None:
+def test_a_notice_outside_the_answer_says_that_it_was_cut_off() -> None:
     events = (says("Once"), SegmentEnded(), replace(DONE, finish_reason="length"))
     assert written(*events).startswith("Once\n(The answer was cut off at")
     answer, aside = split(*events)
@@ -183,7 +183,7 @@ def test_a_cut_off_answer_has_a_remark_outside_the_answer() -> None:
     assert aside.startswith("(The answer was cut off at")
 
 
-def test_colours_are_written_only_when_asked_for() -> None:
+def test_colours_are_written_only_if_colors_are_on() -> None:
     events = (READ, READ_DONE, Notice(text="n"), says("Hi"), TurnFinished(outcome="stopped"))
     assert "\x1b[" in written(*events, color=True)
     assert "\x1b" not in written(*events)
@@ -194,7 +194,7 @@ def test_the_model_can_not_control_the_terminal() -> None:
     assert not set(steered) & {"\x1b", "\x07", "\x9b"}
 
 
-def test_indentation_survives_however_it_is_cut_into_tokens() -> None:
+def test_indentation_is_kept_for_every_split_into_tokens() -> None:
     assert written(says("\n"), says("   "), says(" x = 1"), says("\n"), says(" y"), DONE) == (
         "    x = 1\n y\n"
     )

@@ -1,4 +1,4 @@
-"""The JSON of the HTTP answers: defaults are written, and every text can be encoded."""
+"""The JSON of the HTTP API contains default values, and every text can be encoded."""
 
 import msgspec
 import pytest
@@ -36,7 +36,7 @@ def test_the_name_of_a_run_s_event_is_in_its_json() -> None:
     assert RunSuspended.__struct_config__.tag == "run.suspended"
 
 
-def test_total_tokens_is_the_sum_of_both() -> None:
+def test_total_tokens_is_the_sum_of_input_and_output_tokens() -> None:
     assert Usage.of(None) == Usage()
     reported = UsageReported(prompt_tokens=10, completion_tokens=3)
     assert Usage.of(reported) == Usage(prompt_tokens=10, completion_tokens=3, total_tokens=13)
@@ -49,7 +49,7 @@ def test_characters_that_utf_8_can_not_encode_become_question_marks(text: str) -
     assert msgspec.json.decode(sent)["delta"] == text.encode(errors="replace").decode()
 
 
-def test_text_stays_on_one_line() -> None:
+def test_encoded_text_stays_on_one_line() -> None:
     assert b"\n" not in encode("a\nb\r\nc")
 
 

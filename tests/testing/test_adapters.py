@@ -1,4 +1,4 @@
-"""The contract of adapters: the fakes fulfil it, and adapters that break it are detected."""
+"""The fake adapters fulfil the contract of adapters, and adapters that break it are detected."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -95,7 +95,8 @@ class TestKeyed(AdapterContract):
 
 
 class NeverEchoes(ChatServer):
-    """Does not return our own messages, so that no adapter can prove that it ignores them."""
+    """A server that does not return our own messages. So it can't show whether an adapter
+    ignores them."""
 
     async def updates(self, token: str) -> Batch:
         batch = await super().updates(token)

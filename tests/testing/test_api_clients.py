@@ -1,5 +1,5 @@
-"""Without a package registry the installation fails with a reason, and leaves nothing
-half-installed."""
+"""Without a package registry, the installation fails with a reason and leaves no incomplete
+files."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from hermes.testing.api_clients import installed_clients
 from hermes.types.errors import Disconnected
 
 
-def test_without_a_registry_the_error_has_the_reason_of_the_installer(
+def test_without_a_registry_the_error_contains_the_reason_of_the_installer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")

@@ -1,4 +1,4 @@
-"""Gateway processes on one store that are killed or paused: nothing is lost or done twice."""
+"""When gateway processes on one store are killed or paused, nothing is lost or done twice."""
 
 import re
 from collections import Counter
@@ -37,7 +37,7 @@ def runs_turn(folder: Path, node: GatewayProcess) -> bool:
 
 
 async def kill_one_after_the_other(folder: Path, nodes: list[GatewayProcess], times: int) -> None:
-    """Kills a node while it runs a turn, and starts it again."""
+    """Kills a node while the node runs a turn, and starts the node again."""
     for number in range(times):
         node = nodes[number % len(nodes)]
         await until(lambda node=node: runs_turn(folder, node), within=60)  # type: ignore[misc]
@@ -48,7 +48,7 @@ async def kill_one_after_the_other(folder: Path, nodes: list[GatewayProcess], ti
 def check_answers(
     folder: Path, texts: dict[str, list[str]], answers: dict[str, list[RunFrame]]
 ) -> None:
-    """Every message was answered once, in order, and its reader missed nothing."""
+    """Checks that every message was answered once, in order, and that its reader missed nothing."""
     for session, said in texts.items():
         for text in said:
             frames = answers[text]
@@ -89,7 +89,7 @@ async def killed_under_load(folder: Path, sessions: int, messages: int, kills: i
 
 
 @pytest.mark.slow
-async def test_of_three_gateways_any_may_be_killed_under_load(tmp_path: Path) -> None:
+async def test_any_of_three_gateways_may_be_killed_under_load(tmp_path: Path) -> None:
     await killed_under_load(tmp_path, sessions=4, messages=12, kills=3)
 
 
@@ -133,11 +133,12 @@ def rows_of_work(folder: Path) -> list[object]:
 
 
 async def paused_in_a_turn(folder: Path, store: SharedStore, seconds: float) -> None:
-    """Pauses a node in a turn for so many seconds. The other node has to answer meanwhile."""
+    """Pauses a node in the middle of a turn for this many seconds. The other node has to answer
+    meanwhile."""
     answers: dict[str, list[RunFrame]] = {}
     plan = Plan(tokens=100, delay=0.02)
     async with FakeModel(plan) as model, cluster(folder, store, model.base_url, 2) as nodes:
-        # The first request goes to the first node, and the events are read from the other one.
+        # The first request goes to the first node, and the events are read from the other node.
         client = ClusterClient(nodes, "talk0")
         async with anyio.create_task_group() as group:
             group.start_soon(talk, client, ["hello"], answers)
@@ -151,7 +152,7 @@ async def paused_in_a_turn(folder: Path, store: SharedStore, seconds: float) -> 
         nodes[0].wake()
         await until(lambda: "stops its turns" in nodes[0].log, within=20)
         await until(lambda: "notifications again" in nodes[0].log, within=20)
-        # The model has sent the whole answer to the paused node too, which tries to store it.
+        # The paused node has also received the whole answer of the model, and tries to store it.
         await until(lambda: stored_rows(folder, "select 1 from owners offset 1"), within=20)
         assert rows_of_work(folder) == before
         await talk(ClusterClient(nodes[:1], "talk0"), ["again"], answers)
@@ -160,6 +161,6 @@ async def paused_in_a_turn(folder: Path, store: SharedStore, seconds: float) -> 
 
 
 @pytest.mark.slow
-async def test_a_node_that_was_paused_writes_nothing_when_it_wakes(tmp_path: Path) -> None:
+async def test_a_node_that_was_paused_writes_nothing_after_it_wakes(tmp_path: Path) -> None:
     store = SharedStore(url=store_url(tmp_path), beat_seconds=0.5, stale_seconds=3.0)
     await paused_in_a_turn(tmp_path, store, seconds=5.0)

@@ -1,4 +1,4 @@
-"""`make cluster` starts and answers."""
+"""The gateways that `make cluster` starts answer requests."""
 
 import re
 import socket

@@ -11,16 +11,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def crash(*arguments: str) -> None:
-    """Runs the harness. The failure's text contains the violations."""
+    """Runs the crash harness. If it fails, the error contains the violations."""
     command = [sys.executable, "-m", "hermes.testing.crash", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=290, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_kill_at_any_point_breaks_no_promise(scenario: str) -> None:
+def test_a_kill_at_any_point_breaks_no_guarantee(scenario: str) -> None:
     crash("--scenario", scenario)
 
 
-def test_kills_at_random_break_no_promise() -> None:
+def test_kills_at_random_points_break_no_guarantee() -> None:
     crash("--messages", "200", "--chats", "20", "--kills", "5", "--seed", "7", "--seconds", "60")

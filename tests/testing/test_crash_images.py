@@ -10,7 +10,7 @@ from hermes.testing.crash_images import image, problems_of, record, try_images
 
 
 @pytest.mark.slow
-async def test_after_power_cuts_every_acknowledged_transaction_is_whole(tmp_path: Path) -> None:
+async def test_every_acknowledged_transaction_is_complete_after_a_power_cut(tmp_path: Path) -> None:
     operations, problems = await try_images(tmp_path, 60, seed=2)
     assert operations > 200
     assert problems == []
@@ -25,7 +25,7 @@ async def test_the_recording_has_checkpoints_and_syncs_of_both_files(tmp_path: P
     assert not any(path.name.endswith("-shm") for path in Path.cwd().iterdir())
 
 
-async def test_a_store_that_did_not_sync_would_be_caught(tmp_path: Path) -> None:
+async def test_the_checks_detect_a_store_that_does_not_sync(tmp_path: Path) -> None:
     (tmp_path / "recorded").mkdir()
     (tmp_path / "image").mkdir()
     recording = await record(tmp_path / "recorded", 20, seed=4)

@@ -1,4 +1,4 @@
-"""Examples for schemas."""
+"""The generation of example values for schemas."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def test_an_example_conforms_to_its_schema(schema: dict[str, Any]) -> None:
     assert json_problem(text, msgspec.json.encode(example_of(schema)).decode()) == ""
 
 
-def test_facts_are_used_wherever_a_property_has_their_name() -> None:
+def test_a_property_gets_the_fact_of_the_same_name() -> None:
     line = {"type": "object", "properties": {"item": {"type": "string"}}}
     lines = {"type": "array", "items": {"$ref": "#/$defs/line"}}
     schema = {"properties": {"id": {"type": "string"}, "lines": lines}, "$defs": {"line": line}}

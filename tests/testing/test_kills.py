@@ -14,11 +14,11 @@ def make_folders(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("changes", range(5))
-def test_so_many_changes_are_made_before_the_kill(tmp_path: Path, changes: int) -> None:
+def test_the_given_number_of_changes_is_made_before_the_kill(tmp_path: Path, changes: int) -> None:
     assert completes(partial(make_folders, tmp_path), changes) == (changes >= 3)
     assert len(list(tmp_path.iterdir())) == min(changes, 3)
 
 
-def test_an_error_of_the_action_is_no_kill(tmp_path: Path) -> None:
+def test_an_error_of_the_action_does_not_count_as_a_kill(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="ended with 1"):
         completes((tmp_path / "missing" / "folder").mkdir, 10)

@@ -22,7 +22,7 @@ def locked() -> Work[Duplicate | None]:
     return (yield from inbox.insert("j", said("l"), session(), None, US))
 
 
-async def test_a_forgotten_lock_is_named(tmp_path: Path) -> None:
+async def test_the_error_names_a_forgotten_lock(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         with pytest.raises(AssertionError, match="'unlocked'"), locks_checked(__name__):
             assert await wrapped_store(store, lambda store: store).run(unlocked) is None

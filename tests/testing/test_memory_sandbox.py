@@ -1,4 +1,4 @@
-"""A backend whose files are not on this machine's disk."""
+"""An execution backend that keeps its files in memory."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -28,7 +28,7 @@ class TestMemory(SandboxToolsContract):
         return "/memory/work"
 
 
-async def test_a_workspace_is_known_by_its_name(tmp_path: Path) -> None:
+async def test_a_workspace_is_identified_by_its_name(tmp_path: Path) -> None:
     async with MemoryMachine() as machine:
         backend, scope = MemoryBackend(machine), TestMemory().scope(tmp_path)
         one = await backend.open(scope)
@@ -39,7 +39,7 @@ async def test_a_workspace_is_known_by_its_name(tmp_path: Path) -> None:
         assert list(await other.list(".")) == []
 
 
-async def test_a_gateway_works_on_a_machine_that_is_not_this_one(tmp_path: Path) -> None:
+async def test_a_gateway_can_work_on_another_machine(tmp_path: Path) -> None:
     tools = (
         *file_tools(Spill(tmp_path / "spill"), search_file),
         *terminal_tools(30.0, MemoryBackend.isolation),

@@ -1,4 +1,4 @@
-"""The small shell of the machine in memory."""
+"""The small shell of the sandbox that is kept in memory."""
 
 import pytest
 
@@ -32,5 +32,7 @@ async def run(line: str, files: MemoryFiles | None = None) -> tuple[int, str]:
         ("", 0, ""),
     ],
 )
-async def test_the_small_shell_acts_like_a_real_one(line: str, code: int, printed: str) -> None:
+async def test_the_small_shell_behaves_like_a_real_shell(
+    line: str, code: int, printed: str
+) -> None:
     assert await run(line) == (code, printed)

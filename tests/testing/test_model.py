@@ -79,7 +79,7 @@ async def client(model: FakeModel) -> AsyncIterator[Client]:
         yield Client(session, model.base_url)
 
 
-async def test_an_answer_echoes_and_belongs_to_one_call(client: Client) -> None:
+async def test_an_answer_echoes_the_message_and_is_unique_for_its_call(client: Client) -> None:
     first, second = await client.said("hello world"), await client.said("hello world")
     assert "you said:" in first
     assert "hello" in first
@@ -90,7 +90,7 @@ async def test_an_answer_echoes_and_belongs_to_one_call(client: Client) -> None:
     assert not is_complete(first + second)
 
 
-async def test_a_cut_or_doubled_answer_is_not_complete(client: Client) -> None:
+async def test_an_answer_that_was_cut_or_doubled_is_not_complete(client: Client) -> None:
     words = (await client.said("hello tokens:30")).split()
     assert len(words) == 30
     assert is_complete(" ".join(words))
@@ -104,7 +104,7 @@ async def test_a_quoted_answer_does_not_look_mixed(client: Client) -> None:
     assert len(calls_in(quoted)) == 1
 
 
-async def test_tools_are_called_once_and_their_results_quoted(client: Client) -> None:
+async def test_tools_are_called_once_and_their_results_are_quoted(client: Client) -> None:
     text = 'please tool:look{"at": "the sky"} tool:listen'
     _, body = await client.ask(user(text))
     made = body["choices"][0]["message"]["tool_calls"]
@@ -121,7 +121,7 @@ async def test_tools_are_called_once_and_their_results_quoted(client: Client) ->
     assert is_complete(content)
 
 
-async def test_steps_call_again_and_again(client: Client) -> None:
+async def test_a_directive_can_request_several_steps(client: Client) -> None:
     talk = [user("tool:look steps:2")]
     for step in ("a", "b"):
         _, body = await client.ask(*talk)
@@ -131,7 +131,7 @@ async def test_steps_call_again_and_again(client: Client) -> None:
     assert body["choices"][0]["finish_reason"] == "stop"
 
 
-async def test_failures_come_as_ordered(client: Client, model: FakeModel) -> None:
+async def test_failures_happen_as_requested(client: Client, model: FakeModel) -> None:
     assert [(await client.ask(user("fail-first:2")))[0] for _ in range(3)] == [500, 500, 200]
     assert (await client.ask(user("status:429 retry-after:7")))[0] == 429
     with pytest.raises(aiohttp.ClientError):
@@ -195,7 +195,7 @@ async def test_a_wrong_key_is_refused() -> None:
         assert (await client.ask(user("hi")))[0] == 200
 
 
-async def test_usage_is_streamed_only_where_asked_for(client: Client) -> None:
+async def test_usage_is_streamed_only_if_it_is_requested(client: Client) -> None:
     async def streamed(**options: object) -> str:
         body = {"model": "m", "messages": [user("hi")], "stream": True, **options}
         url = f"{client.base_url}/chat/completions"
@@ -206,7 +206,7 @@ async def test_usage_is_streamed_only_where_asked_for(client: Client) -> None:
     assert "usage" in await streamed(stream_options={"include_usage": True})
 
 
-async def test_behaviour_changes_at_run_time(client: Client) -> None:
+async def test_the_behaviour_can_be_changed_at_run_time(client: Client) -> None:
     url = client.base_url.removesuffix("/v1") + "/_ctl"
     wanted = {"default": {"tokens": 3}, "script": [{"text": "word for\nword"}]}
     async with client.session.post(url, json=wanted) as response:
@@ -229,7 +229,7 @@ async def test_received_requests_can_be_read_back(client: Client, model: FakeMod
     assert (await client.get("/v1/models"))["data"][0]["id"] == "fake"
 
 
-def test_directives_are_read_beside_the_arguments_not_inside() -> None:
+def test_directives_inside_of_arguments_are_ignored() -> None:
     plan = plan_of('tool:run{"text": "please hang tokens:5"} delay:0.5 cut:2', Plan())
     assert plan == Plan(
         calls=(PlannedCall("run", '{"text": "please hang tokens:5"}'),), delay=0.5, cut=2

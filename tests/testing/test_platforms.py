@@ -1,4 +1,4 @@
-"""The fake platforms fulfil the contract of real ones."""
+"""The fake platforms behave like real platforms."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from hermes.types.messages import Attachment, Content
 HELLO = Content(text="hello")
 
 
-async def test_the_server_refuses_what_real_ones_refuse() -> None:
+async def test_the_fake_server_refuses_the_same_messages_as_real_servers() -> None:
     server = ChatServer()
     message = await server.send("1", HELLO, "k1")
     for text in ("", " ", "x" * 5000):
@@ -37,7 +37,7 @@ async def test_a_server_that_deduplicates_shows_a_key_once() -> None:
         assert server.keys == ["k1", "k1"]
 
 
-async def test_our_own_messages_come_back_as_updates() -> None:
+async def test_our_own_messages_are_returned_as_updates() -> None:
     server = ChatServer()
     server.says("hi")
     await server.send("1", HELLO, "k1")

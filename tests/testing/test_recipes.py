@@ -11,7 +11,7 @@ from hermes.testing.shop import GUIDE
 TESTS = Path(__file__).parents[1] / "clients"
 
 
-def test_a_recipe_is_a_program_and_what_it_prints(tmp_path: Path) -> None:
+def test_a_recipe_is_a_program_and_its_output(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "# T\n```text\nno program\n```\n## A\n### B\n```console\n$ pip install a\n```\n"

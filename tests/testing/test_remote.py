@@ -27,7 +27,7 @@ async def test_an_adapter_reaches_its_platform_through_a_socket() -> None:
                 group.cancel_scope.cancel()
 
 
-async def test_to_stop_in_the_moment_in_which_data_arrives_breaks_no_callback() -> None:
+async def test_a_stop_at_the_moment_when_data_arrives_raises_no_error() -> None:
     loop = asyncio.get_running_loop()
     broken: list[Mapping[str, object]] = []
     loop.set_exception_handler(lambda _, context: broken.append(context))
@@ -36,7 +36,7 @@ async def test_to_stop_in_the_moment_in_which_data_arrives_breaks_no_callback() 
             port = await group.start(serve_rooms, {"plain": Rooms()})
             with socket.create_connection(("127.0.0.1", port)) as client:
                 await until_served(len(asyncio.all_tasks()))
-                # The next round finds the socket readable, and cancels before reading it.
+                # In the next iteration the socket is readable, but the task is cancelled first.
                 client.send(b"x")
                 loop.call_soon(group.cancel_scope.cancel)
                 await anyio.sleep_forever()
@@ -44,5 +44,5 @@ async def test_to_stop_in_the_moment_in_which_data_arrives_breaks_no_callback() 
 
 
 async def until_served(tasks: int) -> None:
-    """Returns when a connection has a task of its own."""
+    """Waits until the server has started a task for the connection."""
     await until(lambda: len(asyncio.all_tasks()) > tasks)

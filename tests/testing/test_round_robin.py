@@ -1,4 +1,4 @@
-"""The proxy before several servers."""
+"""The proxy in front of several servers."""
 
 from contextlib import AsyncExitStack
 
@@ -8,7 +8,7 @@ import anyio.abc
 from hermes.testing.round_robin import round_robin
 
 
-async def test_each_connection_goes_to_the_next_server_and_dead_ones_are_skipped() -> None:
+async def test_each_connection_goes_to_the_next_server_and_dead_servers_are_skipped() -> None:
     async with AsyncExitStack() as opened, anyio.create_task_group() as group:
         ports = []
         for name in (b"one", b"two"):

@@ -39,7 +39,7 @@ async def test_every_transaction_of_a_conflicting_store_is_run_twice_and_committ
     assert seen == [1, 1, 2, 2, 3, 3]
 
 
-async def test_an_error_of_a_transaction_passes_through_a_conflicting_store(tmp_path: Path) -> None:
+async def test_a_conflicting_store_passes_on_the_error_of_a_transaction(tmp_path: Path) -> None:
     def failing() -> Work[None]:
         yield from put("a")
         raise ValueError("no")
@@ -50,7 +50,7 @@ async def test_an_error_of_a_transaction_passes_through_a_conflicting_store(tmp_
         assert await store.read(names) == []
 
 
-async def test_something_happens_before_the_transactions_of_a_troubled_store(
+async def test_a_troubled_store_calls_a_function_before_each_transaction(
     tmp_path: Path,
 ) -> None:
     before: list[str] = []
@@ -63,7 +63,7 @@ async def test_something_happens_before_the_transactions_of_a_troubled_store(
     assert before == ["put"]
 
 
-async def test_a_wrapped_store_passes_everything_on(tmp_path: Path) -> None:
+async def test_a_wrapped_store_passes_on_all_calls(tmp_path: Path) -> None:
     async with (
         open_store(tmp_path / STORE_NAME, "gateway") as store,
         open_store(tmp_path / STORE_NAME, "terminal") as other,

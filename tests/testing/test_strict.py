@@ -153,7 +153,7 @@ def wants(schema: Json, *, strict: bool = True) -> Json:
         (wants(SCHEMA), '{"item":"tea","count":1}'),
     ],
 )
-async def test_json_is_the_answer_only_to_a_request_for_json(
+async def test_the_answer_is_json_only_if_the_request_asks_for_json(
     client: Client, wanted: Json | None, expected: str
 ) -> None:
     async with StrictModel(Plan(text="plainly"), facts={"item": "tea"}) as model:

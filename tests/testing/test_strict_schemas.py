@@ -1,4 +1,4 @@
-"""Strict mode accepts closed objects only."""
+"""Strict mode accepts only objects without additional properties."""
 
 import pytest
 
@@ -23,6 +23,8 @@ CLOSED = {
         ({"type": "object"}, "additionalProperties"),
     ],
 )
-def test_strict_mode_wants_closed_objects(schema: SchemaPart, reason: str | None) -> None:
+def test_strict_mode_requires_objects_without_additional_properties(
+    schema: SchemaPart, reason: str | None
+) -> None:
     found = strict_violation(schema)
     assert found == reason or (reason is not None and reason in (found or ""))

@@ -68,9 +68,7 @@ def test_a_block_is_found_and_replaced_at_any_indentation(
 
 @settings(deadline=None)
 @given(code, code)
-def test_a_block_that_was_given_too_far_to_the_right_is_moved_to_the_left(
-    old: str, new: str
-) -> None:
+def test_a_replacement_that_is_indented_too_far_is_moved_to_the_left(old: str, new: str) -> None:
     old, new = textwrap.dedent(old), textwrap.dedent(new)
     deep = textwrap.indent(old, "        ")
     file = f"begin:\n{textwrap.indent(old, '  ')}\nend\n"
@@ -78,7 +76,7 @@ def test_a_block_that_was_given_too_far_to_the_right_is_moved_to_the_left(
     assert changed(file, deep, textwrap.indent(new, "        ")) == wanted
 
 
-def test_a_line_further_left_than_the_old_ones_keeps_its_distance() -> None:
+def test_a_line_that_is_indented_less_than_the_old_lines_keeps_its_distance() -> None:
     assert changed("    x()\n", "        x()\n", "    if y:\n        x()\n") == "if y:\n    x()\n"
 
 
@@ -106,7 +104,7 @@ def test_lines_with_other_words_or_another_layout_do_not_match() -> None:
     assert find_replacements("a\n", "  \n ", "x") == []
 
 
-def test_a_diff_shows_each_change_with_its_lines() -> None:
+def test_a_diff_shows_each_change_with_its_line_numbers() -> None:
     before = "\n".join(str(number) for number in range(1, 31))
     after = before.replace("5\n", "five\n", 1).replace("20\n", "")
     assert diff(before, after).split("\n") == [

@@ -1,3 +1,5 @@
+"""The parsing of slash commands."""
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ NAMES = {"new": ("reset",), "status": (), "stop": ("halt", "sto"), "model": ("mo
         ("/load-skill /usr/bin/x", Command(name="load-skill", argument="/usr/bin/x")),
     ],
 )
-def test_a_command_is_a_name_and_the_text_after_it(text: str, command: Command) -> None:
+def test_a_command_has_a_name_and_an_argument(text: str, command: Command) -> None:
     assert parse_command(text) == command
 
 
@@ -47,7 +49,7 @@ def test_another_prefix_may_be_used() -> None:
     assert parse_command("/new", "!") is None
 
 
-def test_a_doubled_prefix_becomes_a_single_one() -> None:
+def test_a_doubled_prefix_becomes_a_single_prefix() -> None:
     assert unescaped(" //new day") == "/new day"
     assert unescaped("/new") == "/new"
     assert unescaped(" words") == " words"
@@ -77,7 +79,7 @@ def test_parsing_any_text_never_raises(text: str) -> None:
         ("", Unknown()),
     ],
 )
-def test_a_name_an_alias_or_an_unambiguous_beginning_resolves(
+def test_a_command_is_found_by_its_name_an_alias_or_an_unambiguous_beginning(
     name: str, found: str | Unknown | Ambiguous
 ) -> None:
     assert resolve(name, NAMES) == found

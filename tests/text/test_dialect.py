@@ -1,4 +1,4 @@
-"""A platform's dialect overrides the nodes that it writes differently."""
+"""A dialect of a platform overrides the methods for nodes that the platform writes differently."""
 
 import pytest
 
@@ -32,7 +32,7 @@ code
 
 
 class Loud(Dialect):
-    """Markdown with one star for bold, as Slack writes it, and titles in capitals."""
+    """A dialect with one star for bold text, as in Slack, and with titles in capitals."""
 
     def strong(self, node: nodes.Strong) -> str:
         return f"*{self.inlines(node.children)}*"

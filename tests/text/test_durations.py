@@ -1,4 +1,4 @@
-"""Durations are formatted in their largest sensible unit."""
+"""Durations are formatted in the largest suitable unit."""
 
 import pytest
 

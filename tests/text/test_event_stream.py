@@ -8,7 +8,7 @@ from hermes.text.event_stream import EventStreamParser
 STREAM = b": ping\nevent: x\ndata: 1\r\n\r\ndata:2\nid: 7\ndata: [DONE]\ndata:\ndata: \xc3\xa9"
 
 
-def test_only_data_lines_are_read_in_every_notation() -> None:
+def test_only_data_lines_are_read_and_in_every_notation() -> None:
     parser = EventStreamParser()
     assert parser.feed(STREAM) == [b"1", b"2", b"[DONE]", b""]
     assert parser.pending == len(b"data: \xc3\xa9")

@@ -1,4 +1,4 @@
-"""Types of attached files."""
+"""The types of attached files."""
 
 import pytest
 
@@ -26,6 +26,6 @@ def test_other_content_has_no_known_type(data: bytes) -> None:
     assert media_type_of(data) is None
 
 
-def test_a_text_file_is_framed_with_its_name() -> None:
+def test_a_text_file_is_enclosed_with_its_name() -> None:
     assert framed("milk\n", "todo.txt") == "[file todo.txt]\nmilk\n\n[end of file todo.txt]"
     assert framed("milk", None) == "[file]\nmilk\n[end of file]"

@@ -1,4 +1,4 @@
-"""Markdown that is parsed while it grows."""
+"""The parsing of Markdown while the text grows."""
 
 from collections.abc import Iterable
 
@@ -75,7 +75,7 @@ def test_a_paragraph_is_settled_when_another_block_begins() -> None:
     assert [words([piece.block]) for piece in settled("one\n\ntwo\n")] == [["one"]]
 
 
-def test_a_line_that_has_not_ended_settles_nothing() -> None:
+def test_an_unfinished_line_settles_no_block() -> None:
     assert settled("a hashtag:\n#") == []
     assert settled("three stars:\n***") == []
 
@@ -126,7 +126,7 @@ def test_a_link_definition_is_shown_as_text() -> None:
 @given(st.lists(st.sampled_from((*BITS, "\r", "\r\n", "[x\n]: /u")), max_size=30))
 @example(["a", "\n", "#", "a"])
 @example(["a", "\n", "|--|\n", "---", "a"])
-def test_the_tree_of_a_growing_text_equals_that_of_the_whole_text(bits: list[str]) -> None:
+def test_a_growing_text_has_the_same_tree_as_the_whole_text(bits: list[str]) -> None:
     growing = IncrementalTree()
     text = ""
     for bit in bits:

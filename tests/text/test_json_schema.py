@@ -1,4 +1,4 @@
-"""Schemas, and JSON that is checked against them."""
+"""Schemas are checked, and JSON is checked against a schema."""
 
 import json
 import time
@@ -79,7 +79,7 @@ def test_a_schema_that_can_be_checked_has_no_problem(schema: str) -> None:
         ('{"properties":{"a":{"$id":"x:y","items":{"$ref":"#"}}}}', "beside an $id"),
     ],
 )
-def test_a_schema_that_can_not_be_checked_says_why(schema: str, problem: str) -> None:
+def test_the_error_for_a_schema_that_can_not_be_checked_says_why(schema: str, problem: str) -> None:
     assert problem in schema_problem(schema)
 
 
@@ -106,7 +106,7 @@ def test_json_is_checked_against_the_schema(text: str, problem: str) -> None:
     assert bool(problem) == bool(found)
 
 
-def test_a_problem_is_short() -> None:
+def test_the_description_of_a_problem_is_short() -> None:
     long = json.dumps({"name": "Ada", "age": "x" * 99_999})
     assert len(json_problem(PERSON, long)) < LONGEST_PROBLEM + 50
 

@@ -1,3 +1,5 @@
+"""The parsing and printing of Markdown."""
+
 import string
 import time
 
@@ -34,7 +36,7 @@ signs = st.text(string.printable.strip() + " é日", min_size=1, max_size=30).ma
 
 
 def spaced(inlines: list[Inline]) -> Inlines:
-    """Puts markup between words, because adjacent markup is ambiguous."""
+    """Puts words between markup, because adjacent markup is ambiguous."""
     spread: list[Inline] = [Text(text="a ")]
     for inline in inlines:
         spread += [inline, Text(text=" b ")]
@@ -118,14 +120,14 @@ def test_special_characters_in_text_are_escaped_when_rendered(text: str) -> None
 
 @settings(deadline=None)
 @given(st.text(max_size=200))
-def test_any_text_parses_and_prints(text: str) -> None:
+def test_any_text_can_be_parsed_and_printed(text: str) -> None:
     print_markdown(parse(text))
     print_plain(parse(text))
 
 
 @settings(deadline=None)
 @given(st.text("a*_~`[]()<>#-+1. \n|:!\\&", max_size=60))
-def test_any_markup_parses_and_prints(text: str) -> None:
+def test_any_markup_can_be_parsed_and_printed(text: str) -> None:
     print_plain(parse(print_markdown(parse(text))))
 
 

@@ -30,7 +30,7 @@ from hermes.text.markup import sanitized
         ("a</", "a"),
     ],
 )
-def test_only_tags_that_matter_are_left(html: str, expected: str) -> None:
+def test_only_necessary_tags_are_kept(html: str, expected: str) -> None:
     assert sanitized(html).text == expected
 
 
@@ -50,7 +50,7 @@ def test_only_tags_that_matter_are_left(html: str, expected: str) -> None:
         ("<p alt='a\n'\nhidden>", '<p alt="a\n" hidden="">'),
     ],
 )
-def test_only_attributes_that_matter_are_left(tag: str, expected: str) -> None:
+def test_only_necessary_attributes_are_kept(tag: str, expected: str) -> None:
     assert sanitized(tag).text == expected
 
 
@@ -110,7 +110,8 @@ def depth_of(html: str) -> int:
 @settings(max_examples=500)
 @given(st.lists(st.sampled_from([*TAGS, "x"]), max_size=12), st.integers(1, 20))
 def test_the_parser_never_nests_deeper_than_we_count(tags: list[str], times: int) -> None:
-    """Otherwise a page that we do not cut could make the parser slow."""
+    """If our count of the depth were too low, a page that we do not cut could make the parser
+    slow."""
     page = sanitized("".join(tags) * times)
-    # The parser adds html and body, and to an element at most a table body, a row and a link.
+    # The parser adds html and body. To an element it adds at most a table body, a row and a link.
     assert depth_of(page.text) <= 4 * page.depth + 4

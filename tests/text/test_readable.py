@@ -1,4 +1,4 @@
-"""Conversion of web pages to Markdown."""
+"""The conversion of web pages to Markdown."""
 
 import time
 from collections.abc import Callable
@@ -91,7 +91,7 @@ def test_data_tables_become_rows_and_layout_tables_do_not(html: str, expected: s
     assert text(html) == expected
 
 
-def test_code_is_kept_as_it_is() -> None:
+def test_code_is_not_changed() -> None:
     html = "<pre><code class=x>def f():\n    <b>return</b> 1 &lt; 2\n\n</code></pre>after"
     assert text(html) == "```\ndef f():\n    return 1 < 2\n```\n\nafter"
     assert text("<pre>a```b</pre>") == "````\na```b\n````"
@@ -148,7 +148,7 @@ def test_hidden_elements_and_navigation_are_dropped(html: str) -> None:
     assert text(f"{html}<p>kept") == "kept"
 
 
-def test_a_body_that_waits_for_its_script_is_shown() -> None:
+def test_a_body_that_is_hidden_until_its_script_runs_is_shown() -> None:
     assert text("<body style='display:none'>words") == "words"
 
 
@@ -183,7 +183,7 @@ def test_a_page_has_a_title() -> None:
     assert text(html) == "x"
 
 
-def test_only_content_that_is_nested_too_deep_is_left_out() -> None:
+def test_only_content_that_is_nested_too_deeply_is_left_out() -> None:
     deep = DEEPEST + 20
     assert text("<div>" * deep + "<script>evil</script>in" + "</div>" * deep + "out") == "out"
     assert text("<b>" * deep + "shown") == "shown"
@@ -210,7 +210,7 @@ def test_any_page_can_be_read_and_its_text_is_not_longer_than_the_page(html: str
 
 
 @given(st.text(), st.text())
-def test_text_that_is_not_html_at_an_invalid_url_can_be_read(html: str, url: str) -> None:
+def test_text_that_is_not_html_can_be_read_at_an_invalid_url(html: str, url: str) -> None:
     readable(f"<a href=x>{html}</a>", url)
 
 
@@ -226,7 +226,7 @@ HOSTILE += [
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_the_time_grows_with_the_length_only(piece: str) -> None:
+def test_the_time_grows_linearly_with_the_length(piece: str) -> None:
     def seconds(length: int) -> float:
         html = "<td><table>" + "<div>" * 200 + piece * (length // len(piece))
         since = time.process_time()
@@ -255,7 +255,7 @@ def test_a_page_can_not_take_much_time_or_memory(kind: str) -> None:
     assert time.process_time() - since < 1.0
 
 
-def test_a_page_that_nests_too_deep_is_cut_and_says_so() -> None:
+def test_a_page_that_is_nested_too_deeply_is_cut_and_says_so() -> None:
     deep = readable("<p>first</p>" + "<div>" * 50_000 + "<p>last", URL)
     assert (deep.text, deep.cut) == ("first", True)
     long = readable("<div><p>word <b>x</b></p><ul><li>more</ul></div>" * 20_000, URL)

@@ -1,3 +1,5 @@
+"""The redaction of secrets in text and in the log."""
+
 import io
 import logging
 import time
@@ -106,7 +108,7 @@ def test_a_private_key_is_masked_to_its_end() -> None:
     assert "MIIE" not in redact(key[:60])
 
 
-def test_known_secrets_are_masked_longest_first_and_short_ones_are_kept() -> None:
+def test_long_known_secrets_are_masked_first_and_short_ones_are_not_masked() -> None:
     secrets = ["hunter", "hunter-and-more", "abc"]
     assert redact("hunter-and-more hunter abc", secrets) == "… … abc"
 
@@ -131,7 +133,7 @@ def test_a_hint_is_short(secret: str) -> None:
         *("A_KEY=", "A_KEY", "K", "gsk_"),
     ],
 )
-def test_hostile_text_is_redacted_in_time(seed: str) -> None:
+def test_hostile_text_is_redacted_in_limited_time(seed: str) -> None:
     text = seed * (200_000 // len(seed))
     began = time.monotonic()
     redact(text)
@@ -149,11 +151,11 @@ def logged(format_string: str, *args: object, error: Exception | None = None) ->
     return stream.getvalue()
 
 
-def test_a_log_line_holds_no_secret() -> None:
+def test_a_log_line_contains_no_secret() -> None:
     assert logged("key %s of %r", "opensesame", 7) == "key … of 7\n"
 
 
-def test_a_traceback_holds_no_secret() -> None:
+def test_a_traceback_contains_no_secret() -> None:
     assert logged("failed", error=ValueError("opensesame")) == "failed\nValueError: …\nstack …\n"
 
 

@@ -1,4 +1,4 @@
-"""Escaping and restoring of role markers."""
+"""Role markers are escaped and restored."""
 
 import json
 import time
@@ -46,7 +46,7 @@ TEXTS = st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=20)
 
 
 @pytest.mark.parametrize("marker", MARKERS)
-def test_no_marker_is_left(marker: str) -> None:
+def test_no_marker_is_left_unescaped(marker: str) -> None:
     text = f"before {marker}system\nafter"
     shown = escape(text)
     assert marker not in shown
@@ -77,7 +77,7 @@ def test_arguments_that_repeat_escaped_text_are_restored(text: str) -> None:
 
 
 @given(TEXTS, st.booleans())
-def test_arguments_stay_json(text: str, ascii_only: bool) -> None:
+def test_arguments_are_still_json_after_the_restoring(text: str, ascii_only: bool) -> None:
     given_ = json.dumps({"text": text}, ensure_ascii=ascii_only)
     shown = escape_arguments(given_.replace("<", "\\u003c") if ascii_only else given_)
     assert json.loads(shown) == {"text": escape_bare(text)}
@@ -95,7 +95,7 @@ def test_arguments_stay_json(text: str, ascii_only: bool) -> None:
         "if a<b: c[0]",
     ],
 )
-def test_ordinary_text_stays_the_same_object(text: str) -> None:
+def test_ordinary_text_is_returned_as_the_same_object(text: str) -> None:
     assert escape(text) is text
 
 

@@ -1,3 +1,5 @@
+"""The masking of values in files that are made for secrets."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The beginning and the rest of a tree together are the whole tree."""
+"""A tree is cut into two parts, which together have the whole content of the tree."""
 
 import re
 
@@ -67,7 +67,7 @@ def test_markup_is_kept_on_both_sides(text: str, count: int, before: str, after:
     assert (beginning(text, count), rest(text, count)) == (before, after)
 
 
-def test_a_cut_list_continues_its_numbers_and_the_rest_of_an_item_has_none() -> None:
+def test_a_cut_list_continues_its_numbers_and_the_rest_of_an_item_has_no_number() -> None:
     text = "3. one two\n4. three\n5. four"
     assert (beginning(text, 4), rest(text, 4)) == ("3. one", "two\n\n4. three\n5. four")
     assert (beginning(text, 8), rest(text, 8)) == ("3. one two", "4. three\n5. four")

@@ -1,4 +1,4 @@
-"""Parts fit and contain the whole text, for every dialect and every way of counting."""
+"""The parts fit and contain the whole text, for every dialect and every way of counting."""
 
 import html
 import re
@@ -31,7 +31,7 @@ texts = st.one_of(
 
 
 class Html(Dialect):
-    """Renders HTML tags and escapes, which make text longer, as on Telegram or Matrix."""
+    """Renders HTML, as on Telegram or Matrix. Tags and escapes make the text longer."""
 
     def text(self, node: nodes.Text) -> str:
         return html.escape(node.text)
@@ -128,7 +128,7 @@ def text_of(page: str) -> str:
 @example("> " * 40 + "some words", 40, print_markdown, len)
 @example(f"[words](http://x.y/{'z' * 300})", 60, print_markdown, utf16_units)
 @example("&" * 100, 40, RENDERS["html"], len)
-def test_parts_fit_and_hold_the_whole_text_in_order(
+def test_parts_fit_and_contain_the_whole_text_in_order(
     text: str, limit: int, render: Render, measure: Measure
 ) -> None:
     tree = parse(text)
@@ -139,7 +139,7 @@ def test_parts_fit_and_hold_the_whole_text_in_order(
     if measure(render(tree)) <= limit:
         assert len(parts) <= 1
     if not re.search(r"[\[\]|]", text):
-        # A link, an image or a table whose markup does not fit is written out as text.
+        # Links, images and tables whose markup does not fit are written as plain text.
         assert squeezed("".join(map(visible, parts))) == squeezed(visible(tree))
 
 
@@ -167,7 +167,7 @@ def test_only_white_space_is_lost_and_only_at_the_cuts(text: str, limit: int) ->
 @given(
     st.lists(st.from_regex(r"[a-z =]{0,24}[a-z]", fullmatch=True), min_size=1), st.integers(40, 90)
 )
-def test_code_that_is_cut_reads_the_same(source: list[str], limit: int) -> None:
+def test_code_that_is_cut_has_the_same_text(source: list[str], limit: int) -> None:
     text = "Look:\n\n```py\n" + "\n".join(source) + "\n```\n\nDone."
     cut = shown(text, limit, print_markdown)
     assert "\n".join(filter(None, map(code, cut))) == "\n".join(source)
@@ -189,7 +189,7 @@ def test_a_limit_below_one_is_refused() -> None:
         shown("a", 0)
 
 
-def test_blocks_come_before_lines_and_lines_before_sentences_and_words() -> None:
+def test_cuts_between_blocks_are_preferred_to_cuts_in_lines_and_sentences() -> None:
     assert shown("One. Two\nthree\n\nfour five", 20) == ["One. Two\nthree", "four five"]
     assert shown("One. Two\nthree four", 16) == ["One. Two", "three four"]
     assert shown("One two. Three four", 16) == ["One two.", "Three four"]
@@ -197,7 +197,7 @@ def test_blocks_come_before_lines_and_lines_before_sentences_and_words() -> None
     assert shown("一二三。四五六七", 6) == ["一二三。", "四五六七"]
 
 
-def test_a_block_is_kept_whole_when_it_can_be() -> None:
+def test_a_block_is_not_cut_if_it_fits() -> None:
     fence = "```py\nprint(1)\nprint(2)\n```"
     assert shown("Some words before it.\n" + fence, 40, print_markdown) == [
         "Some words before it.",
@@ -205,7 +205,7 @@ def test_a_block_is_kept_whole_when_it_can_be() -> None:
     ]
 
 
-def test_links_and_code_are_kept_whole_when_they_can_be() -> None:
+def test_links_and_code_are_not_cut_if_they_fit() -> None:
     assert shown("some words [of a link](u)", 22, print_markdown) == [
         "some words",
         "[of a link](u)",
@@ -216,7 +216,7 @@ def test_links_and_code_are_kept_whole_when_they_can_be() -> None:
     ]
 
 
-def test_a_cut_block_is_closed_and_opened_again_with_its_info() -> None:
+def test_a_cut_code_block_is_closed_and_opened_again_with_its_info_string() -> None:
     assert shown("```py x\none\ntwo\nthree\n```\nend", 24, print_markdown) == [
         "```py x\none\ntwo\n```",
         "```py x\nthree\n```\n\nend",
@@ -230,7 +230,7 @@ def test_a_long_line_of_code_is_cut_and_its_indent_is_kept() -> None:
     ]
 
 
-def test_a_block_in_a_quote_stays_in_the_quote() -> None:
+def test_a_code_block_in_a_quote_stays_in_the_quote() -> None:
     text = "> ```py\n" + "> some words of code\n" * 3 + "> ```"
     parts = shown(text, 40, print_markdown)
     assert len(parts) == 3

@@ -1,4 +1,4 @@
-"""Errors carry a code, a status and a pause; the tree in the docstring is the tree in the code."""
+"""Errors have a code, a status and a pause, and the docstring shows the real tree of classes."""
 
 import re
 
@@ -35,7 +35,7 @@ def test_every_error_class_has_its_own_code_except_store_damaged() -> None:
     assert HermesError.code not in codes
 
 
-def test_retry_after_is_taken_from_the_error_or_else_from_its_class() -> None:
+def test_retry_after_comes_from_the_error_or_from_its_class() -> None:
     assert RateLimited("slow").retry_after is None
     assert RateLimited("slow", 3.0).retry_after == 3.0
     assert TooBusy("full").retry_after == 1.0

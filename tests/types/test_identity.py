@@ -23,7 +23,7 @@ keys = st.builds(
 
 
 @given(keys)
-def test_a_key_parses_back_to_itself(key: SessionKey) -> None:
+def test_a_key_can_be_parsed_from_its_text(key: SessionKey) -> None:
     assert SessionKey.parse(str(key)) == key
 
 
@@ -41,7 +41,7 @@ def test_two_different_keys_never_have_the_same_text(one: SessionKey, other: Ses
 
 
 @given(keys)
-def test_a_key_prints_in_plain_ascii(key: SessionKey) -> None:
+def test_the_text_of_a_key_is_plain_ascii(key: SessionKey) -> None:
     assert str(key).isascii()
     assert "\0" not in str(key)
 

@@ -12,7 +12,7 @@ def placed(at: int) -> Attachment:
     return Attachment(kind="audio", path=str(at), at=at)
 
 
-def test_a_text_alone_is_one_part() -> None:
+def test_a_message_with_only_text_has_one_part() -> None:
     assert UserMessage(text="\n hi").parts == ("\n hi",)
     assert UserMessage(text="hi").described == "hi"
 

@@ -34,7 +34,7 @@ PUSH = Platform(
 )
 
 
-async def test_a_route_verifies_accepts_and_responds() -> None:
+async def test_a_route_verifies_a_request_accepts_its_message_and_responds() -> None:
     (route,) = PUSH.routes(FakeConfig(token="s3cret"))
     listener = Listener()
     query, body = {"chat": "1"}, b"hello"

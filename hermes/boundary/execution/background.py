@@ -1,4 +1,5 @@
-"""Background commands of this machine. Each has a folder, so that a restart loses none of them."""
+"""Runs commands in the background. Each command has a folder, so that a restart loses none of
+them."""
 
 import contextlib
 import os
@@ -57,7 +58,8 @@ class BackgroundProcess(Value):
 
 
 class Background:
-    """The background processes that have records in one folder. A session sees only its own."""
+    """The background processes that have records in one folder. A session sees only its own
+    processes."""
 
     def __init__(self, root: Path, shell: str, environment: Mapping[str, str]) -> None:
         self._root = root
@@ -108,7 +110,9 @@ class Background:
             said = await BufferedByteReceiveStream(starter.stdout).receive_until(b"\n", 32)
         started = start_time(int(said))
         if started is None:
-            raise ToolFailed("Background commands need Linux: they are found again in /proc.")
+            raise ToolFailed(
+                "Background commands need Linux, because they are found through /proc."
+            )
         return ProcessGroup(group=int(said), started=started)
 
     def of(self, session: SessionKey) -> list[ProcessStatus]:
@@ -191,7 +195,7 @@ class Background:
         known = self._read(self._root / id) if id.isalnum() else None
         if known is None or known[0].session != str(session):
             raise ToolFailed(
-                f"There is no process {id!r} in this conversation: `list` shows those there are."
+                f"There is no process {id!r} in this conversation: `list` shows all processes."
             )
         return known
 
@@ -233,7 +237,7 @@ def _end_all(record: BackgroundProcess) -> None:
     """Ends all processes except the supervisor, which ends last because it writes the exit code."""
     if runs(record.process):
         end_descendants(record.process.group)
-    # If the supervisor was killed, the others are no longer its descendants.
+    # If the supervisor was killed, the other processes are no longer its descendants.
     end_marked(f"{PROCESS_MARK}={record.id}", record.process.group)
 
 

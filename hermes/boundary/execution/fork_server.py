@@ -34,7 +34,8 @@ from hermes.boundary.execution.process_tree import (
 )
 
 KEPT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-"""Signals that end a command. The server and supervisors block them, because they end last."""
+"""Signals that end a command. The server and the supervisors block these signals, because they must
+outlive the command."""
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 EXEC_FAILED = 127
 
@@ -156,7 +157,7 @@ class Supervisor:
                 self._tell(f"shell {self._code}")
                 told = True
         left = end_descendants(os.getpid())
-        # Without /proc, the group of the shell is all that can be found.
+        # Without /proc, only the group of the shell can be found.
         with contextlib.suppress(OSError):
             os.killpg(self._shell, signal.SIGKILL)
         self._reap(0)
@@ -186,7 +187,7 @@ class Supervisor:
         return data
 
     def _obey(self) -> bool:
-        """Reads an order. Returns True if all processes must be ended."""
+        """Reads an order of the gateway. Returns True if all processes must be ended."""
         order = b""
         with contextlib.suppress(ConnectionError):
             order = self._control.recv(4096)

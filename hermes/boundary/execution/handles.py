@@ -40,8 +40,8 @@ def handle_of(group: ProcessGroup, mark: str, supervisor: ProcessGroup) -> str:
 
 
 def end_handle(handle: str) -> bool:
-    """Ends everything that the command has started. Returns False if nothing ran, or the handle
-    is not ours."""
+    """Ends everything that the command has started. Returns False if nothing was running, or if the
+    handle is from another backend, another machine or an earlier boot."""
     kind, *fields = handle.split(":")
     if kind != "local" or len(fields) not in (4, 6):
         return False
@@ -54,7 +54,7 @@ def end_handle(handle: str) -> bool:
 
 
 def end_command(group: ProcessGroup, mark: str, supervisor: ProcessGroup | None) -> bool:
-    """Ends the command and everything that it has started. Returns False if nothing ran.
+    """Ends the command and everything that it has started. Returns False if nothing was running.
 
     If the supervisor was killed, the group and the processes with the mark are searched instead.
     """

@@ -69,7 +69,7 @@ class LocalSandbox:
 
     @cached_property
     def _workspace(self) -> Workspace:
-        # Created on first use, because most turns call no tool.
+        # The workspace is created on first use, because most turns call no tool.
         home = self._scope.home
         return Workspace(Path(self._scope.workspace), Path(home) if home else None)
 
@@ -166,7 +166,7 @@ def folder_in(workspace: Path, wanted: str) -> Path:
         is_folder = folder.is_dir()
     except (OSError, RuntimeError) as error:
         raise ToolFailed(
-            f"workdir {wanted[:80]!r} can't be a folder: too long, or links in a circle."
+            f"workdir {wanted[:80]!r} is not a folder: it is too long, or links form a circle."
         ) from error
     if not folder.is_relative_to(workspace.resolve()):
         raise ToolFailed(f"workdir {wanted!r} is outside the workspace {workspace}.")

@@ -67,7 +67,7 @@ def descendants(root: int) -> list[ProcessEntry]:
 def end_descendants(root: int) -> int:
     """Kills all descendants of the process. Returns how many were alive.
 
-    If the process is a subreaper, these include orphans in other sessions.
+    If the process is a subreaper, its descendants include orphans in other sessions.
     """
     ended: set[tuple[int, int]] = set()
     deadline = time.monotonic() + END_SECONDS
@@ -98,7 +98,7 @@ def _stop_descendants(root: int, deadline: float) -> set[tuple[int, int]]:
 def send_signal(pid: int, started: int, number: signal.Signals) -> bool:
     """Signals the process unless its number was reused. Returns True if the process existed."""
     with contextlib.suppress(OSError):
-        # Opened before the check, so that the signal can't reach a process with the same number.
+        # Opening the process first keeps the signal from a later process with the same id.
         descriptor = os.pidfd_open(pid)
         try:
             entry = find_process(pid)

@@ -24,9 +24,9 @@ OUTPUT_READ = 65_536
 LONGEST_ARGUMENT = 131_071
 """Maximum number of bytes of a command. Linux limits the argument of a program to this length."""
 STARTING_SECONDS = 10.0
-"""Seconds that a supervisor has to answer."""
+"""Seconds within which a supervisor must answer."""
 SUPERVISOR_SECONDS = 30.0
-"""Seconds that a supervisor has to end all processes."""
+"""Seconds within which a supervisor must end all processes."""
 
 
 class CommandRequest(Value):
@@ -58,7 +58,7 @@ class CommandEnd(Value):
 
     code: int
     left: int
-    """Number of processes that were killed."""
+    """Number of remaining processes that were killed."""
 
 
 class SupervisorLost(Exception):
@@ -99,7 +99,7 @@ class ForkServerClient:
         try:
             with anyio.fail_after(self.starting_seconds):
                 await self._send(supervised.fileno(), writing)
-                # Closed before the answer is awaited, so that we notice the end of the supervisor.
+                # Our copy of the socket is closed, so that we notice the supervisor's end.
                 supervised.close()
                 await connection.send(request)
                 word, _, rest = (await connection.line()).partition(" ")
@@ -196,7 +196,7 @@ class SupervisorConnection:
 
 
 class SupervisedCommand:
-    """A command that begins with `release`. It must be closed."""
+    """A prepared command, which begins when `release` is called. It must be closed."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class SupervisedCommand:
         self.ending_seconds = SUPERVISOR_SECONDS
         self._code: int | None = None
         self._left: int | None = None
-        """The result. It is known when all processes have ended."""
+        """The result of the command. It is known when all processes have ended."""
         self._lost = False
 
     @property

@@ -77,11 +77,10 @@ def main() -> None:
     folder = Path(name)
     if os.fork():
         os._exit(0)
-    # These signals are for the command. The supervisor stays, to write the exit code.
+    # The supervisor blocks signals for the command, because it must write the exit code.
     signal.pthread_sigmask(signal.SIG_BLOCK, MEANT_FOR_THE_COMMAND)
     os.setsid()
-    # Opened for writing too, so that the command does not read an end of file while nobody
-    # writes.
+    # The input is also opened for writing, because otherwise the command could read an end of file.
     keys = os.open(folder / "input", os.O_RDWR)
     os.write(1, b"%d\n" % os.getpid())
     if os.read(0, 1) != b"g":
@@ -112,7 +111,7 @@ def _become(shell: str, command: str, streams: tuple[int, int, int]) -> NoReturn
     try:
         for descriptor, stream in enumerate(streams):
             os.dup2(stream, descriptor)
-        # Python ignores SIGPIPE, and the setting would survive the exec.
+        # Python ignores SIGPIPE. Without this line, the command would inherit that setting.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, MEANT_FOR_THE_COMMAND)
         os.execv(shell, [shell, "-c", command])  # noqa: S606  # running commands is its purpose

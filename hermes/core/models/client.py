@@ -18,9 +18,10 @@ from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
 
 BATCH_SECONDS = 0.1
-"""Pause between two reads of an answer that nobody watches live."""
+"""Seconds between two reads of an answer that nobody watches live."""
 CLOSING_SECONDS = 2.0
-"""Longest time that a connection may take to send the usage and to end after the answer."""
+"""Longest time in seconds that a connection may take to send the usage and to end after the
+answer."""
 
 HEADERS = {
     "Content-Type": "application/json",
@@ -62,12 +63,12 @@ class ModelClient:
                 data=body,
                 headers={**HEADERS, **wire.headers(choice)},
                 timeout=self._timeout,
-                # A redirect would carry the key to another host.
+                # Redirects are not followed, because they would carry the key to another host.
                 allow_redirects=False,
             ) as response:
                 await _read(response, stream, live=request.live)
         except ValueError as error:
-            # For example, the address contains a user name and password, and a key is set too.
+            # This happens, for example, if the address and the settings both have a credential.
             raise Rejected(f"{choice.provider} can't be called at its base_url: {error}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # Once the model has finished, it does not matter how the connection ends.
@@ -100,7 +101,7 @@ async def _read(response: aiohttp.ClientResponse, stream: PayloadStream, *, live
         stream.end()
     if content.at_eof():
         return
-    # A connection can be reused if it is read to its end, and some servers do not end at once.
+    # Reading to the end lets the connection be reused, but some servers end it late.
     with anyio.move_on_after(CLOSING_SECONDS):
         async for data in content.iter_any():
             stream.feed(data)

@@ -1,4 +1,4 @@
-"""Calls another model if one fails."""
+"""Calls another model if a model fails."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -61,7 +61,7 @@ class Fallback:
 
     def _order(self, request: ModelRequest) -> list[ModelChoice]:
         """Returns the models to try. Models that failed recently come last, so that turns do not
-        wait."""
+        wait for them."""
         now = self._clock()
         wanted = dict.fromkeys((request.choice, *self._chain(request)))
         return sorted(wanted, key=lambda one: self._failing.get(one, now) > now)

@@ -89,8 +89,7 @@ class LocalModel:
             emit(Notice(text="the embedded model is downloaded first, once"))
             await fetch(self._models, lambda done, total: None, self._environ)
         options = server_options(choice, self._models)
-        # The lock is held while another model finishes its answers, so that later requests wait,
-        # too.
+        # The lock is held while another model finishes its answers, so that later requests wait.
         async with self._choosing:
             engine = self._engine
             if engine is None or not engine.serves(options):
@@ -145,7 +144,8 @@ class Engine:
         self.users = 0
         self.ended = anyio.Event()
         self.end = ""
-        """How the process ended: the rest of a sentence that begins with `the process`."""
+        """The reason why the process ended, as the end of a sentence that begins with `the
+        process`."""
         self._settled = anyio.Event()
         self._left = anyio.Event()
         self._scope = anyio.CancelScope()

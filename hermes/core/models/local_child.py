@@ -51,7 +51,7 @@ def main() -> None:
     try:
         server = xllamacpp.Server(params)
     except RuntimeError:
-        # llama.cpp has printed the cause.
+        # llama.cpp has already printed the cause of the error.
         sys.exit(1)
     os.write(1, f"{LISTENING}{server.listening_address}\n".encode())
     sys.stdin.buffer.read()

@@ -49,7 +49,7 @@ class EncodedMessageCache:
 
 
 def encode_all(before: Message | None, messages: Sequence[Message], encode: Encode) -> bytes:
-    """Encodes the messages, which follow `before`."""
+    """Encodes the messages that follow the message `before`."""
     return b"".join(map(encode, (before, *messages), messages))
 
 

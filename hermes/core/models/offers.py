@@ -30,13 +30,13 @@ class OfferedModels:
         return tuple(self._offer(one, used) for one in self._catalog.providers)
 
     def of(self, provider: str) -> ProviderOffer:
-        """Returns a provider. For an unknown name, raises a ConfigError that suggests the nearest
-        one."""
+        """Returns the provider with this name. If the name is unknown, raises a ConfigError that
+        suggests the nearest name."""
         return self._offer(self._catalog.named(provider), self.used())
 
     def endpoints(self) -> tuple[ModelChoice, ...]:
-        """Returns the endpoints whose lists can be requested: those with a key and the one in
-        use."""
+        """Returns the endpoints whose lists of models can be requested: the endpoint in use, and
+        all endpoints with a key."""
         used = self.used()
         return tuple(
             one.endpoint
@@ -85,7 +85,7 @@ class OfferedModels:
         return ModelName(model=name if name == meant.default_model else rest, provider=meant.name)
 
     def changes_provider(self, name: ModelName) -> bool:
-        """Returns whether the name belongs to another provider than the configured one."""
+        """Returns whether the name belongs to a provider other than the configured one."""
         configured = self._catalog.find(self._config.main.provider)
         return bool(name.provider) and (configured is None or configured.name != name.provider)
 
@@ -128,8 +128,8 @@ class OfferedModels:
         return demo, *sorted(file.name for file in files - {SMOLLM2.path(folder)})
 
     def _instead_of_demo(self) -> str:
-        """Returns the provider that replaces the demo model of config.yaml because its key is
-        set, or ""."""
+        """Returns the provider that replaces the demo model of config.yaml, or "". A provider
+        replaces the demo model if the provider's key is set."""
         choice = self.used()
         demo = self._catalog.find(self._config.main.provider) == self._catalog.named(LOCAL)
         if choice and demo and choice.provider not in (LOCAL, CUSTOM):

@@ -63,7 +63,7 @@ class ConfiguredModels:
         return self.catalog.providers[0].keys[0]
 
     def main(self) -> ModelChoice | None:
-        """Returns the model that answers, or None if no model is configured."""
+        """Returns the model that answers messages, or None if no model is configured."""
         chosen = self.explain_main()
         return chosen.choice if chosen else None
 
@@ -80,8 +80,8 @@ class ConfiguredModels:
         return chosen.choice if chosen else None
 
     def fallbacks(self) -> tuple[ModelChoice, ...]:
-        """Returns the models of `model.fallbacks`. If one can't be used, raises a ConfigError
-        that names it."""
+        """Returns the models of `model.fallbacks`. If one of them can't be used, raises a
+        ConfigError that names it."""
         choices = []
         for name in self.config.fallbacks:
             try:
@@ -123,7 +123,7 @@ class ConfiguredModels:
         return choice.provider == LOCAL and not choice.model.endswith(MODEL_FILE)
 
     def explain_main(self) -> ChosenModel | None:
-        """Returns the model that answers, with its sources."""
+        """Returns the model that answers messages, with its sources."""
         wanted, demo = self._without_demo(self.config.main)
         endpoint = self._endpoint(wanted)
         if endpoint is None:
@@ -202,8 +202,8 @@ class ConfiguredModels:
         )
 
     def _endpoint(self, wanted: EndpointConfig) -> _Endpoint | None:
-        """Returns the endpoint that a section names, or None if the section names none and no
-        key is set."""
+        """Returns the endpoint that a section names, or None if the section names no endpoint and
+        no key is set."""
         config, section = self.config, wanted.section
         name = wanted.provider.casefold() or "auto"
         kept_address = name == CUSTOM and self.catalog.named(CUSTOM).base_url
@@ -230,8 +230,7 @@ class ConfiguredModels:
         """Returns the endpoint at the address that a section names."""
         config, section = self.config, wanted.section
         provider = self.catalog.at(wanted.base_url) or self.catalog.named(CUSTOM)
-        # A key in config.yaml belongs to the address in config.yaml, and must not be sent
-        # elsewhere.
+        # A key in config.yaml must not be sent to an address that is configured elsewhere.
         own = (
             config.layer(f"{section}.base_url") <= SettingLayer.CONFIG
             or config.layer(f"{section}.api_key") >= SettingLayer.DOTENV

@@ -79,7 +79,8 @@ class Retrying:
         while (left := self._paused_until.get(_endpoint(choice), 0.0) - self._clock()) > 0:
             if left > self._longest_pause:
                 raise RateLimited(
-                    f"{choice.provider} requests a pause of {left:.0f} s: try again after it", left
+                    f"{choice.provider} requests a pause of {left:.0f} s: try again after that",
+                    left,
                 )
             if left > NOTICE_SECONDS:
                 emit(Notice(text=f"the model requests a pause of {left:.0f} s"))

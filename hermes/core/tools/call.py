@@ -35,7 +35,8 @@ CUT_CALL = (
 PROGRESS_LENGTH = 200
 """Maximum number of characters of a progress text."""
 SHOWN_CHANGE = 200_000
-"""Maximum number of characters of a file whose change is shown, because redaction takes time."""
+"""Maximum number of characters of a file whose change is shown. Changes of longer files are not
+shown, because redaction takes time."""
 FAULT_LENGTH = 1000
 """Maximum number of characters of an unexpected error of a tool."""
 

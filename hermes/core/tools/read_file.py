@@ -36,8 +36,7 @@ def read_file_tool(spill: Spill) -> Tool[ReadFile]:
         offset, limit = arguments.offset, arguments.limit
 
         def safe(line: str) -> str:
-            # A long line is redacted before it is cut. Other lines are redacted with the whole
-            # result.
+            # Long lines are redacted before they are cut. Other lines are redacted later.
             return line if len(line) <= PAGE_WIDTH else context.redact(line)
 
         if path.startswith(PREFIX):

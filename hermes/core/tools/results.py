@@ -1,4 +1,4 @@
-"""Redacts the results of tools, and shortens long ones."""
+"""Redacts the results of tools, and shortens long results."""
 
 from collections.abc import Callable
 
@@ -9,9 +9,9 @@ from hermes.types.identity import CallId
 from hermes.types.turns import Turn
 
 LARGEST_RESULT = 1_000_000
-"""Maximum number of characters of a result that are stored. The rest is dropped."""
+"""Maximum number of characters of a result that are stored. Further characters are dropped."""
 SECRET_MARGIN = 10_000
-"""Longest secret that is recognized at a cut."""
+"""Longest secret, in characters, that is recognized at the place where a text is cut."""
 LONGEST_RESULT = 24_000
 """Maximum number of characters of a result that the model sees. A longer result is spilled to a
 file."""
@@ -21,7 +21,7 @@ Redact = Callable[[str], str]
 
 
 class ResultFilter:
-    """Redacts results, and spills long ones to files."""
+    """Redacts results, and spills long results to files."""
 
     def __init__(
         self,
@@ -61,6 +61,6 @@ def redacted_beginning(text: str, redact: Redact, longest: int) -> str:
     """Returns at most `longest` characters of the text, without secrets or parts of them."""
     kept = redact(text[: longest + SECRET_MARGIN])
     if len(text) > longest + SECRET_MARGIN:
-        # If the first cut split a secret, the rest of the secret is at the very end.
+        # A secret that the first cut has split is at the very end.
         kept = kept[:-SECRET_MARGIN]
     return kept[:longest]

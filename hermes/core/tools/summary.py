@@ -31,7 +31,8 @@ _TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
 """Characters that may occur in a token."""
 _LONGEST_PATH = 4096
 _NAME = 100
-"""Characters at the end of a name that decide whether it names a secret."""
+"""Number of characters at the end of a name that are read to decide whether it is the name of a
+secret."""
 
 
 class CallSummary(Value):
@@ -64,8 +65,7 @@ def summarize_result(text: str) -> str:
 
 def summarize_change(before: str, after: str, redact: Redact) -> str:
     """Returns a short diff of two versions of a text file, without secrets."""
-    # Both texts are redacted before they are compared, because a secret of several lines is not
-    # recognised in a diff.
+    # The texts are redacted before the comparison, because a diff may split a secret.
     return short_diff(redact_assigned(redact(before)), redact_assigned(redact(after)))
 
 
@@ -131,7 +131,7 @@ def _shortened(text: str, redact: Redact, margin: int) -> str:
     if len(text) <= SHOWN_VALUE + margin:
         return _cut(redact_assigned(redact(text)), SHOWN_VALUE)
     head = text[: longest + margin]
-    # If the first cut split a secret, the rest of the secret is at the very end.
+    # A secret that the first cut has split is at the very end.
     complete = head.rstrip(_TOKEN)
     safe = redact_assigned(redact(complete))
     unsafe = max(0, margin - (len(head) - len(complete)))

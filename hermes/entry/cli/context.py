@@ -18,7 +18,7 @@ def context() -> None:
 
     A context file is AGENTS.md, CLAUDE.md, HERMES.md, .hermes.md or .cursorrules in the workspace.
     A context file that the agent has written is not loaded as instructions until you allow it. A
-    conversation that is resumed keeps the instructions that it began with.
+    resumed conversation keeps the instructions with which it began.
     """
 
 

@@ -1,5 +1,4 @@
-"""The small demo model that runs on this machine: offers it, and downloads it with a progress
-bar."""
+"""Offers the small demo model, which runs on this machine, and downloads it with a progress bar."""
 
 import sys
 from collections.abc import Mapping
@@ -20,11 +19,11 @@ MEGABYTE = 1_000_000
 
 
 def offer(settings: Settings, runtime: Runtime) -> Settings:
-    """Offers the embedded model. If the person accepts, downloads it and returns settings that
-    use it.
+    """Offers the embedded model. If the person accepts, downloads it and returns settings that use
+    it.
 
-    Raises ConfigError, which says how to configure a model, if they decline or stdin is not a
-    terminal.
+    If the person declines, or if stdin is not a terminal, raises a ConfigError that says how to
+    configure a model.
     """
     present = sys.stdin.isatty() and sys.stderr.isatty()
     here = runtime.offers(settings).demo_is_downloaded()

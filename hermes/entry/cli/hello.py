@@ -1,4 +1,4 @@
-"""The text for new users when the service has started, and the service's first answer."""
+"""Prints the text for new users when the service has started, and the service's first answer."""
 
 import shlex
 import shutil

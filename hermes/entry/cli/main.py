@@ -21,7 +21,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 CONFIG_EXIT = 78
-"""EX_CONFIG of sysexits.h: a service manager should not try again."""
+"""The exit code EX_CONFIG of sysexits.h, which tells a service manager not to try again."""
 
 
 NOT_WRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT})
@@ -34,7 +34,8 @@ class Lazy(NamedTuple):
     place: str
     """The command's place as `module:attribute`."""
     help: str
-    """The first line of the command's help, so that a list needs no import."""
+    """The first line of the command's help. It is stored here, so that a list of commands needs no
+    import."""
 
 
 class Commands(click.Group):
@@ -48,7 +49,7 @@ class Commands(click.Group):
         self.lazy = lazy or {}
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command. The message for a wrong argument quotes it as data."""
+        """Runs the command. If an argument is wrong, the message quotes it as data."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -160,7 +161,8 @@ def run(runtime: Runtime) -> None:
 
 
 def sole(error: BaseException) -> BaseException:
-    """Returns the only error inside the groups that task groups wrap around it."""
+    """Returns the only error inside the exception groups that task groups have wrapped around
+    it."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         (error,) = error.exceptions
     return error

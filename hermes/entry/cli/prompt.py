@@ -55,7 +55,7 @@ def show(runtime: Runtime, platform: str, full: bool, as_json: bool) -> None:
 
 
 def sizes(made: Prompt) -> list[str]:
-    """Returns a line for each part, and their sum."""
+    """Returns a line for each part, and a line for their sum."""
     counted = {part.name: len(part.text) for part in made.parts} | {"tools": made.tools}
     counted["together"] = sum(counted.values())
     width = max(map(len, counted))

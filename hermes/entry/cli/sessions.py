@@ -146,7 +146,7 @@ def export(
         (say_json if form == "json" else say)(text, nl=False)
         return
     try:
-        # A pipe is written to, not replaced by a file, and no folder is created.
+        # A pipe or a device is written to, and is not replaced by a file.
         if (output.exists() and not output.is_file()) or not output.parent.exists():
             output.write_text(text, "utf-8")
         else:
@@ -186,7 +186,7 @@ def delete(runtime: Runtime, name: str, yes: bool) -> None:
 
 
 def _delete(runtime: Runtime, found: Summary) -> None:
-    # The conversation is deleted by its key and generation: numbers change with every message.
+    # The conversation is found by key and generation, because numbers change with every message.
     _run(runtime, conversations.delete, f"{found.key}.{found.generation + 1}")
     if not _run(runtime, conversations.is_known, found.key):
         runtime.delete_session_files(configuration.load(), found.key)

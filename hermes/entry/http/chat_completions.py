@@ -55,11 +55,11 @@ from hermes.types.messages import (
 HEADER = 256
 """Maximum number of characters of an id in a header."""
 EARLY_SECONDS = 2.0
-"""Time that a stream waits for its first event, so that an early failure can still become an
+"""Seconds that a stream waits for its first event, so that an early failure can still become an
 error status."""
 UNFINISHED = TurnFinished(
     outcome="failed",
-    text="The gateway is restarting; the run goes on then. Read its events, or ask again.",
+    text="The gateway is restarting; the run continues afterwards. Read its events, or ask again.",
     code="gateway_restarting",
     status=503,
     retry_after=1.0,
@@ -183,8 +183,8 @@ async def stream(
 
 
 def end_of(event: AgentEvent, form: ResponseFormat | None) -> AgentEvent:
-    """Returns the event. If a response format is required, a stopped turn becomes a failed one, so
-    that the client gets an error."""
+    """Returns the event. If a response format is required and the turn was stopped, returns a
+    failure instead, so that the client gets an error."""
     if form is None or not isinstance(event, TurnFinished) or event.outcome != "stopped":
         return event
     why = f"The turn was stopped ({event.text or 'by you'}) before it had a whole answer."

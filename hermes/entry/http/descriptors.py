@@ -23,7 +23,8 @@ def raise_descriptor_limit() -> None:
 def most_connections() -> int:
     """Returns the number of client connections for which there are descriptors.
 
-    Half of the descriptors are left for models: each request may need a connection to one.
+    Half of the descriptors are left for models, because each request may need a connection to a
+    model.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else min(soft, MOST_DESCRIPTORS)

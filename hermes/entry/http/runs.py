@@ -1,4 +1,4 @@
-"""GET /v1/runs/{id}/events: a run's events from any number on, also after a restart."""
+"""GET /v1/runs/{id}/events: sends a run's events after any number, even after a restart."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -39,7 +39,7 @@ class RunEvents:
             events = await following.next(0)
             while events or not following.ended:
                 parts = _rendered(events, frames)
-                events = ()  # not to be held while a slow client reads
+                events = ()  # must not be held while a slow client reads
                 for part in parts:
                     if isinstance(part, bytes):
                         await out.send(part)

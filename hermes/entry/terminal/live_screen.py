@@ -34,11 +34,11 @@ from hermes.types.events import (
 from hermes.types.identity import CallId
 
 REDRAW_SECONDS = 1 / 15
-"""Minimum time between two drawings."""
+"""Minimum time in seconds between two drawings."""
 IDLE = 0.1
 """Seconds after which the spinner is drawn again."""
 SHARE = 4
-"""Pause after a drawing, as a multiple of the time that it took."""
+"""Length of the pause after a drawing, as a multiple of the time that the drawing took."""
 STOP = "Esc stops"
 
 DIFF_STYLES = {"+": "green", "-": "red"}
@@ -127,7 +127,7 @@ class LiveScreen:
             tail.append(Text())
         tail += [Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in lines]
         if typed := self._output.typed:
-            # The line is not cut, because its end is the part that is being typed.
+            # The line is not cut at its end, because the person types there.
             tail.append(Text(f"{MARK}{printable(typed)}", overflow="fold"))
         self._output.draw(self._settled, tail)
         self._settled = []
@@ -188,7 +188,7 @@ class LiveScreen:
             case ToolFinished(call=call):
                 label = self._labels.pop(call, tool_label(event))
                 if event.diff and call in self._targets:
-                    # The diff says more than the arguments.
+                    # The arguments are left out, because the diff says more.
                     label = self._targets[call]
                 return [_tool(event, label), *map(_changed, diff_lines(event))]
             case QuestionAsked(call=call):

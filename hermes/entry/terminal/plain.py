@@ -15,7 +15,7 @@ from hermes.streaming.stdout import JsonLines, Session, SplitStream, StdoutStrea
 from hermes.types.events import AgentEvent, Notice
 
 PASTE_SECONDS = 0.02
-"""Lines that follow another line within this time were pasted, and belong to the same message."""
+"""Seconds within which pasted lines follow each other. Such lines belong to the same message."""
 
 
 class PlainScreen:
@@ -126,7 +126,7 @@ class PlainTerminal:
         """Does nothing, because a status line needs cursor movement."""
 
     def skip_suggestion(self, text: str) -> None:
-        """Does nothing: there are no suggestions."""
+        """Does nothing, because there are no suggestions."""
 
     @contextmanager
     def working(self) -> Iterator[None]:

@@ -12,15 +12,16 @@ from hermes.types.identity import OwnerId
 log = logging.getLogger(__name__)
 
 PIECE_CHARACTERS = 1900
-"""A notification has less than 8000 bytes, and a character up to 4."""
+"""Number of characters in one notification. A notification has less than 8000 bytes, and a
+character has up to 4."""
 COMMITS_CHANNEL = "hermes"
-"""The channel of announcements, to which every process listens that waits for changes."""
+"""The channel of announcements. Every process that waits for changes listens to it."""
 BUS_CHANNEL = "hermes_bus"
 """The channel of messages to all processes."""
 
 
 def channel_of(owner: str) -> str:
-    """The channel of messages to one process."""
+    """Returns the channel of messages to one process."""
     return f"hermes_{owner}"
 
 

@@ -1,4 +1,4 @@
-"""A connection on which statements are sent without waiting for the results of earlier ones.
+"""A connection on which statements are sent without waiting for the results of earlier statements.
 
 It uses the pipeline mode of libpq directly. A statement costs a fifth of the CPU of psycopg's
 cursors, which wait for each result.
@@ -99,7 +99,7 @@ class Channel:
         self._writing = False
 
     def send(self, sql: PreparedSql, parameters: Sequence[object] = ()) -> StatementReply:
-        """Sends a statement; `settle` waits for its reply."""
+        """Sends a statement. `settle` waits for its reply."""
         values, formats = encoded(parameters)
         name = self._names.get(sql)
         try:
@@ -118,7 +118,8 @@ class Channel:
         return reply
 
     def synchronize(self) -> None:
-        """Ends a series of statements: an error in it no longer skips those that follow."""
+        """Ends a series of statements. An error in the series no longer skips the statements that
+        follow."""
         try:
             self._libpq.pipeline_sync()
         except psycopg.OperationalError as error:
@@ -200,7 +201,7 @@ class Channel:
         while expected and not libpq.is_busy():
             result = libpq.get_result()
             if result is None:
-                # The end of the results of one statement.
+                # The results of this statement are complete.
                 expected.popleft()
                 continue
             match result.status:
@@ -227,8 +228,8 @@ class Channel:
 
 
 def encoded(parameters: Sequence[object]) -> tuple[list[bytes | None], list[int]]:
-    """The parameters in the text format, and bytes as they are. The server finds the types from the
-    statement, so that the text of each statement is prepared once."""
+    """Returns the parameters in the text format, and bytes as they are. The server finds the types
+    from the statement, so that the text of each statement is prepared once."""
     values: list[bytes | None] = []
     formats: list[int] = []
     for value in parameters:

@@ -23,11 +23,12 @@ _KEEPALIVE: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""A dead server or network is noticed within about ten seconds."""
+"""Options of each connection. With them, a dead server or network is noticed within about ten
+seconds."""
 
 
 def application_name(owner: str) -> str:
-    """The name under which the server lists the connections of a process."""
+    """Returns the name under which the server lists the connections of a process."""
     return f"hermes {owner}"
 
 
@@ -40,7 +41,7 @@ class Server(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The server and the database as errors name them, without the password."""
+        """The server and the database in words for error messages, without the password."""
         found = self._parts()
         host, port = found.get("host") or "this machine", found.get("port")
         where = f"{host}:{port}" if port else str(host)
@@ -71,7 +72,7 @@ class Server(NamedTuple):
 
 
 class Pool:
-    """Lends connections. A connection that was lost is replaced when the next one is needed."""
+    """Lends connections. A lost connection is replaced when a connection is needed."""
 
     def __init__(self, server: Server, size: int = CONNECTIONS) -> None:
         self._server = server
@@ -82,7 +83,7 @@ class Pool:
         self._loop = asyncio.get_running_loop()
 
     async def acquire(self) -> Channel:
-        """A connection that works, as far as is known. The caller must release it."""
+        """Returns a connection that is not known to be lost. The caller must release it."""
         await self._take_slot()
         try:
             self._need_open()

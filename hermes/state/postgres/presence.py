@@ -30,25 +30,27 @@ from hermes.types.store import OwnerKind, Work
 log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 5.0
-"""How often a process writes its heartbeat."""
+"""Seconds between two heartbeats of a process."""
 LOST_SECONDS = 5.0
-"""How long a process may be without its lock before it stops its turns."""
+"""Seconds that a process may be without its lock before it stops its turns."""
 STALE_SECONDS = 30.0
-"""Age of the heartbeat at which other processes end a process's connections and take its work
-over, although it holds its lock."""
+"""If the heartbeat of a process is older than this number of seconds, other processes end its
+connections and take its work over, even if it holds its lock."""
 RECONNECT_SECONDS = 0.5
-"""Pause between two attempts to connect; readers poll for changes as often meanwhile."""
+"""Seconds between two attempts to connect. While there is no connection, readers poll for changes
+at the same interval."""
 GRACE_SECONDS = 15.0
-"""How long after a start the server's locks prove nothing, because processes must take them
-again."""
+"""For this number of seconds after its start, the server's locks prove nothing, because processes
+must take them again."""
 ANNOUNCE_SECONDS = 0.05
-"""Commits within this time are announced together."""
+"""Seconds within which commits are announced together."""
 _NAMESPACE = 0x48524D53
-"""The first key of the locks of processes; the second one is a hash of the process's id."""
+"""The first key of the locks of processes. The second key is a hash of the process's id."""
 
 
 def held_locks() -> Work[dict[OwnerId, bool]]:
-    """The registered processes that count as alive; the value is true if its heartbeat is old."""
+    """Returns the registered processes that count as alive, each with whether its heartbeat is
+    old."""
     rows = yield (
         "select o.id, o.beat_at < extract(epoch from clock_timestamp()) - ?"
         " from owners o where o.beat_at is not null"
@@ -67,7 +69,7 @@ def held_locks() -> Work[dict[OwnerId, bool]]:
 
 
 def listed_nodes() -> Work[list[StoreNode]]:
-    """Every registered process, the oldest first."""
+    """Returns every registered process, the oldest first."""
     held = yield from held_locks()
     rows = yield (
         "select id, kind, host, pid, extract(epoch from clock_timestamp()) - beat_at"
@@ -88,7 +90,8 @@ def listed_nodes() -> Work[list[StoreNode]]:
 
 
 def end_connections(owner: OwnerId) -> Work[None]:
-    """Ends the connections of a process that hangs, and so its lock and its transactions."""
+    """Ends the connections of a process that hangs. This also ends its lock and its
+    transactions."""
     yield (
         "select pg_terminate_backend(pid) from (select pid from pg_stat_activity"
         " where application_name = ? and datname = current_database()"
@@ -117,7 +120,7 @@ class Presence:
         self.trouble: str | None = None
         """The reason why this process has no lock at the moment."""
         self._id = id
-        """Marks the notifications of this store, so that it can ignore its own."""
+        """Marks the notifications of this store, so that it can ignore its own notifications."""
         self._owner: OwnerId | None = None
         self._kind: OwnerKind = "gateway"
         self._pool = pool
@@ -134,12 +137,14 @@ class Presence:
         self._latest = 0
         """The highest number of a transaction that this store has committed."""
         self._seen = 0
-        """Transactions with lower numbers had ended before notifications were received."""
+        """The number of a transaction. All transactions with lower numbers had ended before
+        notifications were received."""
         self._lost_at = 0.0
         self._proved_at = time.monotonic()
         self._notifications = PostgresBus(pool, self._id)
         self.bus: Bus = bus or self._notifications
-        """The messages to and from other processes. Only a registered process receives any."""
+        """Sends messages to other processes and receives theirs. Only a registered process receives
+        messages."""
 
     @property
     def owner(self) -> OwnerId:
@@ -147,14 +152,14 @@ class Presence:
         return self._owner
 
     def need_proof(self) -> None:
-        """Raises if other processes may have taken the work of this process over.
+        """Raises StoreUnavailable if other processes may have taken the work of this process over.
 
-        That is so after the process was paused, or without a server, until it has its lock again.
+        This is possible after the process was paused or had no server, until it has its lock again.
         """
         if self._owner is not None and self._stale:
             raise StoreUnavailable(
                 f"the lock of this process was not confirmed for {STALE_SECONDS:g} s: nothing is"
-                " committed until it is, because others may have taken its work over"
+                " committed until it is confirmed, because others may have taken its work over"
             )
 
     @property
@@ -185,7 +190,8 @@ class Presence:
             await self._leave()
 
     def note_commit(self, number: int) -> None:
-        """Tells other processes soon, and never within a transaction."""
+        """Makes other processes learn of the commit soon. They are never told within a
+        transaction."""
         self._latest = max(self._latest, number)
         self._uncommunicated = True
         if not self._announcing:
@@ -266,7 +272,7 @@ class Presence:
 
     async def _lock(self, connection: psycopg.AsyncConnection[Any], owner: OwnerId) -> None:
         if self._backend:
-            # The server may not have noticed yet that the connection before this one has ended.
+            # The server may not have noticed yet that the previous connection has ended.
             await connection.execute(
                 "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory'"
                 " and classid = %s::bigint::oid and objsubid = 2 and pid = %s",
@@ -300,7 +306,7 @@ class Presence:
         self._set_permitted(permitted=True)
 
     async def _lose(self, error: Exception) -> None:
-        """Waits before the next attempt; takes back the permission to run turns after a while."""
+        """Waits before the next attempt. After a while, withdraws the permission to run turns."""
         now = time.monotonic()
         if self.trouble is None:
             log.error("the connection for locks and notifications is lost: %s", error)
@@ -332,7 +338,7 @@ class Presence:
 
 
 async def _completed(connection: psycopg.AsyncConnection[Any]) -> int:
-    """A number below which every transaction has ended."""
+    """Returns a number below which every transaction has ended."""
     found = await connection.execute("select pg_snapshot_xmin(pg_current_snapshot())::text")
     row = await found.fetchone()
     assert row is not None
@@ -340,6 +346,6 @@ async def _completed(connection: psycopg.AsyncConnection[Any]) -> int:
 
 
 def leave(owner: OwnerId) -> Work[None]:
-    """Removes this process, or marks it as dead if it leaves something for others to take over."""
+    """Removes this process. If it leaves work for others to take over, marks it as dead instead."""
     yield "update owners set beat_at = null where id = ?", (owner,)
     yield from owners.leave(owner)

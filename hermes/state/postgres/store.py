@@ -28,7 +28,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 LOOKUP_SECONDS = 0.2
-"""Pause between two attempts to look up the outcome of a commit."""
+"""Seconds between two attempts to look up the outcome of a commit."""
 
 
 class PostgresStore:
@@ -49,7 +49,7 @@ class PostgresStore:
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         bound = partial(transaction, *args, **kwargs)
-        # A cancelled caller must not be left without knowing whether the transaction committed.
+        # A cancelled caller must still learn whether the transaction was committed.
         with anyio.CancelScope(shield=True):
             try:
                 result = await self._commit(bound)
@@ -59,7 +59,7 @@ class PostgresStore:
 
     async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         bound = partial(transaction, *args, **kwargs)
-        # A connection is given back only after the server has answered.
+        # The connection must not be given back before the server has answered.
         with anyio.CancelScope(shield=True):
             result = await retried(partial(self._read, bound))
         return result  # noqa: RET504  # for mypy, the scope might have swallowed an error
@@ -112,7 +112,8 @@ class PostgresStore:
         """Returns if the transaction was committed. Raises TransactionConflict if it was rolled
         back.
 
-        Waits as long as the server can't be reached: any earlier answer might be wrong.
+        While the server can't be reached, this method waits, because any earlier answer might be
+        wrong.
         """
         log.warning("the connection was lost during a commit: looking up its outcome")
         while True:
@@ -130,7 +131,7 @@ class PostgresStore:
                 if status == "committed":
                     return
                 if status == "aborted":
-                    raise TransactionConflict("the connection was lost, and the commit with it")
+                    raise TransactionConflict("the connection was lost, and nothing was committed")
             await anyio.sleep(LOOKUP_SECONDS)
 
     async def _read(self, transaction: Callable[[], Work[T]]) -> T:
@@ -168,8 +169,8 @@ async def connected_store(
     direct_url: str = "",
     open_bus: OpenBus | None = None,
 ) -> AsyncIterator[PostgresStore]:
-    """Like `open_postgres`, for a database that is already migrated. It may be an unfinished
-    copy."""
+    """Does the same as `open_postgres`, for a database that is already migrated. The database may
+    be an unfinished copy."""
     id = new_id()
     direct = Server(direct_url or url, application_name(id))
     async with AsyncExitStack() as opened:

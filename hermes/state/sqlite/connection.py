@@ -1,4 +1,4 @@
-"""Connections to the database, and SQLite's errors translated into ours."""
+"""Opens connections to the database, and translates SQLite's errors into ours."""
 
 import contextlib
 import sqlite3
@@ -15,7 +15,7 @@ from hermes.types.store import Work
 T = TypeVar("T")
 
 LOCK_SECONDS = 5.0
-"""How long a statement waits for another process that is writing."""
+"""Seconds that a statement waits for another process that is writing."""
 
 _CONFLICTS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _UNAVAILABLE = {
@@ -54,7 +54,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switches to WAL mode; SQLite does not wait by itself for a process that is switching too."""
+    """Switches to WAL mode. SQLite does not wait by itself if another process is switching too."""
     give_up = time.monotonic() + LOCK_SECONDS
     while True:
         try:
@@ -82,7 +82,7 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
         sql, parameters = next(work)
         while True:
             for parameter in parameters:
-                # On the hot path: the function is called only to raise its error.
+                # This is the hot path, so the function is called only if it will raise an error.
                 if type(parameter) is str and "\0" in parameter:
                     require_storable(parameter)
             cursor = connection.execute(sql, parameters)
@@ -110,8 +110,8 @@ def translated() -> Iterator[None]:
 
 
 def error_class(error: BaseException) -> type[StoreUnavailable] | None:
-    """Returns our error for an error of SQLite; None if the statement is wrong, and not the disk,
-    the lock or the file."""
+    """Returns our error class for an error that concerns the disk, the lock or the file. Returns
+    None for an error in the statement."""
     if not isinstance(error, sqlite3.DatabaseError) or not hasattr(error, "sqlite_errorcode"):
         return None
     code = error.sqlite_errorcode & 0xFF

@@ -51,7 +51,7 @@ class SQLiteStore:
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         bound = partial(transaction, *args, **kwargs)
-        # A cancelled caller must not be left without knowing whether the transaction committed.
+        # A cancelled caller must still learn whether the transaction was committed.
         with anyio.CancelScope(shield=True):
             try:
                 # Nearly every transaction commits at once, so this saves a call on the hot path.
@@ -106,7 +106,7 @@ class SQLiteStore:
 async def open_store(path: Path, kind: OwnerKind | None = None) -> AsyncIterator[SQLiteStore]:
     """Opens and migrates the store at `path`, until the context ends.
 
-    A process that runs turns passes its kind and is registered; other processes are not.
+    A process that runs turns passes its kind and is registered. Other processes are not registered.
     """
     connection = await anyio.to_thread.run_sync(prepare, path)
     try:
@@ -122,19 +122,18 @@ async def open_store(path: Path, kind: OwnerKind | None = None) -> AsyncIterator
         if kind is None:
             yield store
         else:
-            # The lock is taken after the database is open: a process that is killed with a lock
-            # has left a WAL, and `guard` reads a free lock without a WAL as lost commits.
+            # The lock is taken after the database is open, so that a killed process leaves a WAL.
+            # For `guard`, a free lock without a WAL means lost commits.
             async with store.registered(kind):
                 yield store
     finally:
         with anyio.CancelScope(shield=True):
             await writer.close()
             await readers.close()
-        # This comes last, because the last connection to close checkpoints the WAL and removes
-        # it.
+        # This comes last, because the last connection to close removes the WAL.
         connection.close()
 
 
 def locks_of(path: Path) -> Path:
-    """The folder of the owner locks of the database's processes."""
+    """Returns the folder of the owner locks of the database's processes."""
     return Home(root=path.parent).run

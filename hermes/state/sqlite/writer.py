@@ -1,4 +1,4 @@
-"""The writer thread: commits waiting transactions in groups, and notices commits of other
+"""Runs the writer thread, which commits waiting transactions in groups and notices commits of other
 processes."""
 
 import asyncio
@@ -25,13 +25,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CHANGE_POLL_SECONDS = 0.1
-"""Interval at which the thread looks for commits of other processes."""
+"""Seconds between two checks for commits of other processes."""
 BATCH = 64
 """Maximum number of transactions in one commit. The event loop wakes all their callers at once."""
 WATCH_SECONDS = 5.0
-"""Interval at which the files are checked while nothing is committed."""
+"""Seconds between two checks of the files while nothing is committed."""
 LOST_FILES_SECONDS = 60.0
-"""Interval at which the log repeats that the files are lost."""
+"""Seconds between two log messages that the files are lost."""
 
 
 class Job:
@@ -51,8 +51,7 @@ class Job:
         self.error.__cause__ = error.__cause__
 
     def resolve(self) -> None:
-        # The caller's task may have been cancelled outside of anyio, which cancels the future
-        # too.
+        # A cancellation outside of anyio may have cancelled the future.
         if self.future.done():
             return
         if self.error is None:
@@ -73,7 +72,7 @@ class Writer:
         on_foreign_commit: Callable[[], None],
     ) -> None:
         self.trouble: str | None = None
-        """The error of the last commit, or the error that the next commit would have."""
+        """The error of the last commit, or the error with which the next commit would fail."""
         self._path = path
         self._connection = connection
         self._watch = watch
@@ -82,12 +81,12 @@ class Writer:
         """Whether the last check found that the files are no longer ours."""
         self._reported_at = -LOST_FILES_SECONDS
         self._on_foreign_commit = on_foreign_commit
-        """Called on the loop."""
+        """A function that is called, on the event loop, after another process has committed."""
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._batch: list[Job] = []
         self._closed = False
-        # The only thread that we start: it owns the connection and serves the queue.
+        # This is the only thread that we start. It owns the connection and serves the queue.
         self._thread = threading.Thread(  # noqa: TID251
             target=self._write, name="hermes-store", daemon=True
         )
@@ -113,8 +112,7 @@ class Writer:
         try:
             self._serve()
         finally:
-            # If the thread ends for any reason, no caller may wait for an answer that never
-            # comes.
+            # If the thread ends for any reason, every waiting caller must get an error.
             self._call_on_loop(self._end)
 
     def _serve(self) -> None:
@@ -175,7 +173,8 @@ class Writer:
         return None
 
     def _take_batch(self, seconds: float) -> bool:
-        """Fills the batch; waits this many seconds for the first job. Returns False at the end."""
+        """Fills the batch, and waits this many seconds for the first job. Returns False at the
+        end."""
         self._batch = []
         with contextlib.suppress(queue.Empty):
             job = self._jobs.get(timeout=max(seconds, 0))
@@ -221,7 +220,7 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
     """
     try:
         with translated():
-            connection.rollback()  # of a batch whose rollback had failed
+            connection.rollback()  # ends a batch whose rollback had failed
             connection.execute("begin immediate")
             for job in batch:
                 _attempt(connection, job, alone=len(batch) == 1)
@@ -232,8 +231,7 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
         if not isinstance(error, StoreUnavailable):
             cause, error = error, StoreUnavailable(f"the database failed ({error!r})")
             error.__cause__ = cause
-        # This includes jobs that had failed alone: they may have read rows that were never
-        # committed.
+        # Jobs that failed alone also get this error, because they may have read uncommitted rows.
         for job in batch:
             job.fail(error)
         return error
@@ -241,8 +239,8 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
 
 
 def _attempt(connection: sqlite3.Connection, job: Job, *, alone: bool) -> None:
-    """Runs one job, under a savepoint if the batch has others. Raises only errors that fail the
-    batch."""
+    """Runs one job, under a savepoint if the batch has other jobs. Raises only errors that fail the
+    whole batch."""
     if not alone:
         connection.execute("savepoint job")
     try:

@@ -70,7 +70,9 @@ async def test_a_process_is_listed_from_its_start_to_its_end(
     assert output(background, id) == f"{tmp_path}\n".encode()
 
 
-async def test_another_gateway_finds_it(background: Background, tmp_path: Path) -> None:
+async def test_another_gateway_finds_a_background_process(
+    background: Background, tmp_path: Path
+) -> None:
     id = await start(background, "read word; echo heard $word; sleep 600")
     later = Background(background._root, "/bin/false", {})
     assert [one.running for one in later.of(OURS)] == [True]
@@ -112,7 +114,7 @@ async def test_a_process_outlives_a_killed_gateway(background: Background, tmp_p
     assert not (await background.kill(status.id, OURS)).running
 
 
-async def test_a_session_sees_its_own_only(background: Background) -> None:
+async def test_a_session_sees_only_its_own_processes(background: Background) -> None:
     id = await start(background, "sleep 600")
     assert background.of(THEIRS) == []
     for stranger in (
@@ -130,7 +132,7 @@ async def test_a_session_sees_its_own_only(background: Background) -> None:
 
 
 @pytest.mark.slow
-async def test_the_kill_reaches_everything_that_it_started(
+async def test_a_kill_ends_everything_that_the_command_started(
     background: Background, tmp_path: Path
 ) -> None:
     away = "setsid bash -c 'trap \"\" TERM; echo $$ > away; while :; do sleep 600; done'"
@@ -144,7 +146,7 @@ async def test_the_kill_reaches_everything_that_it_started(
     assert await background.kill(id, OURS) == status
 
 
-async def test_the_kill_reaches_a_process_that_left_its_session_and_its_environment(
+async def test_a_kill_ends_a_process_that_left_its_session_and_its_environment(
     background: Background, tmp_path: Path
 ) -> None:
     away = "env -i setsid bash -c 'echo $$ > away; exec sleep 600' >/dev/null 2>&1"
@@ -156,7 +158,7 @@ async def test_the_kill_reaches_a_process_that_left_its_session_and_its_environm
     assert not lives(int(far.read_text()))
 
 
-async def test_a_number_that_belongs_to_somebody_else_by_now_is_left_alone(
+async def test_a_reused_process_number_is_not_killed(
     background: Background,
 ) -> None:
     id = await start(background, "echo begun; sleep 600")
@@ -193,7 +195,7 @@ async def test_input_reaches_the_process(background: Background) -> None:
         background.write(id, OURS, b"x")
 
 
-async def test_input_that_nobody_reads_is_not_waited_for(background: Background) -> None:
+async def test_a_write_does_not_wait_if_the_process_reads_no_input(background: Background) -> None:
     id = await start(background, "sleep 600")
     with pytest.raises(ToolFailed, match="took only the first 65536 of 100000 bytes"):
         background.write(id, OURS, b"x" * 100_000)
@@ -201,7 +203,7 @@ async def test_input_that_nobody_reads_is_not_waited_for(background: Background)
         background.write(id, OURS, b"x")
 
 
-async def test_output_without_end_is_bounded(background: Background) -> None:
+async def test_the_stored_output_of_an_endless_command_is_limited(background: Background) -> None:
     id = await start(background, "echo first; yes | head -c 20000000; echo last")
     await ended(background, id)
     kept = background.output(id, OURS)
@@ -213,7 +215,7 @@ async def test_output_without_end_is_bounded(background: Background) -> None:
     assert background.output(short, OURS).whole
 
 
-async def test_waiting_can_end_before_it_does(background: Background) -> None:
+async def test_a_wait_can_end_before_the_process_ends(background: Background) -> None:
     id = await start(background, "sleep 600")
     assert (await background.wait(id, OURS, 0.05)).running
     with anyio.move_on_after(0.05) as scope:
@@ -229,12 +231,12 @@ async def test_a_command_that_can_not_start_leaves_no_files(background: Backgrou
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-async def test_a_shell_that_is_missing_is_an_exit_code(tmp_path: Path) -> None:
+async def test_a_missing_shell_gives_an_exit_code(tmp_path: Path) -> None:
     background = Background(tmp_path / "processes", "/missing", {})
     assert (await ended(background, await start(background, "true"))).code == 127
 
 
-async def test_a_start_that_is_stopped_begins_nothing(
+async def test_a_start_that_is_cancelled_runs_no_command(
     background: Background, tmp_path: Path
 ) -> None:
     with anyio.CancelScope() as scope:
@@ -247,7 +249,7 @@ async def test_a_start_that_is_stopped_begins_nothing(
 
 
 def multiplied(background: Background, id: str, times: int) -> None:
-    """Adds this many newer copies of the process's record."""
+    """Copies the record of the process this many times. Each copy counts as a newer process."""
     record = background.record(id, OURS)
     for number in range(times):
         copy = replace(record, id=f"{id}{number:04d}")
@@ -256,7 +258,7 @@ def multiplied(background: Background, id: str, times: int) -> None:
         (folder / RECORD).write_bytes(msgspec.json.encode(copy))
 
 
-async def test_an_agent_may_not_have_too_many(background: Background) -> None:
+async def test_the_number_of_processes_of_an_agent_is_limited(background: Background) -> None:
     id = await start(background, "sleep 600")
     multiplied(background, id, MOST_RUNNING - 1)
     with pytest.raises(ToolFailed, match="64 background processes are running already"):
@@ -285,7 +287,7 @@ async def test_an_ended_process_is_kept_for_a_day(background: Background) -> Non
     assert left == {live, fresh, latest}
 
 
-async def test_the_last_of_many_ended_processes_are_kept(background: Background) -> None:
+async def test_only_the_newest_of_many_ended_processes_are_kept(background: Background) -> None:
     id = await start(background, "true")
     await ended(background, id)
     multiplied(background, id, MOST_FINISHED)
@@ -295,7 +297,7 @@ async def test_the_last_of_many_ended_processes_are_kept(background: Background)
     assert (left[-1], len(left)) == (latest, MOST_FINISHED + 1)
 
 
-async def test_only_its_owner_may_look(background: Background) -> None:
+async def test_only_the_owner_can_read_the_files_of_a_process(background: Background) -> None:
     id = await start(background, "true")
     assert (background._root / id).stat().st_mode & 0o077 == 0
     assert background._root.stat().st_mode & 0o077 == 0

@@ -8,11 +8,11 @@ from hermes.boundary.execution.environment import DEFAULT_PATH, VISIBLE_VARIABLE
 HARMLESS = {"PATH": "/opt/bin", "HOME": "/home/ada", "LANG": "C.UTF-8", "LC_ALL": "C", "TZ": "UTC"}
 
 
-def test_harmless_names_are_handed_on() -> None:
+def test_harmless_variables_are_passed_on() -> None:
     assert child_environment({**HARMLESS, "API_KEY": "x", "LC": "x", "Path": "x"}) == HARMLESS
 
 
-def test_a_variable_that_the_operator_names_is_passed_on_even_if_it_looks_secret() -> None:
+def test_a_variable_that_the_operator_names_is_passed_on_even_if_it_looks_like_a_secret() -> None:
     environ = {**HARMLESS, "GITHUB_TOKEN": "x", "GITHUB_TOKENS": "y"}
     passed = child_environment(environ, ["GITHUB_TOKEN", "ABSENT"])
     assert passed == {**HARMLESS, "GITHUB_TOKEN": "x"}
@@ -23,6 +23,6 @@ def test_path_is_always_set() -> None:
 
 
 @given(st.dictionaries(st.text(), st.text()))
-def test_no_other_name_ever_passes(environ: dict[str, str]) -> None:
+def test_no_other_variable_is_passed_on(environ: dict[str, str]) -> None:
     passed = child_environment(environ)
     assert all(name in VISIBLE_VARIABLES or name.startswith("LC_") for name in passed)

@@ -30,7 +30,8 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]
 
 
 def context(notes: Notebook | None = None, events: list[AgentEvent] | None = None) -> CallContext:
-    """Returns the context of a call with a unique id, because tests may run at the same time."""
+    """Returns the context of a call. The call has a unique id, because tests may run at the same
+    time."""
     heard = events if events is not None else []
     turn = a_turn()
     return CallContext(turn, CallId(new_id()), files_of(turn), heard.append, notes or Notebook())
@@ -55,12 +56,12 @@ def group_in(handle: str) -> int:
 
 
 def pid_in(path: Path) -> int:
-    """Returns the pid in the file; 0 until it is written completely."""
+    """Returns the pid in the file, or 0 if the file is not written completely yet."""
     text = path.read_text() if path.exists() else ""
     return int(text) if text.endswith("\n") else 0
 
 
-async def test_output_and_errors_come_in_their_order(local: Foreground, tmp_path: Path) -> None:
+async def test_output_and_errors_keep_their_order(local: Foreground, tmp_path: Path) -> None:
     ended = await run(local, "pwd; echo wrong >&2; echo right; exit 3", tmp_path)
     assert ended.text == f"{tmp_path}\nwrong\nright\n"
     assert (ended.code, ended.timed_out, ended.left) == (3, False, 0)
@@ -70,7 +71,7 @@ async def test_a_command_has_no_input(local: Foreground, tmp_path: Path) -> None
     assert (await run(local, "cat; echo over", tmp_path)).text == "over\n"
 
 
-async def test_the_group_is_on_record_before_the_command_begins(
+async def test_the_process_group_is_recorded_before_the_command_begins(
     local: Foreground, tmp_path: Path
 ) -> None:
     class Watching(Notebook):
@@ -86,7 +87,9 @@ async def test_the_group_is_on_record_before_the_command_begins(
     assert [group_in(handle) for handle in notes.handles] == [pid_in(tmp_path / "ran")]
 
 
-async def test_a_claim_that_was_lost_begins_nothing(local: Foreground, tmp_path: Path) -> None:
+async def test_a_turn_whose_claim_was_lost_starts_no_command(
+    local: Foreground, tmp_path: Path
+) -> None:
     class Losing(Notebook):
         async def started(self, call: CallId, handle: str | None = None) -> None:
             raise ClaimLost("taken over")
@@ -159,7 +162,7 @@ ESCAPES = {
     "double fork": "(env -i setsid bash -c '(echo $BASHPID > left; exec -c sleep 600) &')",
     "daemon": shlex.join([sys.executable, "-c", DAEMON]),
 }
-"""Commands with a process that leaves its session, its parent and its environment."""
+"""Commands that start a process which leaves its session, its parent and its environment."""
 
 
 @pytest.fixture(params=ESCAPES)
@@ -222,14 +225,16 @@ async def test_a_command_runs_after_the_fork_server_was_killed(
         assert (ended.text, ended.code, ended.left) == ("still\n", 0, 0)
 
 
-async def test_no_folder_no_command(local: Foreground, tmp_path: Path) -> None:
+async def test_without_its_folder_a_command_does_not_start(
+    local: Foreground, tmp_path: Path
+) -> None:
     with pytest.raises(ToolFailed, match=r"could not be started: .*No such file or directory"):
         await run(local, "touch ran", tmp_path / "missing")
     with pytest.raises(ToolFailed, match="at most 131071 bytes"):
         await run(local, "touch ran; echo \0", tmp_path)
 
 
-async def test_a_missing_shell_is_an_exit_code(tmp_path: Path) -> None:
+async def test_a_missing_shell_gives_an_exit_code(tmp_path: Path) -> None:
     with no_process_left():
         foreground = Foreground("/missing", {})
         ended = await run(foreground, "true", tmp_path)
@@ -238,7 +243,7 @@ async def test_a_missing_shell_is_an_exit_code(tmp_path: Path) -> None:
     assert ended.text == "[Errno 2] No such file or directory: '/missing'\n"
 
 
-async def test_commands_have_no_descriptors_and_signals_of_ours(
+async def test_commands_inherit_no_descriptors_and_signal_handlers_of_the_gateway(
     local: Foreground, tmp_path: Path
 ) -> None:
     reading, writing = os.pipe()
@@ -250,12 +255,12 @@ async def test_commands_have_no_descriptors_and_signals_of_ours(
     # Descriptor 3 is the folder that `ls` reads.
     assert descriptors == ["0", "1", "2", "3"]
     assert int(blocked.removeprefix("SigBlk:"), 16) == 0
-    # The C library may ignore signals above 31, which it keeps for itself.
+    # The C library reserves signals above 31 and may ignore them.
     assert int(ignored.removeprefix("SigIgn:"), 16) % 2**31 == 0
 
 
 async def test_many_commands_run_at_the_same_time(local: Foreground, tmp_path: Path) -> None:
-    """Each command gets its own output, and the end of one does not end another."""
+    """Each command gets its own output, and the end of one command does not end another command."""
     texts: dict[int, str] = {}
 
     async def one(number: int) -> None:
@@ -268,14 +273,14 @@ async def test_many_commands_run_at_the_same_time(local: Foreground, tmp_path: P
     assert texts == {number: f"{number}\n" for number in range(20)}
 
 
-async def test_the_last_output_after_the_end_of_the_shell_is_read(
+async def test_output_that_is_written_after_the_end_of_the_shell_is_read(
     local: Foreground, tmp_path: Path
 ) -> None:
     ended = await run(local, "exec > >(tee log); echo words", tmp_path)
     assert ended.text == "words\n"
 
 
-async def test_output_without_end_fits(local: Foreground, tmp_path: Path) -> None:
+async def test_endless_output_is_limited(local: Foreground, tmp_path: Path) -> None:
     ended = await run(local, "echo first; yes | head -c 50000000; echo last", tmp_path)
     assert ended.text.startswith("first\ny\n")
     assert ended.text.endswith("y\nlast\n")
@@ -302,7 +307,7 @@ def shown(events: list[AgentEvent]) -> list[str]:
     return [event.text for event in events if isinstance(event, ToolProgress)]
 
 
-async def test_people_see_the_last_line_twice_a_second_at_the_most(
+async def test_progress_shows_the_last_line_at_most_twice_a_second(
     local: Foreground, tmp_path: Path
 ) -> None:
     events: list[AgentEvent] = []

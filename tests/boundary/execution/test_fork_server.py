@@ -34,7 +34,7 @@ class Server:
 
 
 class Controlled:
-    """A command, by its control socket."""
+    """A command that is controlled through its socket."""
 
     def __init__(self, server: Server, command: str, folder: Path) -> None:
         self.control, theirs = socket.socketpair()
@@ -82,7 +82,7 @@ def server() -> Iterator[Server]:
             server.process.kill()
 
 
-def test_a_command_begins_after_the_go_and_reports_how_it_ended(
+def test_a_command_begins_when_it_is_released_and_reports_how_it_ended(
     server: Server, tmp_path: Path
 ) -> None:
     command = server.start("pwd; exit 3", tmp_path)
@@ -102,7 +102,9 @@ def test_a_command_begins_after_the_go_and_reports_how_it_ended(
     command.close()
 
 
-async def test_nothing_begins_if_the_gate_is_closed(server: Server, tmp_path: Path) -> None:
+async def test_a_command_does_not_begin_if_the_gate_is_closed(
+    server: Server, tmp_path: Path
+) -> None:
     command = server.start("touch ran", tmp_path)
     command.close()
     await until(lambda: not (lives(command.supervisor) or lives(command.shell)))
@@ -126,7 +128,7 @@ def test_a_missing_folder_is_reported(server: Server, tmp_path: Path) -> None:
     command.close()
 
 
-async def test_the_others_are_ended_on_demand(server: Server, tmp_path: Path) -> None:
+async def test_the_remaining_processes_are_ended_on_request(server: Server, tmp_path: Path) -> None:
     away = "env -i setsid sleep 600 & sleep 600 & exit 4"
     command = server.start(away, tmp_path)
     command.order(b"go\n")
@@ -137,7 +139,9 @@ async def test_the_others_are_ended_on_demand(server: Server, tmp_path: Path) ->
     command.close()
 
 
-async def test_the_others_may_end_by_themselves(server: Server, tmp_path: Path) -> None:
+async def test_the_remaining_processes_may_end_by_themselves(
+    server: Server, tmp_path: Path
+) -> None:
     waits = "(until [ -e go ]; do sleep 0.01; done) &"
     command = server.start(f"setsid bash -c '{waits}'; exit 5", tmp_path)
     command.order(b"go\n")

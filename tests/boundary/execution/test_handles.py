@@ -1,4 +1,4 @@
-"""Handles of commands: a later gateway ends the right processes, and no others."""
+"""Handles of commands: with a handle, a later gateway ends the right processes and no others."""
 
 import os
 import signal
@@ -40,11 +40,13 @@ async def sleeping(tmp_path: Path) -> AsyncIterator[Gated]:
 
 
 def old_handle(gated: Gated) -> str:
-    """Returns a handle in the format before commands had supervisors."""
+    """Returns a handle in the format of versions in which commands had no supervisors."""
     return f"local:{boot_id()}:{gated.record.group}:{gated.record.started}:{MARK}"
 
 
-async def test_the_group_and_all_that_left_it_are_ended(sleeping: Gated, tmp_path: Path) -> None:
+async def test_the_process_group_and_all_processes_that_left_it_are_ended(
+    sleeping: Gated, tmp_path: Path
+) -> None:
     away = int((tmp_path / "away").read_text())
     assert end_handle(old_handle(sleeping))
     await until(lambda: not lives(away))
@@ -52,7 +54,9 @@ async def test_the_group_and_all_that_left_it_are_ended(sleeping: Gated, tmp_pat
     assert not end_handle(old_handle(sleeping))
 
 
-async def test_a_supervisor_that_was_killed_does_not_spare_the_group(sleeping: Gated) -> None:
+async def test_the_process_group_is_ended_even_if_its_supervisor_was_killed(
+    sleeping: Gated,
+) -> None:
     gone = ProcessGroup(group=os.getpid(), started=(start_time(os.getpid()) or 0) - 1)
     handle = handle_of(sleeping.record, MARK, gone)
     assert handle == f"{old_handle(sleeping)}:{gone.group}:{gone.started}"
@@ -66,7 +70,7 @@ async def test_a_handle_without_a_boot_id_is_from_an_older_version(sleeping: Gat
     assert await sleeping.process.wait() != 0
 
 
-async def test_nothing_is_ended_by_any_other_handle(sleeping: Gated) -> None:
+async def test_any_other_handle_ends_nothing(sleeping: Gated) -> None:
     record = sleeping.record
     for wrong in (
         f"local:another-boot:{record.group}:{record.started}:{MARK}",
@@ -111,8 +115,8 @@ ESCAPE = "env -i setsid /bin/sh -c 'echo $$ > left; exec sleep 600' & exec sleep
 
 @contextmanager
 def gateway(folder: Path) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
-    """Starts a process that runs a command with a hidden process, and returns the handle of the
-    command."""
+    """Starts a process that runs a command. The command starts a hidden process. Yields the
+    process and the handle of the command."""
     command = [sys.executable, "-c", RUNNING, str(folder), ESCAPE]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout
@@ -127,7 +131,7 @@ async def left_in(folder: Path) -> int:
     return int(path.read_text())
 
 
-async def test_a_gateway_that_is_killed_takes_its_commands_with_it(tmp_path: Path) -> None:
+async def test_the_commands_of_a_killed_gateway_end(tmp_path: Path) -> None:
     with gateway(tmp_path) as (process, handle):
         left = await left_in(tmp_path)
         process.kill()
@@ -137,11 +141,11 @@ async def test_a_gateway_that_is_killed_takes_its_commands_with_it(tmp_path: Pat
         assert not end_handle(handle)
 
 
-async def test_a_restart_ends_a_process_that_left_its_session(tmp_path: Path) -> None:
+async def test_a_restart_ends_processes_that_left_their_session(tmp_path: Path) -> None:
     with gateway(tmp_path) as (process, handle):
         left = await left_in(tmp_path)
         supervisor, shell = (int(handle.split(":")[at]) for at in (5, 2))
-        # As if the machine had been too busy for the supervisor to notice the death.
+        # The supervisor is stopped, so that it does not notice the death of the gateway.
         os.kill(supervisor, signal.SIGSTOP)
         process.kill()
         process.wait()

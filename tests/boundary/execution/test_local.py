@@ -1,4 +1,4 @@
-"""The backend of this machine."""
+"""The execution backend that runs commands on this machine."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -51,7 +51,7 @@ def test_a_command_begins_inside_the_workspace(tmp_path: Path) -> None:
             folder_in(workspace, missing)
 
 
-async def test_without_an_environment_commands_are_refused_and_files_are_not(
+async def test_without_an_environment_only_commands_are_refused(
     tmp_path: Path,
 ) -> None:
     sandbox = await FILES_ONLY.open(scope_of(a_turn(workspace=tmp_path)))

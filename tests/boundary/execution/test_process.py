@@ -21,7 +21,7 @@ from hermes.testing.commands import lives
 from hermes.testing.running import until
 
 
-async def test_nothing_runs_before_it_is_released(tmp_path: Path) -> None:
+async def test_a_command_does_not_run_before_it_is_released(tmp_path: Path) -> None:
     gated = await spawn_gated(["touch", "ran"], tmp_path, {})
     assert start_time(gated.record.group) == gated.record.started
     assert not (tmp_path / "ran").exists()
@@ -40,7 +40,7 @@ async def test_a_command_that_was_not_released_never_runs(tmp_path: Path) -> Non
     assert not (tmp_path / "ran").exists()
 
 
-async def test_the_end_takes_the_whole_group_with_it(tmp_path: Path) -> None:
+async def test_the_whole_process_group_is_ended(tmp_path: Path) -> None:
     command = ["/bin/sh", "-c", "sleep 600 & echo $! > child; wait"]
     gated = await spawn_gated(command, tmp_path, {})
     gated.release()
@@ -52,7 +52,7 @@ async def test_the_end_takes_the_whole_group_with_it(tmp_path: Path) -> None:
     await until(lambda: not state.exists() or ") Z " in state.read_text())
 
 
-async def test_a_number_that_belongs_to_somebody_else_by_now_is_left_alone(tmp_path: Path) -> None:
+async def test_a_reused_process_number_is_not_killed(tmp_path: Path) -> None:
     gated = await spawn_gated(["sleep", "600"], tmp_path, {})
     gated.release()
     stranger = replace(gated.record, started=gated.record.started - 1)
@@ -63,7 +63,7 @@ async def test_a_number_that_belongs_to_somebody_else_by_now_is_left_alone(tmp_p
     assert start_time(gated.record.group) is None
 
 
-async def test_a_folder_that_is_missing_leaves_nothing_open(tmp_path: Path) -> None:
+async def test_a_missing_folder_leaves_no_descriptor_open(tmp_path: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(FileNotFoundError):
         await spawn_gated(["true"], tmp_path / "missing", {})
@@ -79,7 +79,7 @@ async def test_a_group_can_be_asked_to_end(tmp_path: Path) -> None:
     await gated.end()
 
 
-async def test_a_mark_is_found_in_every_group_and_only_whole(tmp_path: Path) -> None:
+async def test_processes_are_found_by_their_complete_mark_in_every_group(tmp_path: Path) -> None:
     marked = {"MARK": f"{tmp_path}", "PATH": os.defpath}
     command = ["/bin/sh", "-c", "setsid sleep 600 & echo $! > child; wait"]
     gated = await spawn_gated(command, tmp_path, marked)
@@ -96,7 +96,7 @@ async def test_a_mark_is_found_in_every_group_and_only_whole(tmp_path: Path) -> 
     await gated.end()
 
 
-async def test_a_mark_ends_processes_that_keep_forking(tmp_path: Path) -> None:
+async def test_processes_with_the_mark_are_ended_even_if_they_keep_forking(tmp_path: Path) -> None:
     marked = {"MARK": f"{tmp_path}", "PATH": os.defpath}
     spread = "for n in 1 2 3; do (while :; do setsid sleep 600 & echo >> begun; done) & done; wait"
     gated = await spawn_gated(["/bin/sh", "-c", spread], tmp_path, marked)
@@ -108,7 +108,7 @@ async def test_a_mark_ends_processes_that_keep_forking(tmp_path: Path) -> None:
     assert end_marked(f"MARK={tmp_path}") == 0
 
 
-async def test_a_zombie_does_not_run() -> None:
+async def test_a_zombie_does_not_count_as_running() -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
         process = ProcessGroup(group=child.pid, started=start_time(child.pid) or 0)
         assert runs(process)

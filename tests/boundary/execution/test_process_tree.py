@@ -38,7 +38,7 @@ def nothing_left() -> Iterator[None]:
 
 @contextmanager
 def subreaper(command: str, folder: Path) -> Iterator[int]:
-    """A subreaper that has run the command and waits."""
+    """A subreaper process that has run the command and then waits."""
     arguments = [sys.executable, "-c", SUBREAPER, command]
     with subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE) as process:
         try:
@@ -48,7 +48,7 @@ def subreaper(command: str, folder: Path) -> Iterator[int]:
             process.kill()
 
 
-def test_this_process_is_in_the_table() -> None:
+def test_the_process_table_contains_this_process() -> None:
     (entry,) = [one for one in process_table() if one.pid == os.getpid()]
     assert entry.parent == os.getppid()
     assert find_process(os.getpid()) == entry._replace(state=b"R")

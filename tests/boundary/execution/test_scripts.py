@@ -1,4 +1,4 @@
-"""Processes that run with the standard library alone."""
+"""Scripts that need only the standard library."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ def test_the_command_line_runs_the_main_function_of_the_module() -> None:
     assert b"ValueError: not enough values to unpack" in done.stderr
 
 
-def test_the_supervisors_need_the_standard_library_alone() -> None:
+def test_the_supervisors_import_only_the_standard_library() -> None:
     names = f"{fork_server.__name__}, {supervisor.__name__}"
     check = f"import sys; sys.path.append(sys.argv[1]); import {names}; print(*sys.modules)"
     command = [sys.executable, "-I", "-S", "-c", check, str(scripts._ROOT)]

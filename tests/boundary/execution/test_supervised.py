@@ -65,7 +65,7 @@ async def test_a_large_environment_is_passed(client: ForkServerClient, tmp_path:
     await supervised.aclose()
 
 
-async def test_a_supervisor_that_was_killed_leaves_the_code_unknown(
+async def test_after_the_supervisor_was_killed_the_exit_code_is_unknown(
     client: ForkServerClient, tmp_path: Path
 ) -> None:
     supervised = await started(client, "echo begun; exec sleep 600", tmp_path)
@@ -102,7 +102,7 @@ async def test_a_server_that_does_not_answer_is_replaced(
     assert not lives(server)
 
 
-async def test_a_stop_during_the_start_leaves_nothing(
+async def test_a_stop_during_the_start_leaves_no_process(
     client: ForkServerClient, tmp_path: Path
 ) -> None:
     await (await client.start(request("true", tmp_path))).aclose()

@@ -67,7 +67,7 @@ async def test_a_supervisor_waits_at_the_gate_and_writes_the_exit_code(folder: P
     assert attended.output() == "said\nwrong\n"
 
 
-async def test_nothing_begins_if_the_gate_is_closed(folder: Path) -> None:
+async def test_a_command_does_not_begin_if_the_gate_is_closed(folder: Path) -> None:
     attended = Attended(folder, "touch ran")
     attended.gate.close()
     await until(lambda: not lives(attended.pid))
@@ -98,7 +98,7 @@ async def test_a_supervisor_stays_while_any_process_runs(folder: Path, far: str)
     assert (folder / "gone").exists()
 
 
-async def test_orphans_are_buried_while_it_runs(folder: Path) -> None:
+async def test_orphans_are_reaped_while_the_command_runs(folder: Path) -> None:
     orphan = "bash -c '(until [ -e go ]; do :; done; echo $BASHPID > gone) & '"
     attended = Attended(folder, f"{orphan}; echo begun; until [ -e stop ]; do sleep 0.01; done")
     attended.begin()
@@ -111,14 +111,14 @@ async def test_orphans_are_buried_while_it_runs(folder: Path) -> None:
     assert await attended.code() == 0
 
 
-async def test_a_broken_pipe_ends_a_writer_as_it_should(folder: Path) -> None:
+async def test_a_broken_pipe_ends_a_writer_as_usual(folder: Path) -> None:
     attended = Attended(folder, "yes | head -n 1; echo ${PIPESTATUS[0]}")
     attended.begin()
     assert await attended.code() == 0
     assert attended.output() == f"y\n{128 + signal.SIGPIPE}\n"
 
 
-async def test_input_has_no_end(folder: Path) -> None:
+async def test_the_input_pipe_never_ends(folder: Path) -> None:
     attended = Attended(folder, "read a; read b; echo $a $b")
     (folder / "input").write_text("one\n")
     attended.begin()

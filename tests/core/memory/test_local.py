@@ -70,7 +70,7 @@ async def test_the_conversation_itself_is_not_recalled(store: Store) -> None:
     assert "of today" not in recalled
 
 
-async def test_a_resumed_turn_recalls_for_its_last_request(store: Store) -> None:
+async def test_a_resumed_turn_recalls_passages_for_its_last_request(store: Store) -> None:
     await say(store, "Our hotel in Oslo")
     asked = asking("hotel in Oslo")
     answered = (AssistantMessage(text="Let me see"), ToolMessage(call=asked.id, text="?"))  # type: ignore[arg-type]
@@ -79,14 +79,14 @@ async def test_a_resumed_turn_recalls_for_its_last_request(store: Store) -> None
     assert "Our hotel" in await LocalMemory(store).recall(turn)
 
 
-async def test_the_recalled_text_is_limited(store: Store) -> None:
+async def test_the_length_of_the_recalled_text_is_limited(store: Store) -> None:
     await say(store, *(f"hotel Oslo {n} " + "x" * 5000 for n in range(20)))
     recalled = await LocalMemory(store).recall(asking("hotel Oslo"))
     assert len(recalled) <= RECALL_CHARS
     assert len(recalled.splitlines()) > 3
 
 
-def test_the_longest_words_are_the_keywords() -> None:
+def test_the_longest_words_are_used_as_keywords() -> None:
     text = "please tell me about the refrigerator and the refrigerator's temperature"
     assert keywords(text)[:2] == ["refrigerator", "temperature"]
     assert "tell" in keywords(text)

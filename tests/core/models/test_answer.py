@@ -23,7 +23,7 @@ def started(choice: ModelChoice = CHOICE) -> tuple[StreamedAnswer, list[AgentEve
     return StreamedAnswer(choice, events.append), events
 
 
-def test_new_text_is_emitted_as_one_event_and_reasoning_separately() -> None:
+def test_text_and_reasoning_are_emitted_as_separate_events() -> None:
     answer, events = started()
     answer.think("hm")
     answer.say("a")
@@ -34,7 +34,7 @@ def test_new_text_is_emitted_as_one_event_and_reasoning_separately() -> None:
     assert events == [ReasoningDelta(text="hm"), TextDelta(text="ab")]
 
 
-def test_an_answer_that_did_not_finish_was_cut() -> None:
+def test_an_answer_without_an_end_was_cut_off() -> None:
     answer, events = started()
     answer.say("a")
     with pytest.raises(Disconnected, match="broke off"):
@@ -42,7 +42,7 @@ def test_an_answer_that_did_not_finish_was_cut() -> None:
     assert events == []
 
 
-def test_calls_get_our_ids_and_calls_without_a_name_are_dropped() -> None:
+def test_calls_get_our_own_ids_and_calls_without_a_name_are_dropped() -> None:
     answer, _ = started()
     answer.call()
     answer.call("look").arguments += ["{", "}"]

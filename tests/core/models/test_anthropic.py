@@ -175,7 +175,7 @@ def test_empty_text_is_never_sent() -> None:
     ]
 
 
-def test_the_repeated_part_has_a_cache_marker() -> None:
+def test_the_repeated_part_of_a_request_has_a_cache_marker() -> None:
     talk = (
         UserMessage(text="one"),
         AssistantMessage(text="a"),
@@ -220,7 +220,7 @@ OLD, NEW = Quirks(reasoning="budget"), Quirks(reasoning="effort")
 
 
 @pytest.mark.parametrize("model", [OLD, NEW])
-def test_a_limit_is_always_sent(model: Quirks) -> None:
+def test_a_limit_of_output_tokens_is_always_sent(model: Quirks) -> None:
     assert options(model, Sampling()) == {"max_tokens": 8192}
     assert options(model, Sampling(max_tokens=5)) == {"max_tokens": 5}
     assert options(model, Sampling(stop=("\n", "END"))) == {
@@ -229,7 +229,7 @@ def test_a_limit_is_always_sent(model: Quirks) -> None:
     }
 
 
-def test_older_models_take_a_temperature_or_a_top_p() -> None:
+def test_older_models_get_either_a_temperature_or_a_top_p() -> None:
     warm = Sampling(temperature=1.5, top_p=0.5, seed=1)
     assert options(OLD, warm) == {"max_tokens": 8192, "temperature": 1.0}
     assert options(OLD, Sampling(top_p=0.5)) == {"max_tokens": 8192, "top_p": 0.5}
@@ -255,7 +255,7 @@ def test_reasoning_is_off_without_an_effort_or_enough_tokens(effort: str, longes
     assert found == {"max_tokens": longest}
 
 
-def test_newer_models_take_an_effort_and_no_sampling_options() -> None:
+def test_newer_models_get_an_effort_and_no_sampling_options() -> None:
     warm = Sampling(temperature=0.5, top_p=0.5)
     assert options(NEW, warm) == {"max_tokens": 8192}
     found = options(NEW, Sampling(reasoning_effort="minimal"))

@@ -31,7 +31,7 @@ POINT = {"type": "object", "properties": {"x": {"type": "integer"}}, "required":
         {"$ref": "#/$defs/P", "$defs": {"P": POINT, "Q": {"$ref": "#/$defs/P"}}},
     ],
 )
-def test_the_schema_is_the_same_as_that_of_anthropics_package(schema: dict[str, Any]) -> None:
+def test_the_schema_is_the_same_as_in_the_package_of_anthropic(schema: dict[str, Any]) -> None:
     assert adapted(schema) == transform_schema(schema)
 
 
@@ -56,7 +56,7 @@ def test_the_schema_is_the_same_as_that_of_anthropics_package(schema: dict[str, 
         ),
     ],
 )
-def test_keywords_that_only_narrow_a_value_are_left_out(
+def test_keywords_that_only_restrict_a_value_are_left_out(
     schema: dict[str, Any], expected: object
 ) -> None:
     assert adapted(schema) == expected

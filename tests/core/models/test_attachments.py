@@ -1,4 +1,4 @@
-"""The choice of attachments for a model, and the text that replaces the others."""
+"""The choice of attachments for a model. Text replaces the attachments that are not sent."""
 
 from collections.abc import Mapping
 
@@ -67,7 +67,7 @@ async def test_content_is_loaded_in_base64() -> None:
     assert request.messages == [look(CAT)]
 
 
-async def test_a_file_that_is_gone_becomes_a_line_of_text() -> None:
+async def test_a_deleted_file_becomes_a_line_of_text() -> None:
     message = look(replace(CAT, at=3), replace(CAT, path="dog", name=None, at=3), text="Seethis")
     request = await sent(Files({"dog": b"wow"}), message)
     (shown,) = request.messages
@@ -120,7 +120,7 @@ def test_attachments_that_a_model_may_accept_are_not_refused() -> None:
         ("chat", None, "video", "videos_not_supported", "wire format (chat)"),
     ],
 )
-def test_a_refusal_names_the_model_and_what_to_do(
+def test_the_error_names_the_model_and_says_what_to_do(
     wire: str, known: tuple[AttachmentKind, ...] | None, kind: AttachmentKind, code: str, told: str
 ) -> None:
     choice = replace(choice_of(wire), attachments=known)

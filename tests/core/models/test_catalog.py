@@ -37,7 +37,7 @@ def test_a_small_model_differs_from_the_default_model(one: Provider) -> None:
     assert one.small_model != one.default_model or not one.small_model
 
 
-def test_models_are_named_as_they_are_looked_up() -> None:
+def test_names_of_models_are_unique_and_lower_case_and_have_no_dots() -> None:
     names = [one.name for one in CATALOG.models]
     assert len(names) == len(set(names))
     assert [name for name in names if name != name.casefold() or "." in name] == []
@@ -56,7 +56,7 @@ def test_models_are_named_as_they_are_looked_up() -> None:
         ("claude-9-giant", 200_000, None),
     ],
 )
-def test_a_model_is_known_by_the_longest_name_and_priced_by_the_whole(
+def test_a_model_is_found_by_the_longest_prefix_and_priced_by_its_full_name(
     model: str, length: int, dollars: float | None
 ) -> None:
     found = CATALOG.family(model)
@@ -78,17 +78,17 @@ def test_a_provider_is_found_by_its_alias() -> None:
     assert CATALOG.named("Kimi").name == "moonshot"
 
 
-def test_a_misspelt_provider_names_the_nearest() -> None:
+def test_the_error_for_a_misspelt_provider_suggests_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match="did you mean 'openrouter'"):
         CATALOG.named("openruoter")
 
 
-def test_the_error_for_an_unknown_provider_lists_the_known_ones() -> None:
+def test_the_error_for_an_unknown_provider_lists_the_known_providers() -> None:
     with pytest.raises(ConfigError, match="known are openrouter, openai"):
         CATALOG.named("zzzzzz")
 
 
-def test_nothing_is_chosen_without_a_key() -> None:
+def test_no_provider_is_chosen_without_a_key() -> None:
     assert CATALOG.auto({}) is None
     assert CATALOG.auto({"AZURE_FOUNDRY_API_KEY": "k"}) is None, "it has no address of its own"
     assert CATALOG.auto({"OPENAI_API_KEY": "", "HERMES_CUSTOM_API_KEY": "k"}) is None
@@ -107,7 +107,7 @@ def test_nothing_is_chosen_without_a_key() -> None:
         (["OPENAI_API_KEY"], "~/models/some.gguf", "local"),
     ],
 )
-def test_auto_takes_the_first_provider_with_a_key(
+def test_auto_chooses_the_first_provider_with_a_key(
     names: list[str], model: str, expected: str
 ) -> None:
     chosen = CATALOG.auto(dict.fromkeys(names, "secret"), model)
@@ -127,13 +127,13 @@ def test_auto_takes_the_first_provider_with_a_key(
         ("ollama", "", ""),
     ],
 )
-def test_a_model_is_named_as_its_provider_names_it(
+def test_a_model_has_the_name_that_its_provider_uses(
     provider: str, model: str, expected: str
 ) -> None:
     assert CATALOG.named(provider).model(model) == expected
 
 
-def test_an_address_is_known_with_and_without_its_last_slash() -> None:
+def test_a_provider_is_recognised_by_its_address_with_and_without_the_last_slash() -> None:
     found = CATALOG.at("https://openrouter.ai/api/v1/")
     assert found is not None
     assert found.name == "openrouter"
@@ -146,7 +146,7 @@ def test_an_environment_variable_overrides_the_address_of_a_provider() -> None:
     assert openai.address({}) == "https://api.openai.com/v1"
 
 
-def test_the_first_key_that_is_set_counts() -> None:
+def test_the_first_key_that_is_set_is_used() -> None:
     moonshot = CATALOG.named("moonshot")
     environ = {"KIMI_API_KEY": "", "MOONSHOT_API_KEY": "k"}
     assert moonshot.key_variable(environ) == "MOONSHOT_API_KEY"
@@ -164,7 +164,7 @@ def test_a_provider_is_ready_with_an_address_and_a_key() -> None:
     assert not CATALOG.named("custom").ready({})
 
 
-def test_the_embedded_model_is_the_default_of_this_machine() -> None:
+def test_the_embedded_model_is_the_default_model_of_the_local_provider() -> None:
     local = CATALOG.named(LOCAL)
     assert (local.default_model, local.embedded) == (EMBEDDED, True)
 
@@ -193,7 +193,7 @@ def test_extra_fields_are_a_json_object(one: Provider) -> None:
         ("glm-5", "budget"),
     ],
 )
-def test_the_way_of_reasoning_is_found_by_the_name_of_the_model(model: str, reasoning: str) -> None:
+def test_the_reasoning_style_is_found_by_the_name_of_the_model(model: str, reasoning: str) -> None:
     assert CATALOG.quirks(CATALOG.named(CUSTOM), model, "chat").reasoning == reasoning
 
 

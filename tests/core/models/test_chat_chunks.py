@@ -1,4 +1,4 @@
-"""Chat completions as real servers stream them."""
+"""The streams of chat completions that real servers send."""
 
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def test_every_field_that_we_read_exists_in_openais_types(name: str) -> None:
             ChatCompletionChunk.model_validate(chunk, strict=True)
 
 
-def test_text_is_emitted_and_returned_complete() -> None:
+def test_text_is_emitted_in_pieces_and_returned_complete() -> None:
     message, events = heard(recorded("openai_text"))
     assert message == AssistantMessage(text="Grüß Gott 👋")
     assert events == [
@@ -68,7 +68,7 @@ def test_text_is_emitted_and_returned_complete() -> None:
         "object_arguments",
     ],
 )
-def test_calls_are_assembled_from_any_pieces_under_our_ids(name: str) -> None:
+def test_calls_are_assembled_from_pieces_of_any_size_and_get_our_own_ids(name: str) -> None:
     message, events = heard(recorded(name))
     assert message == AssistantMessage(calls=CALLS)
     assert events == [SegmentEnded()]
@@ -90,12 +90,12 @@ def test_mistrals_reasoning_is_separate_from_its_text() -> None:
     assert message == AssistantMessage(text="Blue.", reasoning="Let me see.")
 
 
-def test_the_last_newline_and_done_may_be_missing() -> None:
+def test_the_last_newline_and_the_done_line_may_be_missing() -> None:
     message, _ = heard(recorded("openrouter_text"))
     assert message == AssistantMessage(text="Blue.", reasoning="Hm.")
 
 
-def test_reasoning_is_sent_back_with_its_calls() -> None:
+def test_reasoning_is_sent_back_together_with_its_calls() -> None:
     message, events = heard(recorded("deepseek_calls"))
     body = '{"reasoning_content":"Two things to do."}'
     assert message == AssistantMessage(
@@ -151,7 +151,7 @@ def test_a_completion_that_is_not_streamed_is_parsed() -> None:
     ]
 
 
-def test_an_error_ends_the_answer_unless_it_is_finished() -> None:
+def test_an_error_ends_an_unfinished_answer() -> None:
     started = b'data: {"choices":[{"delta":{"content":"Hel"}}]}\n\n'
     error = b'data: {"error":{"message":"too fast","code":429}}\n\n'
     with pytest.raises(RateLimited, match="too fast"):

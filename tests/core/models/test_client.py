@@ -43,7 +43,7 @@ async def failure(response: bytes) -> HermesError:
 
 @pytest.mark.parametrize("spoken", TEXTS)
 @pytest.mark.parametrize("chosen", TEXTS)
-async def test_the_choice_names_the_wire_format(chosen: str, spoken: str) -> None:
+async def test_the_model_choice_decides_the_wire_format(chosen: str, spoken: str) -> None:
     async with answering(STREAM + TEXTS[spoken]) as base_url:
         request = request_to(choice_of(chosen, base_url))
         if chosen == spoken:
@@ -53,7 +53,7 @@ async def test_the_choice_names_the_wire_format(chosen: str, spoken: str) -> Non
                 await ask(request)
 
 
-async def test_an_unknown_wire_format_lists_the_known_ones() -> None:
+async def test_the_error_for_an_unknown_wire_format_lists_the_known_formats() -> None:
     with pytest.raises(ConfigError, match="'morse' is unknown; known are chat, responses, anth"):
         await ask(request_to(choice_of("morse")))
 
@@ -66,7 +66,7 @@ async def test_no_compression_is_requested() -> None:
     assert b"\r\ncontent-type: application/json\r\n" in heads[0]
 
 
-async def test_a_web_page_is_refused_with_advice() -> None:
+async def test_the_error_for_a_web_page_as_an_answer_gives_advice() -> None:
     page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>"
     error = await failure(page)
     assert isinstance(error, Rejected)
@@ -79,14 +79,14 @@ async def test_a_redirect_is_not_followed() -> None:
         assert isinstance(await failure(moved), Rejected)
 
 
-async def test_a_refused_request_has_the_time_to_retry() -> None:
+async def test_the_error_of_a_refused_request_contains_the_time_to_retry() -> None:
     body = b'{"error":{"message":"slow"}}'
     error = await failure(json_response(body, 429, b"Retry-After: 7\r\n"))
     assert isinstance(error, RateLimited)
     assert error.retry_after == 7.0
 
 
-async def test_a_closed_port_is_a_lost_connection() -> None:
+async def test_a_closed_port_counts_as_a_lost_connection() -> None:
     async with answering(b"") as base_url:
         pass
     with pytest.raises(Disconnected, match="can't be reached"):
@@ -98,7 +98,7 @@ def chatting(model: FakeModel, said: str, *, live: bool = True) -> ModelRequest:
     return replace(request, live=live)
 
 
-async def test_a_server_that_sends_nothing_is_a_lost_connection() -> None:
+async def test_a_server_that_sends_nothing_counts_as_a_lost_connection() -> None:
     async with FakeModel() as model:
         with pytest.raises(Disconnected, match="in time"):
             await ask(chatting(model, "hang"), read_timeout=0.05)
@@ -114,7 +114,7 @@ async def test_a_connection_is_reused() -> None:
 
 
 @pytest.mark.parametrize("live", [True, False])
-async def test_a_connection_cut_by_the_server_is_a_lost_connection(live: bool) -> None:
+async def test_a_connection_that_the_server_cuts_counts_as_a_lost_connection(live: bool) -> None:
     events: list[AgentEvent] = []
     async with FakeModel() as model, aiohttp.ClientSession() as session:
         request = chatting(model, "tokens:30 cut:10", live=live)
@@ -124,7 +124,7 @@ async def test_a_connection_cut_by_the_server_is_a_lost_connection(live: bool) -
 
 
 @pytest.mark.parametrize("said", ["hello tokens:40", "tokens:30 delay:0.01", "tokens:40000"])
-async def test_an_answer_that_nobody_watches_is_the_same_in_fewer_pieces(said: str) -> None:
+async def test_an_answer_without_readers_has_the_same_text_in_fewer_pieces(said: str) -> None:
     pieces: dict[bool, list[AgentEvent]] = {True: [], False: []}
     async with FakeModel() as model, aiohttp.ClientSession() as session:
         for live, heard in pieces.items():

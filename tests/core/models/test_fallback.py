@@ -119,7 +119,7 @@ async def test_an_invalid_request_is_not_sent_to_another_model(error: HermesErro
     assert asked(model) == ["one"]
 
 
-async def test_if_all_models_fail_the_first_error_names_the_others() -> None:
+async def test_if_all_models_fail_the_error_of_the_first_model_names_the_others() -> None:
     limit, cut, key = RateLimited("slow down", 600.0), Disconnected("cut"), AuthFailed("wrong key")
     fallback, _ = falling_back(fails(limit), fails(cut), fails(key))
     with pytest.raises(RateLimited) as raised:
@@ -156,7 +156,7 @@ async def test_a_model_that_failed_is_called_last_for_a_while() -> None:
     assert len([event for event in events if isinstance(event, Notice)]) == 1
 
 
-async def test_a_long_pause_is_remembered_as_long_as_it_is() -> None:
+async def test_a_long_pause_is_remembered_until_it_is_over() -> None:
     clock = Clock()
     answers = [fails(RateLimited("slow down", 600.0)), says("a"), says("b")]
     fallback, model = falling_back(*answers, clock=clock)
@@ -177,7 +177,7 @@ async def test_if_all_models_failed_recently_all_are_tried_in_order() -> None:
 
 
 SPEED = 50.0
-"""Seconds on the clock of these tests per real second."""
+"""The clock of these tests runs this many times as fast as real time."""
 SEED = 8
 
 
@@ -190,22 +190,23 @@ async def fast_sleep(seconds: float) -> None:
 
 
 class HalfFailing(FakeModel):
-    """A model that fails half of its first `failing` calls, in all ways in which servers fail."""
+    """A model server that fails half of its first `failing` calls. The failures are those of
+    real servers."""
 
     def __init__(self, failing: int) -> None:
         super().__init__()
         self.early: list[float] = []
-        """For each call that arrived during a pause of which its caller knew: the seconds left
-        of the pause."""
+        """The calls that came during a pause of which the client knew. Each item is the number
+        of seconds that were left of the pause."""
         self.pauses: dict[float, float] = {}
-        """The time at which each pause is over, by the length of the pause. All lengths are
+        """Maps the length of each pause to the time at which the pause is over. All lengths are
         different."""
         self._told: list[tuple[float, float]] = []
         self._failing = failing
         self._chance = random.Random(SEED)
 
     def heard(self, seconds: float) -> None:
-        """Records that the client has read about this pause."""
+        """Records that the client has been told about this pause."""
         self._told.append((fast_clock(), self.pauses[seconds]))
 
     def reply(self, method: bytes, path: bytes, key: str, body: bytes) -> Reply:
@@ -262,7 +263,7 @@ async def over_http(
 
 
 class Turns:
-    """Makes the calls, and collects the answer or the error of each."""
+    """Makes the calls, and collects the answer or the error of each call."""
 
     def __init__(self, provider: ModelProvider) -> None:
         self._provider = provider
@@ -298,7 +299,7 @@ async def in_waves(turns: Turns, choice: ModelChoice, count: int, wave: int = 25
                 group.start_soon(turns.ask, request(choice, f"turn {number}"))
 
 
-async def test_a_server_that_fails_half_of_the_time_is_waited_for() -> None:
+async def test_most_turns_succeed_on_a_server_that_fails_half_of_the_time() -> None:
     async with HalfFailing(failing=250) as server, over_http(server) as provider:
         turns = Turns(provider)
         choice = replace(FIRST, base_url=server.base_url)
@@ -333,7 +334,7 @@ async def test_every_message_to_a_gateway_is_answered_or_explained(tmp_path: Pat
     server = ChatServer()
 
     class Served:
-        """The gateway's model at the address of the failing server."""
+        """The model of the gateway, with the address of the failing server."""
 
         async def complete(self, one: ModelRequest, emit: Emit) -> AssistantMessage:
             choice = replace(one.choice, base_url=failing.base_url)

@@ -17,7 +17,7 @@ def literals(hint: object) -> set[str]:
     return found.union(*(literals(one) for one in inner if not isinstance(one, str)))
 
 
-def test_openais_reasons_are_known() -> None:
+def test_all_finish_reasons_of_openai_are_known() -> None:
     reasons = literals(Choice.model_fields["finish_reason"].annotation)
     assert {reason: cut_by(reason) for reason in reasons} == {
         "stop": "",
@@ -31,7 +31,7 @@ def test_openais_reasons_are_known() -> None:
     assert cut_by("max_output_tokens") == "length"
 
 
-def test_anthropics_reasons_are_known() -> None:
+def test_all_finish_reasons_of_anthropic_are_known() -> None:
     whole = {"end_turn", "stop_sequence", "tool_use", "pause_turn"}
     cuts = {reason: cut_by(reason) for reason in literals(StopReason) - whole}
     assert cuts["max_tokens"] == cuts["model_context_window_exceeded"] == "length"

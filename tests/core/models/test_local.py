@@ -1,4 +1,4 @@
-"""A local model: the real file, in a real child process, over real HTTP."""
+"""A local model with the real file, in a real child process, called over real HTTP."""
 
 import os
 import secrets
@@ -174,7 +174,7 @@ async def test_only_the_demo_model_gets_cautious_sampling_defaults(
     assert usual["n_ctx"] == CONTEXT
 
 
-async def test_a_model_file_of_the_user_may_get_tools(models: Path) -> None:
+async def test_a_model_file_of_the_user_can_use_tools(models: Path) -> None:
     (models / "own.gguf").symlink_to(next(models.glob("SmolLM2*")))
     async with opened(models) as local:
         own = asked(choice=replace(CHOICE, model="own.gguf", tools=True))
@@ -182,7 +182,9 @@ async def test_a_model_file_of_the_user_may_get_tools(models: Path) -> None:
     assert message.text or message.calls
 
 
-async def test_a_conversation_that_does_not_fit_is_too_long(models: Path) -> None:
+async def test_a_conversation_that_does_not_fit_raises_too_long(
+    models: Path,
+) -> None:
     async with opened(models) as local:
         with pytest.raises(TooLong):
             await local.complete(asked("and on " * CONTEXT), ignore)
@@ -196,7 +198,7 @@ async def test_the_error_for_a_file_that_is_not_a_model_says_why(tmp_path: Path)
         assert new_children() == []
 
 
-async def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+async def test_the_error_names_a_missing_file(tmp_path: Path) -> None:
     async with opened(tmp_path) as local:
         with pytest.raises(ConfigError, match=r"there is no file '/missing.gguf'"):
             await local.complete(asked(choice=replace(CHOICE, model="/missing.gguf")), ignore)

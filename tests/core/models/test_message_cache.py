@@ -1,4 +1,4 @@
-"""The cache of encoded messages returns the same bytes as encoding."""
+"""The cache of encoded messages returns the same bytes as the encoder."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +35,7 @@ LONG: list[Message] = [UserMessage(text=str(number)) for number in range(FEWEST_
         max_size=6,
     )
 )
-def test_the_result_does_not_depend_on_earlier_requests(
+def test_the_encoded_bytes_do_not_depend_on_earlier_requests(
     calls: list[tuple[int, list[Message]]],
 ) -> None:
     cache, said = EncodedMessageCache(), LONG
@@ -44,7 +44,7 @@ def test_the_result_does_not_depend_on_earlier_requests(
         assert cache.encoded("c", said, encoded) == plain(said)
 
 
-def test_each_message_is_encoded_with_the_one_before_it() -> None:
+def test_each_message_is_encoded_together_with_the_message_before_it() -> None:
     first, second = LONG[:2]
     assert encode_all(None, [first, second], encoded) == encoded(None, first) + encoded(
         first, second
@@ -68,7 +68,7 @@ def test_only_new_messages_are_encoded() -> None:
     assert count == FEWEST_CACHED_MESSAGES + 2
 
 
-def test_conversations_are_cached_separately_and_only_with_a_name() -> None:
+def test_each_conversation_is_cached_separately_if_it_has_a_name() -> None:
     cache = EncodedMessageCache()
     other: list[Message] = [UserMessage(text="other"), *LONG]
     assert cache.encoded("one", LONG, encoded) == plain(LONG)

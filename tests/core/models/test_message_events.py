@@ -66,7 +66,7 @@ def test_every_field_that_we_read_exists_in_anthropics_types(path: Path) -> None
             sent.validate_python(msgspec.json.decode(line[6:]), strict=True)
 
 
-def test_text_is_emitted_and_returned_complete() -> None:
+def test_text_is_emitted_in_pieces_and_returned_complete() -> None:
     message, events = heard(recorded("text"))
     assert message == AssistantMessage(text="Grüß Gott 👋")
     assert events == [
@@ -113,7 +113,7 @@ def test_a_message_that_is_not_streamed_gives_the_same_answer() -> None:
     ("reason", "cut"),
     [("max_tokens", "length"), ("stop_sequence", ""), ("refusal", "content_filter"), ("new", "")],
 )
-def test_an_answer_ends_for_any_reason(reason: str, cut: str) -> None:
+def test_every_stop_reason_ends_an_answer(reason: str, cut: str) -> None:
     ended = recorded("text").replace(b"end_turn", reason.encode())
     message, _ = heard(ended)
     assert (message.text, message.cut) == ("Grüß Gott 👋", cut)
@@ -124,7 +124,7 @@ def test_a_message_that_is_not_streamed_has_a_finish_reason() -> None:
     assert whole.cut == "length"
 
 
-def test_later_figures_replace_earlier_ones() -> None:
+def test_later_token_counts_replace_earlier_counts() -> None:
     later = b'"usage":{"input_tokens":20,"cache_read_input_tokens":null,"output_tokens":30}'
     _, events = heard(recorded("text").replace(b'"usage":{"output_tokens":9}', later))
     assert events[-2] == UsageReported(
@@ -132,7 +132,7 @@ def test_later_figures_replace_earlier_ones() -> None:
     )
 
 
-def test_an_error_ends_the_answer_unless_it_is_finished() -> None:
+def test_an_error_ends_an_unfinished_answer() -> None:
     error = (
         b'event: error\ndata: {"type":"error","error":{"details":null,"type":"%b","message":"no"},'
         b'"request_id":"req_1"}\n\n'

@@ -1,4 +1,4 @@
-"""Lists of models on disk."""
+"""The lists of models that are cached on disk."""
 
 import stat
 from pathlib import Path
@@ -12,7 +12,7 @@ PLACE = ModelChoice(provider="openrouter", model="a/b", base_url="http://x/v1", 
 MODEL = ListedModel(id="a/b", context_length=1000, price=Price(input=1.0, output=2.0))
 
 
-def test_a_list_is_readable_by_its_owner_only_and_without_the_key(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_a_list_and_it_does_not_contain_the_key(tmp_path: Path) -> None:
     folder = tmp_path / "cache" / "models"
     ModelCache(folder, clock=lambda: 7.0).save(PLACE, (MODEL,))
     expected = CachedList(base_url="http://x/v1", asked_at=7.0, models=(MODEL,))
@@ -37,7 +37,7 @@ def test_without_a_cached_list_nothing_is_returned(tmp_path: Path) -> None:
     assert cache.last(PLACE) is None
 
 
-def test_a_list_of_another_address_is_not_used(tmp_path: Path) -> None:
+def test_a_list_from_another_address_is_not_used(tmp_path: Path) -> None:
     cache = ModelCache(tmp_path)
     cache.save(PLACE, (MODEL,))
     assert cache.last(replace(PLACE, base_url="http://y/v1")) is None
@@ -55,7 +55,7 @@ def test_a_list_is_current_for_a_while(tmp_path: Path) -> None:
     assert cache.current(PLACE, 10.0) is None, "the clock was set back: it could be any age"
 
 
-def test_a_model_is_found_by_its_name_and_a_new_list_is_seen(tmp_path: Path) -> None:
+def test_a_model_is_found_by_its_name_and_a_new_list_is_noticed(tmp_path: Path) -> None:
     cache = ModelCache(tmp_path)
     cache.save(PLACE, (ListedModel(id="c/d"),))
     assert cache.find(PLACE) is None

@@ -19,7 +19,7 @@ CONFIG = ModelConfig(
 )
 
 
-def test_a_setting_has_its_source() -> None:
+def test_the_source_of_a_setting_is_known() -> None:
     assert CONFIG.layer("model.default") > SettingLayer.CONFIG
     assert CONFIG.source("model.default") == ".env HERMES_MODEL"
 
@@ -29,7 +29,7 @@ def test_a_setting_that_was_not_given_is_a_default() -> None:
     assert CONFIG.source("model.provider") == "default"
 
 
-def test_a_variable_is_set_in_the_process_or_in_the_file() -> None:
+def test_a_variable_can_be_set_in_the_environment_or_in_the_file() -> None:
     assert CONFIG.variable_source("ACME_KEY") == "environment ACME_KEY"
     assert CONFIG.variable_source("OTHER_KEY") == "/home/.env OTHER_KEY"
     assert CONFIG.variable_source("") == ""

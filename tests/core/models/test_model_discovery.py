@@ -118,7 +118,7 @@ async def test_every_name_for_the_context_length_is_recognized(word: str) -> Non
     )
 
 
-async def test_a_bare_list_with_invalid_entries_is_read() -> None:
+async def test_a_list_without_an_envelope_and_with_invalid_entries_is_read() -> None:
     entries = [
         {"id": "models/x"},
         {"id": 7},
@@ -128,7 +128,7 @@ async def test_a_bare_list_with_invalid_entries_is_read() -> None:
     assert await listed(entries) == (ListedModel(id="models/x"), ListedModel(id="b"))
 
 
-async def test_a_prefix_that_only_the_list_has_is_dropped() -> None:
+async def test_a_prefix_that_only_occurs_in_the_list_is_removed() -> None:
     quirks = Quirks(list_prefix="models/")
     body = {"data": [{"id": "models/x"}, {"id": "y"}]}
     async with serving(Directory(body)) as endpoint, aiohttp.ClientSession() as session:
@@ -146,7 +146,7 @@ async def test_a_prefix_that_only_the_list_has_is_dropped() -> None:
         (302, {}, Rejected),
     ],
 )
-async def test_a_server_without_a_list_is_one_of_our_errors(
+async def test_a_server_without_a_list_raises_one_of_our_errors(
     status: int, body: object, error: type[Exception]
 ) -> None:
     async with serving(Directory(body, status)) as endpoint, aiohttp.ClientSession() as session:
@@ -154,7 +154,7 @@ async def test_a_server_without_a_list_is_one_of_our_errors(
             await discovery(session).fetch(endpoint)
 
 
-async def test_a_server_that_does_not_listen_is_disconnected() -> None:
+async def test_a_server_that_does_not_listen_raises_disconnected() -> None:
     async with aiohttp.ClientSession() as session:
         with pytest.raises(Disconnected, match="can't be reached"):
             await discovery(session).fetch(AWAY)
@@ -213,7 +213,7 @@ async def test_lists_are_refreshed_in_the_background(
 
 
 @given(st.recursive(st.none() | st.text() | st.integers() | st.floats(), st.lists))
-def test_any_value_is_a_valid_price_or_none(said: object) -> None:
+def test_every_value_is_read_as_a_valid_price_or_as_none(said: object) -> None:
     entry = Raw(json.encode({"id": "a", "pricing": {"prompt": said, "completion": "0.1"}}))
     found = read_entry(entry)
     assert found

@@ -1,4 +1,4 @@
-"""The models that can be chosen, and the parsing of names that people type."""
+"""The models that a person can choose, and the parsing of the names that people type."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def settings(home: Path, config: str = "", **environ: str) -> Settings:
     return load(home, environ)
 
 
-def test_every_provider_is_offered_with_its_missing_key(tmp_path: Path) -> None:
+def test_every_provider_is_offered_and_its_missing_key_is_named(tmp_path: Path) -> None:
     found = {one.name: one for one in offers_of(settings(tmp_path, GROQ_API_KEY="k")).all()}
     assert found["groq"].ready
     assert found["groq"].key == "GROQ_API_KEY"
@@ -36,14 +36,14 @@ def test_the_endpoint_in_use_is_ready(tmp_path: Path) -> None:
     assert (custom.endpoint.base_url, custom.endpoint.api_key) == ("http://x/v1", "k")
 
 
-def test_an_unknown_provider_names_the_nearest(tmp_path: Path) -> None:
+def test_the_error_for_an_unknown_provider_suggests_the_nearest_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean 'groq'"):
         offers_of(settings(tmp_path)).of("gorq")
     with pytest.raises(ConfigError, match="'nope' is not supported: known are openrouter, openai"):
         offers_of(settings(tmp_path)).of("nope")
 
 
-def test_lists_can_be_requested_from_providers_with_a_key_and_the_one_in_use(
+def test_lists_can_be_requested_from_the_provider_in_use_and_from_providers_with_a_key(
     tmp_path: Path,
 ) -> None:
     found = settings(tmp_path, "model: {provider: ollama, default: m}\n", GROQ_API_KEY="k")
@@ -126,7 +126,7 @@ def test_a_model_file_is_named_by_its_path(tmp_path: Path, monkeypatch: pytest.M
     assert offers_of(found).why_unlikely(ModelName(model=str(file), provider="local")) == ""
 
 
-def test_a_file_in_the_folder_of_models_needs_no_path(tmp_path: Path) -> None:
+def test_a_file_in_the_models_folder_is_found_by_its_name(tmp_path: Path) -> None:
     found = settings(tmp_path)
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "some.gguf").touch()
@@ -185,7 +185,7 @@ def test_a_model_that_is_not_in_the_list_gets_a_warning(tmp_path: Path) -> None:
     assert offers_of(settings(tmp_path)).why_unlikely(wrong) == ""
 
 
-def test_only_another_provider_than_the_configured_one_is_a_change(tmp_path: Path) -> None:
+def test_only_a_provider_other_than_the_configured_one_counts_as_a_change(tmp_path: Path) -> None:
     kimi = settings(tmp_path, "model: {provider: kimi}\n")
     assert not offers_of(kimi).changes_provider(ModelName(model="m", provider="moonshot"))
     assert offers_of(kimi).changes_provider(ModelName(model="m", provider="groq"))

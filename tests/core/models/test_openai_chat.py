@@ -98,7 +98,7 @@ def test_ephemeral_text_is_in_the_system_message() -> None:
     assert first["role"] == "user"
 
 
-def test_a_provider_may_have_another_name_for_the_token_limit() -> None:
+def test_a_provider_may_use_another_name_for_the_token_limit() -> None:
     there = replace(CHOICE, quirks=Quirks(max_tokens_field="max_completion_tokens"))
     sampling = Sampling(max_tokens=5, stop=('"max_tokens":',))
     asked = sent(replace(request_to(there), sampling=sampling))
@@ -120,7 +120,7 @@ def test_the_echo_is_sent_back_with_the_calls() -> None:
     assert "reasoning_content" not in calling
 
 
-def test_a_provider_may_want_ids_of_a_certain_length() -> None:
+def test_ids_have_the_length_that_the_provider_requires() -> None:
     strict = replace(CHOICE, quirks=Quirks(call_id_length=9))
     talk: tuple[Message, ...] = (
         UserMessage(text="hi"),

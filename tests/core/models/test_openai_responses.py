@@ -111,7 +111,7 @@ def test_every_message_becomes_an_item() -> None:
     assert THOUGHT not in items(UserMessage(text="hi"), other, *RESULTS)
 
 
-def test_nothing_is_stored_and_only_options_that_are_set_are_sent() -> None:
+def test_the_provider_stores_nothing_and_gets_only_options_that_are_set() -> None:
     plain = replace(request_to(CHOICE), tools=())
     assert sent(plain) == {
         "model": "some-1",
@@ -135,6 +135,6 @@ def test_nothing_is_stored_and_only_options_that_are_set_are_sent() -> None:
     }
 
 
-def test_reasoning_is_not_requested_from_a_model_without_it() -> None:
+def test_reasoning_is_not_requested_from_a_model_that_does_not_reason() -> None:
     plain = replace(CHOICE, quirks=Quirks(reasoning="none"))
     assert "include" not in sent(request_to(plain))

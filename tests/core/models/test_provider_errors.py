@@ -58,7 +58,7 @@ def refused(status: int, body: bytes, headers: dict[str, str] | None = None) -> 
         (529, Disconnected),
     ],
 )
-def test_every_status_has_its_error(status: int, kind: type[HermesError]) -> None:
+def test_every_status_raises_the_matching_error(status: int, kind: type[HermesError]) -> None:
     body = b'{"error":{"message":"no, not\\n sk-secret","type":"x","code":null}}'
     error = refused(status, body)
     assert type(error) is kind
@@ -84,7 +84,7 @@ def test_the_providers_error_text_is_found(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"<html>", b'"\xff"', b"[" * 9999])
-def test_an_error_without_a_text_gives_advice(body: bytes) -> None:
+def test_the_message_for_an_error_without_text_gives_advice(body: bytes) -> None:
     assert "check base_url" in str(refused(400, body))
 
 
@@ -166,7 +166,9 @@ def test_a_rate_limit_whose_text_mentions_billing_is_a_rate_limit() -> None:
         (400, "some-1 is not a valid model ID"),
     ],
 )
-def test_an_unknown_model_is_named_with_where_to_find_others(status: int, message: str) -> None:
+def test_the_error_for_an_unknown_model_says_where_to_find_other_models(
+    status: int, message: str
+) -> None:
     error = refused(status, msgspec.json.encode({"error": {"message": message}}))
     assert isinstance(error, Rejected)
     assert "'some-1'" in str(error)
@@ -206,7 +208,7 @@ def test_an_error_inside_a_stream_is_the_same_as_in_a_response(
     assert type(interruption(CHOICE, problem)) is kind
 
 
-def test_a_host_that_is_out_of_reach_is_named() -> None:
+def test_the_error_names_a_host_that_can_not_be_reached() -> None:
     assert "in time" in str(unreachable(CHOICE, TimeoutError()))
     error = unreachable(CHOICE, OSError("refused"))
     assert CHOICE.base_url in str(error)
@@ -238,13 +240,13 @@ def test_every_form_of_retry_after_is_parsed(
 
 
 @given(st.text(), st.sampled_from(["Retry-After", "retry-after-ms"]))
-def test_any_retry_after_header_is_a_number_or_none(said: str, name: str) -> None:
+def test_every_retry_after_header_is_read_as_a_number_or_as_none(said: str, name: str) -> None:
     seconds = retry_after({name: said}, NOW)
     assert seconds is None or 0.0 <= seconds < float("inf")
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_key_is_named_by_its_variable(status: int) -> None:
+def test_the_error_for_a_refused_key_names_its_variable(status: int) -> None:
     place = "environment OPENAI_API_KEY"
     choice = ModelChoice(
         provider="openai", model="m", base_url="http://x", api_key="k-k", key_place=place
@@ -252,7 +254,7 @@ def test_a_refused_key_is_named_by_its_variable(status: int) -> None:
     assert f"({place})" in str(refusal(choice, status, {}, b""))
 
 
-def test_a_missing_key_is_asked_for_by_its_variable(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_key_names_its_variable(tmp_path: Path) -> None:
     environ = {"HERMES_CUSTOM_BASE_URL": "http://x/v1", "HERMES_MODEL": "m"}
     choice = models_of(load(tmp_path, environ)).main()
     assert choice
@@ -270,6 +272,8 @@ def test_a_missing_key_is_asked_for_by_its_variable(tmp_path: Path) -> None:
         ("https://api.anthropic.com", "anthropic", "check the address"),
     ],
 )
-def test_an_address_without_v1_is_corrected(base_url: str, wire: str, advice: str) -> None:
+def test_the_error_for_an_address_without_v1_suggests_the_correct_address(
+    base_url: str, wire: str, advice: str
+) -> None:
     choice = ModelChoice(provider="custom", model="m", base_url=base_url, wire=wire)
     assert advice in str(refusal(choice, 404, {}, b"404 page not found"))

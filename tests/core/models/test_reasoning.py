@@ -1,4 +1,4 @@
-"""Reasoning is sent back at its old positions, and only to the model that wrote it."""
+"""Reasoning is sent back at its original positions, and only to the model that wrote it."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +15,7 @@ from hermes.types.messages import AssistantMessage, Echo
 
 
 @given(st.lists(st.booleans(), max_size=12))
-def test_reasoning_is_inserted_at_its_old_positions(order: list[bool]) -> None:
+def test_reasoning_is_inserted_at_its_original_positions(order: list[bool]) -> None:
     whole = [b'"%d"' % index for index in range(len(order))]
     parts: list[bytes] = []
     thoughts: list[ReasoningPart] = []

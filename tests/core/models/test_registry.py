@@ -1,4 +1,4 @@
-"""The wire formats and providers, built-in and from plugins."""
+"""The wire formats and providers, both built-in and from plugins."""
 
 import pytest
 

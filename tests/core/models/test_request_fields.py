@@ -44,7 +44,7 @@ def test_arguments_that_are_not_an_object_are_sent_as_text(written: str) -> None
     assert msgspec.json.decode(call_arguments(call(written))) == {"invalid_json": written}
 
 
-def test_the_request_limits_the_answer_or_else_the_model_does() -> None:
+def test_the_limit_of_the_request_takes_precedence_over_the_limit_of_the_model() -> None:
     assert answer_limit(REQUEST) is None
     limited = replace(REQUEST, choice=replace(REQUEST.choice, max_tokens=7))
     assert answer_limit(limited) == 7
@@ -64,7 +64,7 @@ def test_the_cache_name_contains_the_conversation_and_the_model() -> None:
     assert len({cache_name(named), cache_name(other)}) == 2
 
 
-def test_the_sender_is_named_in_a_shared_session() -> None:
+def test_the_name_of_the_sender_is_sent_in_a_shared_session() -> None:
     assert user_text(UserMessage(text="hi")) == "hi"
     assert user_text(UserMessage(text="hi", sender="Ann")) == "[Ann] hi"
 
@@ -74,7 +74,7 @@ def test_the_key_is_a_bearer_token() -> None:
     assert bearer(replace(REQUEST.choice, api_key="")) == {}
 
 
-def test_extra_fields_come_before_others() -> None:
+def test_extra_fields_are_encoded_before_the_other_fields() -> None:
     assert extra_fields(REQUEST.choice) == b""
     quirks = Quirks(extra_body='{"a":{"b":1},"c":2}')
     assert extra_fields(replace(REQUEST.choice, quirks=quirks)) == b'"a":{"b":1},"c":2,'
@@ -86,12 +86,12 @@ def test_a_data_url_is_valid_json_for_any_media_type() -> None:
     assert msgspec.json.decode(url) == 'data:image/"png;base64,AAAA'
 
 
-def test_a_file_has_a_name() -> None:
+def test_a_file_without_a_name_gets_one() -> None:
     assert file_name(Attachment(kind="file", path="a", name='"x".pdf')) == b'"\\"x\\".pdf"'
     assert file_name(Attachment(kind="file", path="a")) == b'"file"'
 
 
-def test_the_sender_precedes_the_first_part() -> None:
+def test_the_name_of_the_sender_precedes_the_first_part() -> None:
     first, last = Attachment(kind="image", path="a"), Attachment(kind="image", path="a", at=2)
     said = UserMessage(text="hi", sender="Ann", attachments=(last,))
     assert user_parts(said) == ["[Ann] hi", last]

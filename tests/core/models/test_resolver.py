@@ -1,4 +1,4 @@
-"""The models that a configuration names: the main one, the auxiliary one, the fallbacks."""
+"""The models that a configuration names: the main model, the auxiliary model and the fallbacks."""
 
 from pathlib import Path
 
@@ -41,12 +41,12 @@ def test_an_openai_key_alone_means_openai(tmp_path: Path) -> None:
     assert choice(tmp_path, "model: openai/gpt-x\n", OPENAI_API_KEY="k") == expected
 
 
-def test_a_base_url_is_custom(tmp_path: Path) -> None:
+def test_a_base_url_alone_means_a_custom_endpoint(tmp_path: Path) -> None:
     config = "model: {default: m, base_url: 'http://x/v1/', api_key: k}\n"
     assert choice(tmp_path, config) == ("custom", "m", "http://x/v1", "k")
 
 
-def test_the_address_of_a_known_provider_takes_its_key(tmp_path: Path) -> None:
+def test_the_key_of_a_known_provider_is_used_at_its_address(tmp_path: Path) -> None:
     url = "https://openrouter.ai/api/v1"
     config = f"model: {{default: a/b, provider: auto, base_url: '{url}'}}\n"
     assert choice(tmp_path, config, OPENROUTER_API_KEY="k") == ("openrouter", "a/b", url, "k")
@@ -60,7 +60,9 @@ def test_a_custom_endpoint_in_the_environment_takes_precedence_over_the_file(
     assert choice(tmp_path, config, **environ) == ("custom", "m", "http://y/v1", "k2")
 
 
-def test_a_key_of_the_file_is_never_sent_to_an_address_of_the_environment(tmp_path: Path) -> None:
+def test_a_key_from_the_file_is_never_sent_to_an_address_from_the_environment(
+    tmp_path: Path,
+) -> None:
     config = "model: {default: m, base_url: 'http://x/v1', api_key: of-x}\n"
     found = choice(tmp_path, config, HERMES_CUSTOM_BASE_URL="http://y/v1")
     assert found == ("custom", "m", "http://y/v1", "")
@@ -72,7 +74,7 @@ def test_a_provider_in_the_environment_replaces_the_endpoint_of_the_file(tmp_pat
     assert choice(tmp_path, config, **environ) == ("openai", "m", "https://api.openai.com/v1", "k")
 
 
-def test_a_named_provider_may_be_behind_another_address(tmp_path: Path) -> None:
+def test_a_named_provider_may_have_another_address(tmp_path: Path) -> None:
     config = "model: {default: m, provider: openai, base_url: 'http://proxy/v1'}\n"
     assert choice(tmp_path, config, OPENAI_API_KEY="k") == ("openai", "m", "http://proxy/v1", "k")
     config = "model: {default: m, provider: openai}\n"
@@ -110,7 +112,7 @@ def test_a_missing_address_is_an_error(tmp_path: Path) -> None:
     assert choice(tmp_path, config, **environ) == expected
 
 
-def test_a_model_file_is_for_the_embedded_engine(tmp_path: Path) -> None:
+def test_a_model_file_is_run_by_the_embedded_engine(tmp_path: Path) -> None:
     expected = ("local", str(Path("~/m/some.gguf").expanduser()), "", "")
     assert choice(tmp_path, "model: {provider: local, default: ~/m/some.gguf}\n") == expected
     assert choice(tmp_path, "model: ~/m/some.gguf\n", OPENAI_API_KEY="k") == expected
@@ -179,7 +181,7 @@ def test_the_source_mentions_a_key_that_replaces_the_demo_model(tmp_path: Path) 
         ("model: {default: m, base_url: 'http://x/v1', wire: anthropic}", {}, "anthropic"),
     ],
 )
-def test_the_wire_is_the_providers_unless_it_is_set(
+def test_the_wire_format_of_the_provider_is_used_unless_another_is_set(
     tmp_path: Path, config: str, environ: dict[str, str], wire: str
 ) -> None:
     keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
@@ -228,7 +230,9 @@ def auxiliary(home: Path, config: str = "", **environ: str) -> tuple[str, str, s
 
 
 @pytest.mark.parametrize("provider", ["", "auto", "main"])
-def test_the_main_model_is_the_auxiliary_one_by_default(tmp_path: Path, provider: str) -> None:
+def test_by_default_the_main_model_is_also_the_auxiliary_model(
+    tmp_path: Path, provider: str
+) -> None:
     environ = {"OPENAI_API_KEY": "k", "HERMES_AUXILIARY_PROVIDER": provider}
     assert auxiliary(tmp_path, **environ) is None
 
@@ -250,7 +254,7 @@ def test_an_auxiliary_provider_without_a_small_model_uses_its_default(tmp_path: 
     )
 
 
-def test_an_auxiliary_model_alone_is_at_the_main_provider(tmp_path: Path) -> None:
+def test_an_auxiliary_model_without_a_provider_belongs_to_the_main_provider(tmp_path: Path) -> None:
     config = "model: {default: m, base_url: 'http://x/v1', api_key: k, wire: responses}\n"
     config += "auxiliary: {model: small}\n"
     assert auxiliary(tmp_path, config) == ("custom", "small", "http://x/v1", "k")
@@ -279,7 +283,9 @@ def test_the_key_of_one_endpoint_is_not_sent_to_another(tmp_path: Path) -> None:
     assert auxiliary(tmp_path, config, **environ) == ("custom", "a", "http://y/v1", "k2")
 
 
-def test_an_auxiliary_endpoint_without_a_model_says_what_to_do(tmp_path: Path) -> None:
+def test_the_error_for_an_auxiliary_endpoint_without_a_model_says_what_to_do(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(ConfigError, match=r"set auxiliary\.model in .*, or HERMES_AUXILIARY_MODEL"):
         auxiliary(tmp_path, "auxiliary: {base_url: 'http://y/v1'}\n")
 
@@ -307,13 +313,15 @@ def test_fallbacks_are_resolved_in_their_order(tmp_path: Path) -> None:
         ("custom/m", r"'custom/m' can't be used: Any other endpoint needs an address"),
     ],
 )
-def test_a_fallback_that_can_not_work_is_named(tmp_path: Path, name: str, expected: str) -> None:
+def test_the_error_names_a_fallback_that_can_not_work(
+    tmp_path: Path, name: str, expected: str
+) -> None:
     config = f"model: {{provider: openai, fallbacks: ['openai/x', '{name}']}}\n"
     with pytest.raises(ConfigError, match=expected):
         models_of(settings(tmp_path, config, OPENAI_API_KEY="k")).fallbacks()
 
 
-def test_a_named_model_of_the_main_provider_is_at_its_address(tmp_path: Path) -> None:
+def test_another_model_of_the_main_provider_is_called_at_the_same_address(tmp_path: Path) -> None:
     config = "model: {default: m, base_url: 'http://x/v1', api_key: k, max_tokens: 9}\n"
     found = settings(tmp_path, config)
     assert place(models_of(found).named("custom/other")) == ("custom", "other", "http://x/v1", "k")
@@ -327,12 +335,12 @@ def test_a_default_model_that_begins_with_its_provider_is_kept_complete(tmp_path
     assert models_of(found).named("openrouter/a/b").model == "a/b"
 
 
-def test_another_model_can_be_named_although_the_main_one_can_not_work(tmp_path: Path) -> None:
+def test_another_model_can_be_chosen_even_if_the_main_model_can_not_work(tmp_path: Path) -> None:
     found = settings(tmp_path, "model: {provider: groq}\n", OPENAI_API_KEY="k")
     assert place(models_of(found).named("openai/gpt-x")) == ("openai", "gpt-x", OPENAI, "k")
 
 
-def test_an_unknown_wire_format_lists_the_known_ones(tmp_path: Path) -> None:
+def test_the_error_for_an_unknown_wire_format_lists_the_known_formats(tmp_path: Path) -> None:
     config = "model: {default: m, base_url: 'http://x/v1', wire: morse}\n"
     expected = "wire format 'morse' is unknown; known are chat, responses, anthropic"
     with pytest.raises(ConfigError, match=expected):
@@ -366,7 +374,7 @@ def test_a_plugin_adds_a_provider_with_a_wire_format(tmp_path: Path) -> None:
         without.main()
 
 
-def test_the_choice_contains_the_quirks_of_its_provider(tmp_path: Path) -> None:
+def test_the_model_choice_contains_the_quirks_of_its_provider(tmp_path: Path) -> None:
     keys = {"OPENAI_API_KEY": "k", "MISTRAL_API_KEY": "k"}
     at_home = models_of(settings(tmp_path, "model: {provider: openai}\n", **keys))
     moved = models_of(settings(tmp_path, OPENAI_BASE_URL="http://proxy/v1", **keys))
@@ -376,7 +384,7 @@ def test_the_choice_contains_the_quirks_of_its_provider(tmp_path: Path) -> None:
     assert moved.named("openai/m").quirks.max_tokens_field == ""
 
 
-def test_an_auxiliary_section_names_its_own_variable(tmp_path: Path) -> None:
+def test_the_error_of_an_auxiliary_section_names_its_own_variable(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"base_url is empty.*HERMES_AUXILIARY_BASE_URL"):
         auxiliary(tmp_path, "auxiliary: {provider: custom}\n")
 
@@ -390,14 +398,14 @@ def test_a_request_may_use_no_file_outside_the_folder_of_models(tmp_path: Path) 
         models.requested("local/../own.gguf")
 
 
-def test_only_the_embedded_model_is_the_demo(tmp_path: Path) -> None:
+def test_only_the_embedded_model_is_the_demo_model(tmp_path: Path) -> None:
     models = models_of(settings(tmp_path, OPENAI_API_KEY="k"))
     assert models.is_demo(models.named("local"))
     assert not models.is_demo(models.named("local/own.gguf"))
     assert not models.is_demo(models.named("openai"))
 
 
-def test_advice_names_the_key_of_the_first_provider(tmp_path: Path) -> None:
+def test_the_advice_names_the_key_of_the_first_provider(tmp_path: Path) -> None:
     models = models_of(settings(tmp_path))
     assert models.example_key == "OPENROUTER_API_KEY"
     assert "hermes config set OPENROUTER_API_KEY KEY" in models.advice

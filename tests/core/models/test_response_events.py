@@ -44,7 +44,7 @@ def test_the_parser_reads_the_events_that_openai_sends(path: Path) -> None:
             sent.validate_python(msgspec.json.decode(line[6:]))
 
 
-def test_text_is_emitted_and_returned_whole() -> None:
+def test_text_is_emitted_in_pieces_and_returned_complete() -> None:
     message, events = heard(recorded("text"))
     assert message == AssistantMessage(text="Grüß Gott 👋")
     assert events == [
@@ -106,12 +106,12 @@ def test_readable_reasoning_is_emitted() -> None:
     assert heard(thought + recorded("text"))[1][0] == ReasoningDelta(text="Hm.")
 
 
-def test_a_refusal_is_the_answer() -> None:
+def test_the_text_of_a_refusal_is_the_answer() -> None:
     stream = recorded("text").replace(b"response.output_text.delta", b"response.refusal.delta")
     assert heard(stream)[0].text == "Grüß Gott 👋"
 
 
-def test_an_answer_that_reached_its_limit_is_an_answer() -> None:
+def test_an_answer_that_reached_its_limit_is_returned() -> None:
     message, events = heard(recorded("incomplete"))
     assert message == AssistantMessage(text="Once upon", cut="length")
     assert events[-2] == UsageReported(prompt_tokens=10, completion_tokens=16)
@@ -125,7 +125,7 @@ def test_an_answer_that_reached_its_limit_is_an_answer() -> None:
         (b"null", "length"),
     ],
 )
-def test_an_incomplete_answer_was_cut_off_for_every_reason(details: bytes, cut: str) -> None:
+def test_an_incomplete_answer_counts_as_cut_off_for_every_reason(details: bytes, cut: str) -> None:
     stream = recorded("incomplete").replace(b'{"reason":"max_output_tokens"}', details)
     assert heard(stream)[0].cut == cut
 
@@ -156,7 +156,7 @@ NESTED = (
 )
 
 
-def test_an_error_ends_the_answer_unless_it_is_finished() -> None:
+def test_an_error_ends_an_unfinished_answer() -> None:
     head, _, _ = recorded("text").partition(b"event: response.output_text.done")
     with pytest.raises(Disconnected, match="The model failed"):
         heard(head + FAILED)

@@ -92,7 +92,7 @@ class TestAnthropic(StructuredWireContract):
         )
 
 
-def test_the_name_the_description_and_strictness_are_passed_on() -> None:
+def test_the_name_description_and_strictness_of_a_schema_are_passed_on() -> None:
     wanted = replace(WANTED, description="A city.", strict=False)
     request = replace(request_to(choice_of("chat")), response_format=wanted)
     schema = msgspec.json.decode(SCHEMA)
@@ -103,7 +103,7 @@ def test_the_name_the_description_and_strictness_are_passed_on() -> None:
     assert responses["text"] == {"format": {"type": "json_schema", **fields}}
 
 
-def test_without_schema_support_an_object_is_enforced_and_the_schema_is_in_the_prompt() -> None:
+def test_without_schema_support_the_schema_is_in_the_prompt_and_an_object_is_enforced() -> None:
     choice = replace(choice_of("chat"), quirks=Quirks(structured=("json_object",)))
     request = replace(request_to(choice), response_format=WANTED)
     form = enforced(request)
@@ -112,7 +112,9 @@ def test_without_schema_support_an_object_is_enforced_and_the_schema_is_in_the_p
 
 
 @pytest.mark.parametrize("effort", [None, "high"])
-def test_anthropics_effort_and_form_are_sent_together(effort: str | None) -> None:
+def test_the_effort_and_the_output_format_are_sent_together_to_anthropic(
+    effort: str | None,
+) -> None:
     quirks = Quirks(reasoning="effort")
     request = replace(
         request_to(replace(choice_of("anthropic"), quirks=quirks)), response_format=WANTED

@@ -40,7 +40,7 @@ def retrying(clock: Clock, *answers: Answer) -> tuple[Retrying, ScriptedModel]:
     return Retrying(model, sleep=clock.sleep, clock=clock, jitter=lambda: 0.0), model
 
 
-async def test_a_cut_answer_is_repeated_and_its_text_discarded() -> None:
+async def test_an_interrupted_call_is_repeated_and_its_text_is_discarded() -> None:
     clock, events = Clock(), list[AgentEvent]()
     retried, _ = retrying(clock, fails(Disconnected("cut"), after="hel"), says("hello"))
     answer = await retried.complete(request(), events.append)
@@ -80,7 +80,7 @@ async def test_a_permanent_error_is_not_retried(error: HermesError) -> None:
     assert len(model.requests) == 1
 
 
-async def test_a_long_pause_is_announced_by_a_notice() -> None:
+async def test_a_notice_announces_a_long_pause() -> None:
     clock, events = Clock(), list[AgentEvent]()
     retried, _ = retrying(clock, fails(RateLimited("slow down", 12.0)), says("hello"))
     await retried.complete(request(), events.append)
@@ -95,14 +95,14 @@ async def test_a_short_pause_has_no_notice() -> None:
     assert not any(isinstance(event, Notice) for event in events)
 
 
-async def test_a_rate_limit_without_a_time_backs_off() -> None:
+async def test_a_rate_limit_without_a_time_is_followed_by_a_short_pause() -> None:
     clock = Clock()
     retried, _ = retrying(clock, fails(RateLimited("slow down")), says("hello"))
     await retried.complete(request(), list[AgentEvent]().append)
     assert clock.slept == [0.5]
 
 
-async def test_a_pause_above_the_limit_fails_at_once_for_every_turn() -> None:
+async def test_if_a_pause_is_above_the_limit_every_turn_fails_at_once() -> None:
     clock = Clock()
     retried, model = retrying(clock, fails(RateLimited("slow down", 600.0)), says("hello"))
     with pytest.raises(RateLimited, match="slow down"):
@@ -115,7 +115,7 @@ async def test_a_pause_above_the_limit_fails_at_once_for_every_turn() -> None:
     assert len(model.requests) == 1
 
 
-async def test_no_turn_calls_inside_another_turns_pause() -> None:
+async def test_no_turn_makes_a_call_during_the_pause_of_another_turn() -> None:
     clock = Clock()
     asked: list[float] = []
 
@@ -135,7 +135,7 @@ async def test_no_turn_calls_inside_another_turns_pause() -> None:
     assert all(moment >= 130.0 for moment in asked[1:])
 
 
-async def test_a_pause_that_another_turn_extends_above_the_limit_fails() -> None:
+async def test_a_turn_fails_if_another_turn_extends_the_pause_above_the_limit() -> None:
     clock = Clock()
     leaving = anyio.Event()
 
@@ -159,7 +159,7 @@ async def test_a_pause_that_another_turn_extends_above_the_limit_fails() -> None
     async with anyio.create_task_group() as turns:
         turns.start_soon(turn)
         turns.start_soon(turn)
-    assert sorted(told) == ["fake requests a pause of 600 s: try again after it", "slow down"]
+    assert sorted(told) == ["fake requests a pause of 600 s: try again after that", "slow down"]
     assert len(model.requests) == 2
 
 
@@ -181,7 +181,7 @@ def test_discarded_text_is_not_discarded_again() -> None:
     assert events == [TextDelta(text="hel"), SegmentDiscarded(from_seq=0)]
 
 
-async def test_each_failed_call_has_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_has_one_line_for_each_failed_call(caplog: pytest.LogCaptureFixture) -> None:
     model, _ = retrying(Clock(), fails(Disconnected("cut")), fails(AuthFailed("no such key")))
     with pytest.raises(AuthFailed):
         await model.complete(request(), lambda event: None)

@@ -16,7 +16,7 @@ class Collecting:
         self.taken.append(payload)
 
 
-def test_only_data_lines_are_read_in_every_notation() -> None:
+def test_only_data_lines_are_read_and_in_every_notation() -> None:
     collecting = Collecting()
     stream = PayloadStream(StreamedAnswer(choice_of("chat"), lambda _event: None), collecting)
     stream.feed(b": ping\nevent: x\ndata: 1\r\n\r\ndata:2\nid: 7\ndata: [DONE]\ndata:\ndata: 3")
@@ -30,7 +30,7 @@ class Refusing:
         raise ValueError(payload.decode())
 
 
-def test_an_invalid_payload_is_a_lost_connection_unless_the_answer_is_finished() -> None:
+def test_an_invalid_payload_in_an_unfinished_answer_counts_as_a_lost_connection() -> None:
     answer = StreamedAnswer(choice_of("chat"), lambda _event: None)
     stream = PayloadStream(answer, Refusing())
     with pytest.raises(Disconnected, match=r"an invalid answer \(nonsense\)"):

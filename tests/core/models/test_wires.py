@@ -1,4 +1,4 @@
-"""The wire formats by name."""
+"""Wire formats are found by their names."""
 
 import subprocess
 import sys
@@ -41,7 +41,7 @@ def test_the_built_in_wire_formats_are_found_by_name() -> None:
     assert all(find_wire(wires, name).name == name for name in wires)
 
 
-def test_an_unknown_name_lists_the_known_ones() -> None:
+def test_the_error_for_an_unknown_wire_format_lists_the_known_formats() -> None:
     with pytest.raises(ConfigError, match="wire format 'morse' is unknown; known are chat, resp"):
         find_wire(wire_formats(builtin_wire_formats()), "morse")
 

@@ -99,7 +99,9 @@ async def test_empty_arguments_are_an_empty_object(tmp_path: Path) -> None:
     assert events[-1].failed
 
 
-async def test_events_contain_the_arguments_and_the_result_without_secrets(tmp_path: Path) -> None:
+async def test_events_contain_the_arguments_and_the_result_with_secrets_redacted(
+    tmp_path: Path,
+) -> None:
     async def say(context: ToolContext, arguments: Words) -> str:
         return f"said {arguments.text} twice: {arguments.text}"
 
@@ -166,7 +168,7 @@ async def test_an_error_that_ends_the_turn_is_not_a_failed_call(
         await running.run(call("odd", "{}"))
 
 
-async def test_the_sandbox_of_a_turn_is_that_of_its_workspace(tmp_path: Path) -> None:
+async def test_a_tool_gets_the_sandbox_of_the_turn_s_workspace(tmp_path: Path) -> None:
     async def look(context: ToolContext, arguments: Nothing) -> str:
         return (await context.sandbox.read("f")).decode()
 
@@ -195,7 +197,7 @@ async def test_markers_in_arguments_are_restored_before_the_tool_runs(tmp_path: 
 
 
 def changing(path: str, before: str, after: str) -> AnyTool:
-    """A tool that says it has changed a file."""
+    """A tool that reports a change of a file."""
 
     async def change(context: ToolContext, arguments: Nothing) -> str:
         await context.show_change(path, before, after)
@@ -205,14 +207,14 @@ def changing(path: str, before: str, after: str) -> AnyTool:
 
 
 async def diff_of(tmp_path: Path, tool: AnyTool, results: ResultFilter = NO_SPILL) -> str:
-    """The diff in the event for the end of a call."""
+    """Returns the diff in the event for the end of a call."""
     events = list[AgentEvent]()
     await runner(tmp_path, Notebook(), events, tool, results=results).run(call("change", "{}"))
     (end,) = (event for event in events if isinstance(event, ToolFinished))
     return end.diff
 
 
-async def test_a_change_of_a_file_is_shown_with_the_end_of_the_call(tmp_path: Path) -> None:
+async def test_the_end_of_a_call_shows_the_change_of_a_file(tmp_path: Path) -> None:
     assert await diff_of(tmp_path, changing("f", "a\n", "b\n")) == "@@ -1,1 +1,1 @@\n-a\n+b"
 
 

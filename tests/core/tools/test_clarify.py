@@ -44,11 +44,13 @@ async def test_the_turn_waits_for_the_person() -> None:
         ("neither, a green one", "neither, a green one"),
     ],
 )
-async def test_a_number_selects_its_choice_and_text_is_the_answer(said: str, meant: str) -> None:
+async def test_a_number_selects_a_choice_and_any_other_text_is_the_answer(
+    said: str, meant: str
+) -> None:
     assert await ask(Answered(text=said)) == meant
 
 
-async def test_without_choices_a_number_is_a_number() -> None:
+async def test_without_choices_a_number_is_the_answer() -> None:
     assert await ask(Answered(text="1"), choices=[]) == "1"
 
 
@@ -61,7 +63,7 @@ async def test_without_choices_a_number_is_a_number() -> None:
         (Approved(digest=""), "The person agrees."),
     ],
 )
-async def test_without_an_answer_the_model_is_told_how_to_continue(
+async def test_if_nobody_answers_the_model_is_told_how_to_continue(
     decision: Decision, told: str
 ) -> None:
     assert (await ask(decision)).startswith(told)

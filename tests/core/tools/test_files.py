@@ -14,7 +14,7 @@ from hermes.types.errors import ToolFailed
 TOOLS = {tool.name: tool for tool in file_tools(Spill(Path("/nonexistent")), search_file)}
 
 
-def test_the_file_tools_say_what_they_can_do_to_files() -> None:
+def test_the_file_tools_declare_whether_they_change_files() -> None:
     assert {name: tool.risk for name, tool in TOOLS.items()} == {
         "read_file": "low",
         "write_file": "medium",

@@ -80,13 +80,13 @@ def test_a_function_that_a_model_can_not_call_is_refused(
         tool(function)
 
 
-async def test_functions_without_async_wait_for_each_other_and_block_nothing_else() -> None:
+async def test_sync_functions_run_in_a_few_threads_of_their_own() -> None:
     usual = anyio.to_thread.current_default_thread_limiter()
     seen: list[int] = []
     gate = threading.Event()
 
     def hold() -> str:
-        """Wait to be let go."""
+        """Wait for the gate."""
         seen.append(usual.borrowed_tokens)
         gate.wait(10)
         return "done"

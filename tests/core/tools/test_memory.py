@@ -22,7 +22,7 @@ def add(content: str) -> dict[str, str]:
     return {"action": "add", "content": content}
 
 
-async def test_edits_are_made_and_the_result_says_how_full_the_file_is(tmp_path: Path) -> None:
+async def test_the_result_of_an_edit_says_how_full_the_file_is(tmp_path: Path) -> None:
     said = await keep(tmp_path, add("Likes tea"), add("Runs"))
     assert said == "MEMORY.md holds 2 entries: 16 of 60 characters."
     await keep(tmp_path, {"action": "replace", "old": "tea", "content": "Likes coffee"})
@@ -33,7 +33,7 @@ async def test_edits_are_made_and_the_result_says_how_full_the_file_is(tmp_path:
     )
 
 
-async def test_a_repeat_after_a_crash_is_harmless(tmp_path: Path) -> None:
+async def test_an_edit_that_is_repeated_after_a_crash_does_no_harm(tmp_path: Path) -> None:
     change = {"action": "replace", "old": "tea", "content": "Likes coffee"}
     await keep(tmp_path, add("Likes tea"))
     first = await keep(tmp_path, change, add("Runs"))
@@ -41,7 +41,7 @@ async def test_a_repeat_after_a_crash_is_harmless(tmp_path: Path) -> None:
     assert memory_tool(MEMORY).repeatable
 
 
-async def test_invisible_characters_are_not_noted(tmp_path: Path) -> None:
+async def test_a_note_with_invisible_characters_is_refused(tmp_path: Path) -> None:
     await keep(tmp_path, add("Likes\u202e tea\x00\r\nand cake"))
     assert MEMORY.read(a_turn(home=tmp_path)).memory == "Likes tea\nand cake"
     await keep(tmp_path, {"action": "remove", "old": "tea\u200b\r\nand"})
@@ -52,7 +52,7 @@ async def test_invisible_characters_are_not_noted(tmp_path: Path) -> None:
     "secret",
     ["The password: hunter2secret", "Use sk-abcdefghijklmnop1234", "postgres://u:pw99@host/db"],
 )
-async def test_secrets_are_not_noted(tmp_path: Path, secret: str) -> None:
+async def test_a_note_with_a_secret_is_refused(tmp_path: Path, secret: str) -> None:
     with pytest.raises(ToolFailed, match="password or key"):
         await keep(tmp_path, add("Likes tea"), add(secret))
     assert list(tmp_path.iterdir()) == []

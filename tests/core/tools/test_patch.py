@@ -25,7 +25,7 @@ async def test_text_is_replaced_and_the_change_is_shown(tmp_path: Path) -> None:
     assert (tmp_path / "f").stat().st_mode & 0o777 == 0o750
 
 
-async def test_people_are_shown_the_change_too(tmp_path: Path) -> None:
+async def test_the_change_is_also_shown_to_people(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("a\nb\n")
     turn = a_turn(workspace=tmp_path)
     context = CallContext(turn, CALL, files_of(turn), lambda event: None, Notebook())
@@ -95,7 +95,7 @@ async def test_the_diff_of_a_secret_file_is_not_shown(
     assert await change(tmp_path, "PORT=1", "PORT=2", path=".env") == "Replaced once in '.env'."
 
 
-async def test_the_instructions_of_a_workspace_are_not_for_a_chat_to_write(tmp_path: Path) -> None:
+async def test_a_chat_can_not_change_a_context_file(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("a")
     arguments = {"path": "AGENTS.md", "old": "a", "new": "b"}
     with pytest.raises(ToolFailed, match="instructions for every conversation"):

@@ -83,7 +83,7 @@ async def test_the_log_is_read_in_parts(processes: ProcessCalls) -> None:
     assert (await processes("poll", id=empty)).startswith("[no output]\n[exit code 0, ")
 
 
-async def test_a_log_without_its_beginning_says_so(processes: ProcessCalls) -> None:
+async def test_a_log_that_has_lost_its_beginning_says_so(processes: ProcessCalls) -> None:
     id = await processes.start("seq 3000000")
     await processes("wait", id=id)
     told = await processes("log", id=id, limit=1)
@@ -117,7 +117,7 @@ async def test_processes_of_other_conversations_are_not_visible(
     assert "running" in await processes("list")
 
 
-def test_a_secret_at_the_cut_of_a_line_is_redacted_before_it_is_cut() -> None:
+def test_a_secret_is_redacted_before_a_long_line_is_cut() -> None:
     line = "x" * (LOG_WIDTH - 4) + " hunter2hunter2 end"
     shown = _narrow(line, lambda text: text.replace("hunter2hunter2", "…"))
     assert "hun" not in shown

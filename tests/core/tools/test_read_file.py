@@ -25,18 +25,18 @@ def numbers(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_a_file_is_read_whole(numbers: Path) -> None:
+async def test_a_file_is_read_completely(numbers: Path) -> None:
     assert await read(numbers) == "one\ntwo\nthree\nfour"
 
 
-async def test_a_partial_page_says_how_to_continue(numbers: Path) -> None:
+async def test_a_page_that_is_not_the_last_says_how_to_continue(numbers: Path) -> None:
     shown = await read(numbers, offset=2, limit=2)
     assert shown == "two\nthree\n\n[lines 2-3 of 4; go on with offset 4]"
     assert await read(numbers, offset=4) == "four"
 
 
 @pytest.mark.parametrize("offset", [-5, 0, 1])
-async def test_a_file_begins_with_its_first_line(numbers: Path, offset: int) -> None:
+async def test_a_small_offset_means_the_first_line(numbers: Path, offset: int) -> None:
     assert (await read(numbers, offset=offset, limit=-1)).startswith("one\n\n[lines 1-1 of 4")
 
 
@@ -57,14 +57,14 @@ async def test_long_lines_are_cut(numbers: Path) -> None:
     assert await read(numbers) == "x" * PAGE_WIDTH + "…"
 
 
-async def test_only_line_breaks_end_a_line(numbers: Path) -> None:
+async def test_only_line_breaks_separate_lines(numbers: Path) -> None:
     (numbers / "f").write_bytes("one\r\ntwo\x0c\u2028still two\r\n".encode())
     assert await read(numbers, offset=2) == "two\x0c\u2028still two"
 
 
 @settings(deadline=None)
 @given(st.lists(st.text(st.sampled_from("ab \r"), max_size=50).map(lambda text: text * 60)))
-def test_pages_are_limited_and_together_contain_the_file(lines: list[str]) -> None:
+def test_pages_are_limited_and_contain_the_whole_file_together(lines: list[str]) -> None:
     lines = [line[:PAGE_WIDTH].rstrip("\r") for line in lines]
     seen: list[str] = []
     while len(seen) < len(lines):
@@ -99,12 +99,12 @@ async def test_the_values_in_a_secret_file_are_masked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [".env", ".env/", ".env/.", "./.env", ".//.env"])
-async def test_no_spelling_of_a_path_shows_a_secret(tmp_path: Path, path: str) -> None:
+async def test_no_spelling_of_a_path_reveals_a_secret(tmp_path: Path, path: str) -> None:
     (tmp_path / ".env").write_text("STRIPE=live_abc123456\n")
     assert await read(tmp_path, path=path) == f"STRIPE=…\n\n{NOTE}"
 
 
-async def test_a_secret_at_the_cut_of_a_line_is_redacted_before_it_is_cut(tmp_path: Path) -> None:
+async def test_a_secret_is_redacted_before_a_long_line_is_cut(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("x" * (PAGE_WIDTH - 4) + " hunter2hunter2 end")
     tool = read_file_tool(Spill(tmp_path / "spill"))
     shown = await use(

@@ -15,12 +15,12 @@ def test_a_turn_finds_its_tools_by_name() -> None:
     assert dict(Registry([append, ask]).for_turn(a_turn())) == {"append": append, "ask": ask}
 
 
-def test_two_tools_of_one_name_are_refused() -> None:
+def test_two_tools_with_the_same_name_are_refused() -> None:
     with pytest.raises(ConfigError, match="'append'"):
         Registry([append, append])
 
 
-def test_an_empty_list_for_a_platform_is_no_tool_at_all() -> None:
+def test_an_empty_list_means_no_tools_on_this_platform() -> None:
     profile = AgentProfile(id=DEFAULT_AGENT, platform_toolsets={"p": ()})
     assert Registry([slow]).for_turn(replace(a_turn(), profile=profile)) == {}
 

@@ -47,7 +47,7 @@ def test_a_cut_leaves_no_piece_of_a_secret(before: int, after: int) -> None:
 
 
 @given(st.integers(1, SECRET_MARGIN * 2))
-def test_a_slightly_too_long_text_keeps_its_beginning(more: int) -> None:
+def test_only_the_end_of_a_slightly_too_long_text_is_cut(more: int) -> None:
     shown = redacted("x" * (100 + more), str, 100)
     assert shown == "x" * 100 + f"…\n[the rest of {100 + more} characters was dropped]"
 

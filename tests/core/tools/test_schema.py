@@ -70,12 +70,12 @@ def test_a_schema_is_made_once() -> None:
     assert schema_of(Search) is schema_of(Search)
 
 
-def test_a_schema_that_contains_itself_is_refused_with_its_name() -> None:
+def test_the_error_for_a_schema_that_contains_itself_names_it() -> None:
     with pytest.raises(ConfigError, match="'Tree'"):
         schema_of(Tree)
 
 
-def test_the_tools_array_is_what_servers_expect_and_is_encoded_once() -> None:
+def test_the_tools_array_has_the_usual_format_and_is_encoded_once() -> None:
     encoded = tools_json((tool("search", Search), tool("open", Place)))
     first, second = msgspec.json.decode(encoded)
     assert first["type"] == "function"

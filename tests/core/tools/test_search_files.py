@@ -26,11 +26,11 @@ async def search(work: Path, pattern: str, **arguments: object) -> str:
     return await use(tool, a_turn(workspace=work), {"pattern": pattern, **arguments})
 
 
-async def test_lines_that_match_are_found_with_their_places(work: Path) -> None:
+async def test_matching_lines_are_found_with_their_paths_and_line_numbers(work: Path) -> None:
     assert await search(work, r"print\(\d") == "src/a.py:2: print(1)\nsrc/deep/b.py:1: print(2)"
 
 
-async def test_a_folder_or_a_file_can_be_searched_alone(work: Path) -> None:
+async def test_the_search_can_be_limited_to_a_folder_or_a_file(work: Path) -> None:
     assert await search(work, "print", path="src/deep") == "src/deep/b.py:1: print(2)"
     assert await search(work, "print", path="./src/a.py") == "src/a.py:2: print(1)"
     assert await search(work, "print", path=str(work / "src" / "a.py")) == "src/a.py:2: print(1)"
@@ -54,7 +54,7 @@ async def test_the_limit_of_hits_is_enforced_and_reported(work: Path) -> None:
     assert found.startswith("src/a.py:2: print(1)\n[stopped at 1 results")
 
 
-async def test_a_long_result_can_be_searched_by_its_session_only(work: Path) -> None:
+async def test_only_the_session_of_a_spilled_result_can_search_it(work: Path) -> None:
     spill, turn = Spill(work.parent / "spill"), a_turn(workspace=work)
     name = spill.keep(str(turn.session), "t_0_0", "one\ntwo")
     tool, arguments = search_files_tool(spill, search_file), {"pattern": "w", "path": name}

@@ -48,7 +48,7 @@ async def test_messages_around_a_hit_can_be_read(store: Store) -> None:
     assert await ask(store, around=9) == "There is no message #9 here."
 
 
-async def test_the_current_request_is_not_found(store: Store) -> None:
+async def test_a_search_does_not_find_the_current_request(store: Store) -> None:
     await say(store, UserMessage(text="What did I say about Oslo?"), turn="t")
     assert await ask(store, query="Oslo") == "Nothing was found. Try other words."
 
@@ -60,7 +60,7 @@ async def test_the_number_of_hits_is_limited(store: Store, limit: int, count: in
 
 
 @pytest.mark.parametrize("query", ['"', "a OR", "NOT (", "*", "NEAR(x", "x:y", "\0", "-- ^ '"])
-async def test_no_query_is_an_error(store: Store, query: str) -> None:
+async def test_a_search_that_finds_nothing_is_not_an_error(store: Store, query: str) -> None:
     await say(store, UserMessage(text="nothing of the kind"))
     assert await ask(store, query=query) == "Nothing was found. Try other words."
 

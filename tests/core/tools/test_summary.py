@@ -21,7 +21,7 @@ from hermes.core.tools.summary import (
 from hermes.text.redact import redact
 
 SECRET = 'hunter2"\n' * 4
-"""A secret whose text changes when it is written as JSON."""
+"""A secret that is written differently in JSON."""
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max_size=300),
     lambda inner: st.lists(inner, max_size=30) | st.dictionaries(st.text(), inner, max_size=30),
@@ -50,12 +50,12 @@ def redact_tokens(text: str) -> str:
         ("", ""),
     ],
 )
-async def test_the_label_is_the_first_text(arguments: str, label: str) -> None:
+async def test_the_label_is_the_first_text_argument(arguments: str, label: str) -> None:
     assert (await summarize(arguments, str)).label == label
 
 
 @given(st.dictionaries(st.text(max_size=300), VALUES, max_size=30))
-async def test_the_arguments_are_always_a_short_object(arguments: dict[str, object]) -> None:
+async def test_the_shown_arguments_are_always_a_short_object(arguments: dict[str, object]) -> None:
     shown = (await summarize(json.dumps(arguments), str)).arguments
     assert len(shown.encode()) <= SHOWN_ARGUMENTS
     assert isinstance(msgspec.json.decode(shown), dict)
@@ -100,7 +100,7 @@ async def test_a_part_of_a_long_secret_is_not_shown(before: int) -> None:
     assert "horse" not in shown.arguments
 
 
-async def test_only_the_shown_text_and_a_margin_are_redacted_once() -> None:
+async def test_only_the_shown_text_and_a_margin_are_redacted() -> None:
     seen: list[str] = []
 
     def look(text: str) -> str:
@@ -122,7 +122,7 @@ async def test_only_the_shown_text_and_a_margin_are_redacted_once() -> None:
         {"passphrase": ["opensesame"]},
     ],
 )
-async def test_a_value_under_the_name_of_a_secret_is_masked(arguments: dict[str, object]) -> None:
+async def test_a_value_with_the_name_of_a_secret_is_masked(arguments: dict[str, object]) -> None:
     shown = await summarize(json.dumps(arguments), str)
     assert "opensesame" not in shown.arguments + shown.label
     assert shown != CallSummary()
@@ -147,7 +147,7 @@ KEY = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmU"
         ({"path": ".env.example", "content": "A=1"}, {"path": ".env.example", "content": "A=1"}),
     ],
 )
-async def test_the_lines_of_a_secret_file_are_shown_as_read_file_shows_them(
+async def test_the_lines_of_a_secret_file_are_masked_as_in_read_file(
     arguments: dict[str, object], shown: dict[str, object]
 ) -> None:
     assert msgspec.json.decode((await summarize(json.dumps(arguments), str)).arguments) == shown

@@ -145,7 +145,7 @@ async def test_processes_that_a_command_leaves_running_are_ended_and_reported(
         {"command": "x" * 200_000},
     ],
 )
-async def test_a_command_that_can_not_be_started_is_a_failure(
+async def test_a_command_that_can_not_be_started_is_reported_as_a_failure(
     local: LocalBackend, tmp_path: Path, arguments: dict[str, object]
 ) -> None:
     with pytest.raises(ToolFailed):
@@ -154,7 +154,7 @@ async def test_a_command_that_can_not_be_started_is_a_failure(
 
 
 class AtTheGate(Notebook):
-    """Inspects the process while it waits for the commit of its handle."""
+    """Inspects the process of the command while the process waits for the commit of its handle."""
 
     async def started(self, call: CallId, handle: str | None = None) -> None:
         assert handle
@@ -187,7 +187,7 @@ async def test_no_secret_reaches_a_command(planted: LocalBackend, tmp_path: Path
     notes = AtTheGate()
     shown = await use(planted, tmp_path, {"command": LOOK}, notes)
     expect_no_secret(shown, 2)
-    # The command gets its environment when it starts.
+    # A command gets its environment variables when it starts.
     assert notes.log == [""]
 
 
@@ -301,5 +301,5 @@ async def test_a_restart_ends_foreground_commands_and_keeps_background_processes
 async def test_an_invalid_workdir_is_reported(tmp_path: Path, workdir: str) -> None:
     (tmp_path / "loop").symlink_to("loop")
     backend = LocalBackend(tmp_path / "p", {})
-    with pytest.raises(ToolFailed, match=r"workdir '.{1,80}' can't be a folder"):
+    with pytest.raises(ToolFailed, match=r"workdir '.{1,80}' is not a folder"):
         await use(backend, tmp_path, {"command": "true", "workdir": workdir})

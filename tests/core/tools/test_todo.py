@@ -88,14 +88,16 @@ items = st.lists(
 
 
 @given(items, items)
-def test_merging_twice_is_merging_once(old: list[Item], new: list[Item]) -> None:
+def test_a_repeated_merge_changes_nothing(old: list[Item], new: list[Item]) -> None:
     once = merged(old, new)
     assert merged(once, new) == once
     assert {item.id for item in once} == {item.id for item in (*old, *new)}
     assert all(item in once for item in new)
 
 
-async def test_a_list_is_dropped_with_its_conversation_but_not_a_later_one(tmp_path: Path) -> None:
+async def test_a_list_is_deleted_with_its_conversation_but_a_later_list_is_kept(
+    tmp_path: Path,
+) -> None:
     session = str(a_turn().session)
     await todo(tmp_path, todos=FIRST)
     delete_todos(tmp_path, session, before=time.time() - 60)

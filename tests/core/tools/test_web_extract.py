@@ -106,7 +106,7 @@ async def test_a_page_without_words_says_so() -> None:
 
 
 @pytest.mark.parametrize("urls", [[], list("abcdef"), "a", [1]])
-def test_one_to_five_pages_can_be_requested(urls: object) -> None:
+def test_a_call_can_request_one_to_five_pages(urls: object) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"urls": urls}, web_extract_tool(web({})).arguments)
 

@@ -210,7 +210,7 @@ async def test_the_error_of_an_unreachable_server_is_one_sentence() -> None:
         ("tavily", "http://s", "b", "t", Tavily),
     ],
 )
-async def test_the_first_configured_service_is_used_unless_one_is_named(
+async def test_the_first_configured_service_is_used_unless_a_setting_names_another(
     kind: SearchKind, searxng_url: str, brave_key: str, tavily_key: str, expected: type | None
 ) -> None:
     async with aiohttp.ClientSession() as session:
@@ -265,14 +265,14 @@ async def test_long_words_are_shortened() -> None:
     assert len(await search_for(Canned(hit))) < 900
 
 
-async def test_a_search_without_hits_is_an_answer() -> None:
+async def test_a_search_without_hits_is_not_an_error() -> None:
     assert await search_for(Canned()) == "Nothing was found for 'green tea'."
 
 
 @pytest.mark.parametrize(
     "wrong", [{"query": ""}, {"query": "x" * 401}, {"limit": 0}, {"limit": 11}]
 )
-def test_a_search_has_a_query_and_a_limit(wrong: dict[str, object]) -> None:
+def test_the_query_and_the_limit_of_a_search_are_checked(wrong: dict[str, object]) -> None:
     tool = web_search_tool(Canned())
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"query": "x", **wrong}, tool.arguments)

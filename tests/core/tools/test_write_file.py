@@ -22,7 +22,7 @@ async def test_a_new_file_and_its_folders_are_created(tmp_path: Path) -> None:
     assert (tmp_path / "a/b/f.txt").read_text() == "one\nzwölf"
 
 
-async def test_writing_again_replaces_and_does_no_harm(tmp_path: Path) -> None:
+async def test_a_repeated_write_does_no_harm(tmp_path: Path) -> None:
     await write(tmp_path, "f", "old")
     for _ in range(2):
         assert await write(tmp_path, "f", "new\r\n") == "Replaced 'f': 1 lines, 5 bytes."
@@ -34,14 +34,14 @@ async def test_a_file_can_be_emptied(tmp_path: Path) -> None:
 
 
 async def diff_after(workspace: Path, content: str) -> str:
-    """The change that people are shown when the file `f` is written."""
+    """Returns the change that is shown to people when the file `f` is written."""
     turn = a_turn(workspace=workspace)
     context = CallContext(turn, CALL, files_of(turn), lambda event: None, Notebook())
     await write_file.handler(context, WriteFile(path="f", content=content))
     return context.diff
 
 
-async def test_people_are_shown_what_changed(tmp_path: Path) -> None:
+async def test_the_change_is_shown_to_people(tmp_path: Path) -> None:
     assert await diff_after(tmp_path, "a\nb\n") == "@@ -1,0 +1,2 @@\n+a\n+b"
     assert await diff_after(tmp_path, "a\nc\n") == "@@ -1,2 +1,2 @@\n a\n-b\n+c"
     assert await diff_after(tmp_path, "a\nc\n") == ""

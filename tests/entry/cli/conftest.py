@@ -16,7 +16,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def model_url() -> Iterator[str]:
-    """Yields the base URL of a model that echoes, and follows the directives in messages."""
+    """Yields the base URL of a model that echoes messages and follows the directives in them."""
     command = [sys.executable, "-m", "hermes.testing.model"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
@@ -61,7 +61,7 @@ def hermes(environ: dict[str, str]) -> Run:
 
 @pytest.fixture
 def until_asked() -> Callable[[str], None]:
-    """Waits until the model at a URL writes an answer, or refuses to."""
+    """Waits until the model at a URL writes an answer or refuses a request."""
 
     def wait(url: str) -> None:
         deadline = time.monotonic() + 20

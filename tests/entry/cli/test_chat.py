@@ -1,4 +1,4 @@
-"""`hermes chat`, as people and scripts use it."""
+"""The command `hermes chat`, used by people and by scripts."""
 
 import json
 import os
@@ -20,7 +20,7 @@ TAG = re.compile(r"\[[0-9a-f]{4}:\d+(?:\.\d+)?\] ?|call \d+: ")
 
 
 def plain(text: str) -> str:
-    """Returns an answer of the fake model without the tags that make it unique."""
+    """Removes the tags that make each answer of the fake model unique."""
     return TAG.sub("", text).strip()
 
 
@@ -33,12 +33,12 @@ def test_one_question_is_answered_on_stdout(hermes: Run) -> None:
     assert "\x1b" not in done.stdout
 
 
-def test_hermes_alone_is_chat(hermes: Run) -> None:
+def test_hermes_without_a_command_starts_a_chat(hermes: Run) -> None:
     assert plain(hermes(stdin="good morning").stdout) == "you said: good morning"
     assert plain(hermes("-q", "hello").stdout) == "you said: hello"
 
 
-def test_another_model_may_answer_one_chat(hermes: Run, model_url: str) -> None:
+def test_the_model_option_applies_to_one_chat(hermes: Run, model_url: str) -> None:
     def answered() -> str:
         with urlopen(f"{model_url.removesuffix('/v1')}/_last") as reply:
             name: str = json.load(reply)["model"]
@@ -48,7 +48,7 @@ def test_another_model_may_answer_one_chat(hermes: Run, model_url: str) -> None:
     assert answered() == "other"
     assert hermes("chat", "-s", "one", "-q", "hi again").returncode == 0
     assert answered() == "fake"
-    # The model on the command line wins over the one that was chosen in the session.
+    # The model on the command line takes precedence over the model that was chosen in the session.
     assert "third of custom" in hermes("chat", "-s", "one", "-q", "/model third").stdout
     assert hermes("chat", "-s", "one", "-q", "hi").returncode == 0
     assert answered() == "third"
@@ -56,7 +56,7 @@ def test_another_model_may_answer_one_chat(hermes: Run, model_url: str) -> None:
     assert answered() == "other"
 
 
-def test_a_model_that_can_not_answer_is_a_sentence(hermes: Run) -> None:
+def test_the_error_for_a_model_that_can_not_answer_is_one_sentence(hermes: Run) -> None:
     done = hermes("chat", "-m", "groq/a/b", "-q", "hi")
     assert done.returncode == 78
     assert "Groq needs a key: set GROQ_API_KEY" in done.stderr
@@ -70,7 +70,7 @@ def test_piped_text_is_added_to_the_question(hermes: Run) -> None:
     assert plain(done.stdout) == "you said: summarise a long text"
 
 
-def test_a_question_can_attach_files_and_piped_text_cannot(
+def test_only_a_question_and_not_piped_text_can_attach_files(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "todo.txt").write_text("Buy milk.")
@@ -95,7 +95,7 @@ def test_tools_are_shown_as_lines_and_work_in_the_current_directory(hermes: Run)
     assert "hermes-gateway" in plain(done.stdout)
 
 
-def test_a_workspace_that_was_chosen_is_kept(hermes: Run, tmp_path: Path) -> None:
+def test_a_configured_workspace_is_used(hermes: Run, tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("remember the milk")
     question = 'tool:read_file{"path":"note.txt"}'
     done = hermes("chat", "-q", question, HERMES_WORKSPACE=str(tmp_path))
@@ -147,7 +147,7 @@ def test_a_conversation_is_resumed_by_the_beginning_of_its_name(
     assert said == ["first", "third"]
 
 
-def test_a_conversation_that_is_not_there_cannot_be_resumed(hermes: Run) -> None:
+def test_a_conversation_that_does_not_exist_cannot_be_resumed(hermes: Run) -> None:
     done = hermes("chat", "--resume", "nothing", "-q", "hi")
     assert done.returncode == 1
     assert "hermes sessions list" in done.stderr
@@ -178,7 +178,7 @@ def test_a_question_says_how_to_answer_it(hermes: Run) -> None:
     assert "--session 'my talk'" in done.stderr
 
 
-def test_a_home_that_cannot_be_made_is_one_sentence(hermes: Run) -> None:
+def test_the_error_for_a_home_that_cannot_be_created_is_one_sentence(hermes: Run) -> None:
     done = hermes("chat", "-q", "hi", HERMES_HOME="/proc/nope")
     assert done.returncode == 78
     assert "'/proc/nope' can't be created" in done.stderr
@@ -186,7 +186,7 @@ def test_a_home_that_cannot_be_made_is_one_sentence(hermes: Run) -> None:
 
 
 @pytest.mark.parametrize("args", [("--json",), ("-q", " "), ("-c", "-s", "x", "-q", "hi")])
-def test_a_mistake_is_reported(hermes: Run, args: tuple[str, ...]) -> None:
+def test_a_wrong_option_is_reported(hermes: Run, args: tuple[str, ...]) -> None:
     done = hermes("chat", *args)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
@@ -194,7 +194,7 @@ def test_a_mistake_is_reported(hermes: Run, args: tuple[str, ...]) -> None:
 
 @pytest.fixture
 def terminal(environ: dict[str, str], tmp_path: Path) -> Iterator[Terminal]:
-    """A terminal that can't move its cursor, used by a person."""
+    """A person at a terminal that can't move its cursor."""
     with Terminal([*HERMES, "chat"], {**environ, "TERM": "dumb"}, tmp_path) as terminal:
         terminal.until(at_prompt(terminal))
         yield terminal
@@ -205,7 +205,7 @@ def at_prompt(terminal: Terminal) -> Callable[[], bool]:
     return lambda: terminal.row == "›"
 
 
-def test_a_person_talks_line_by_line_and_leaves_with_ctrl_d(terminal: Terminal) -> None:
+def test_a_plain_terminal_reads_line_by_line_until_ctrl_d(terminal: Terminal) -> None:
     terminal.send("hello\n")
     terminal.until("you said:")
     terminal.until(at_prompt(terminal))
@@ -237,7 +237,7 @@ def test_a_paste_is_one_message(terminal: Terminal) -> None:
     assert terminal.text.count("you said:") == 1
 
 
-def test_sigterm_leaves_in_the_middle_of_a_turn(
+def test_sigterm_ends_the_chat_in_the_middle_of_a_turn(
     environ: dict[str, str], tmp_path: Path, model_url: str, until_asked: Callable[[str], None]
 ) -> None:
     environ |= {"HERMES_RESTART_DRAIN_TIMEOUT": "0", "TERM": "dumb"}

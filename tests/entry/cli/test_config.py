@@ -1,4 +1,4 @@
-"""`hermes config`."""
+"""The command `hermes config`."""
 
 import json
 from pathlib import Path
@@ -52,7 +52,7 @@ def test_show_lists_the_settings_and_masks_secrets(tmp_path: Path) -> None:
     assert KEY not in shown.stdout
 
 
-def test_show_as_json(tmp_path: Path) -> None:
+def test_show_can_print_json(tmp_path: Path) -> None:
     shown = hermes(tmp_path, "show", "--json", API_SERVER_KEY=KEY, TELEGRAM_ALLOWED_USERS="1,2")
     values = json.loads(shown.stdout)
     assert values["api_server.port"] == 8642
@@ -94,7 +94,7 @@ def test_variables_are_set_read_and_explained_by_their_names(tmp_path: Path) -> 
     assert hermes(tmp_path, "explain", "GROQ_API_KEY").stdout == "GROQ_API_KEY =   (default)\n"
 
 
-def test_unset_says_what_was_removed_and_what_is_left(tmp_path: Path) -> None:
+def test_unset_says_what_was_removed_and_which_source_still_sets_the_value(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("model: a # comment\n", encoding="utf-8")
     done = hermes(tmp_path, "unset", "model", HERMES_MODEL="b")
     first, second = done.stdout.splitlines()
@@ -103,7 +103,7 @@ def test_unset_says_what_was_removed_and_what_is_left(tmp_path: Path) -> None:
     assert done.stderr == "note: environment HERMES_MODEL still sets it\n"
 
 
-def test_a_negative_number_is_a_value(tmp_path: Path) -> None:
+def test_a_value_may_be_a_negative_number(tmp_path: Path) -> None:
     failed = hermes(tmp_path, "set", "agent.drain_seconds", "-5")
     assert failed.stderr == "agent.drain_seconds: expected a number from 0, found '-5'\n"
     assert hermes(tmp_path, "set", "agent.system_prompt", "-q").exit_code == 0
@@ -116,7 +116,7 @@ def test_set_says_that_a_secret_went_into_dotenv(tmp_path: Path) -> None:
     assert KEY not in done.output
 
 
-def test_set_says_when_comments_were_lost_and_when_it_is_overruled(tmp_path: Path) -> None:
+def test_set_reports_lost_comments_and_sources_that_override_the_value(tmp_path: Path) -> None:
     shared = "_config_version: 33\nx: &x {default: a} # comment\nmodel: *x\n"
     (tmp_path / "config.yaml").write_text(shared, encoding="utf-8")
     done = hermes(tmp_path, "set", "model.provider", "groq", HERMES_INFERENCE_PROVIDER="openai")
@@ -134,7 +134,7 @@ def test_set_says_when_comments_were_lost_and_when_it_is_overruled(tmp_path: Pat
         ("unset", "timezone"),
     ],
 )
-def test_a_mistake_is_a_sentence_on_stderr_and_exit_code_2(
+def test_a_mistake_gives_one_sentence_on_stderr_and_exit_code_2(
     tmp_path: Path, args: tuple[str, ...]
 ) -> None:
     failed = hermes(tmp_path, *args)
@@ -144,7 +144,7 @@ def test_a_mistake_is_a_sentence_on_stderr_and_exit_code_2(
     assert "Traceback" not in failed.stderr
 
 
-def test_explain_shows_the_source_that_won(tmp_path: Path) -> None:
+def test_explain_shows_the_source_of_the_value(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("model: a\n", encoding="utf-8")
     told = hermes(tmp_path, "explain", "model", HERMES_MODEL="b")
     assert told.stdout.splitlines() == [
@@ -190,7 +190,7 @@ def test_check_finds_a_model_that_can_not_work(tmp_path: Path) -> None:
     assert "GROQ_API_KEY" in checked.stdout
 
 
-def test_check_finds_what_would_keep_the_agent_from_its_work(tmp_path: Path) -> None:
+def test_check_finds_errors_that_would_stop_the_agent_from_working(tmp_path: Path) -> None:
     broken = FakeRuntime(ConfigError("agent.toolsets: 'nope' is neither a toolset nor a tool"))
     checked = hermes(tmp_path, "check", runtime=broken)
     assert checked.exit_code == 1
@@ -214,7 +214,7 @@ def test_check_names_no_address_for_a_model_of_this_machine(tmp_path: Path) -> N
         ("auxiliary: {provider: groq}", "GROQ_API_KEY"),
     ],
 )
-def test_a_process_checks_what_the_agent_is_made_of(
+def test_check_finds_errors_in_the_parts_of_the_agent(
     hermes: Run, tmp_path: Path, text: str, said: str
 ) -> None:
     home = tmp_path / "home"
@@ -226,7 +226,7 @@ def test_a_process_checks_what_the_agent_is_made_of(
     assert [one.name for one in home.iterdir()] == ["config.yaml"]
 
 
-def test_check_warns_without_a_model(tmp_path: Path) -> None:
+def test_check_warns_if_there_is_no_model(tmp_path: Path) -> None:
     checked = hermes(tmp_path, "check")
     assert checked.exit_code == 0
     assert "no model is configured" in checked.stdout
@@ -245,7 +245,7 @@ def test_path_names_the_file(tmp_path: Path) -> None:
     assert hermes(tmp_path, "path").stdout == f"{tmp_path / 'config.yaml'}\n"
 
 
-def test_migrate_renews_an_older_file(tmp_path: Path) -> None:
+def test_migrate_updates_an_older_file(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("model: m\nbase_url: http://x\n", encoding="utf-8")
     assert "the original file is" in hermes(tmp_path, "migrate").stdout
     assert hermes(tmp_path, "migrate").stdout == "nothing to do\n"

@@ -1,4 +1,4 @@
-"""`hermes context`."""
+"""The command `hermes context`."""
 
 import json
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_a_context_file_that_a_command_wrote_is_not_loaded(tmp_path: Path, model
     assert "Obey" not in instructions(tmp_path, model_url)
 
 
-def test_the_error_for_a_file_that_can_not_be_allowed_is_a_sentence(
+def test_the_error_for_a_file_that_can_not_be_allowed_is_one_sentence(
     tmp_path: Path, model_url: str
 ) -> None:
     done = hermes(tmp_path, model_url, "context", "allow", str(tmp_path / "no\x1b[2J"))

@@ -36,7 +36,7 @@ COMMANDS = [
 
 @pytest.fixture
 def disk(environ: dict[str, str]) -> Iterator[Path]:
-    """Yields the home, on a small file system of its own."""
+    """Yields a home on a small file system of its own."""
     home = Path(environ["HERMES_HOME"])
     home.mkdir(mode=0o700)
     mount = shutil.which("mount")
@@ -55,13 +55,13 @@ def disk(environ: dict[str, str]) -> Iterator[Path]:
 
 @pytest.fixture
 def used(disk: Path, hermes: Run) -> Path:
-    """The home after a conversation and a change of the settings."""
+    """Returns a home that has had a conversation and a change of the settings."""
     assert hermes("chat", "--session", "trip", "-q", "hello").returncode == 0
     assert hermes("config", "set", "timezone", "UTC").returncode == 0
     return disk
 
 
-def test_every_command_is_tried_on_a_read_only_home() -> None:
+def test_the_list_of_tested_commands_is_complete() -> None:
     names = set()
     context = click.Context(cli)
     for name in cli.list_commands(context):
@@ -73,7 +73,7 @@ def test_every_command_is_tried_on_a_read_only_home() -> None:
     }
 
 
-def test_a_read_only_home_gives_one_sentence_in_every_command(used: Path, hermes: Run) -> None:
+def test_every_command_prints_one_sentence_for_a_read_only_home(used: Path, hermes: Run) -> None:
     subprocess.run(["mount", "-o", "remount,ro", used], check=True)
     said = {}
     for command in COMMANDS:
@@ -181,7 +181,7 @@ def test_a_service_that_waits_for_room_can_be_stopped(
 
 
 @pytest.mark.parametrize("names", [["hermes.db"], ["hermes.db", "hermes.db-wal", "hermes.db-shm"]])
-def test_a_service_whose_database_is_removed_says_503_and_the_next_start_restores_a_snapshot(
+def test_a_service_whose_database_is_removed_answers_503_and_the_next_start_restores_a_snapshot(
     hermes: Run, environ: dict[str, str], names: list[str]
 ) -> None:
     home = Path(environ["HERMES_HOME"])
@@ -193,7 +193,7 @@ def test_a_service_whose_database_is_removed_says_503_and_the_next_start_restore
         taken = wait_for(lambda: sorted(home.glob("backups/hermes-*.db")))
         for name in names:
             (home / name).unlink()
-        # The loss is noticed although nothing is stored.
+        # The gateway notices the missing database although it stores nothing.
         service.until("/ready", 503)
         assert service.status("/v1/chat/completions", ASKED) == 503
         assert service.status("/health") == 200

@@ -53,7 +53,7 @@ def test_an_accepted_offer_downloads_and_saves_the_model(
     assert (saved.model.provider, saved.model.default) == ("local", "demo")
 
 
-def test_a_model_that_is_here_is_not_offered_as_a_download(
+def test_a_model_that_was_already_downloaded_is_not_offered_as_a_download(
     tmp_path: Path, bare: dict[str, str]
 ) -> None:
     file = SMOLLM2.path(tmp_path / "models")

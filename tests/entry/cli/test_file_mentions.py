@@ -1,4 +1,4 @@
-"""Files that a message mentions with @."""
+"""The files that a message mentions with @."""
 
 import os
 import sys
@@ -45,7 +45,7 @@ def test_a_text_file_is_added_to_the_message_once(folder: Path, message: str) ->
     assert read.media == ()
 
 
-def test_a_name_with_a_space_is_quoted(folder: Path) -> None:
+def test_a_file_name_with_a_space_can_be_quoted(folder: Path) -> None:
     read = read_mentions('buy @"my list.txt"', folder)
     assert read.text.endswith("[file my list.txt]\nbread\n[end of file my list.txt]")
     assert read.names == ("my list.txt",)
@@ -78,12 +78,12 @@ def test_a_file_elsewhere_has_an_absolute_path(folder: Path) -> None:
         "@a\0b",
     ],
 )
-def test_other_words_with_an_at_sign_stay_as_they_are(folder: Path, message: str) -> None:
+def test_other_words_with_an_at_sign_are_not_changed(folder: Path, message: str) -> None:
     read = read_mentions(message, folder)
     assert (read.text, read.names) == (message, ())
 
 
-def test_two_at_signs_mean_no_file(folder: Path) -> None:
+def test_a_word_with_two_at_signs_is_not_a_file(folder: Path) -> None:
     assert read_mentions("@@todo.txt and @@nope.txt.", folder).text == "@todo.txt and @nope.txt."
     assert read_mentions("@@todo.txt, @todo.txt", folder).text == "@todo.txt, @todo.txt" + MILK
 
@@ -123,7 +123,7 @@ def test_a_file_that_can_not_be_read_is_an_error(folder: Path) -> None:
         read_mentions("@/proc/self/mem", folder)
 
 
-def test_all_files_together_are_limited(folder: Path) -> None:
+def test_the_total_size_of_the_files_is_limited(folder: Path) -> None:
     names = [f"part{number}.txt" for number in range(MOST_MENTIONS + 1)]
     for name in names:
         (folder / name).write_text("x" * (LARGEST_TEXT - 1))

@@ -11,7 +11,7 @@ from hermes.testing.service import SERVICE_KEY, serving
 from hermes.types.errors import Disconnected, Rejected
 
 
-async def test_the_answer_is_shown_in_pieces_as_it_comes(tmp_path: Path) -> None:
+async def test_the_answer_is_shown_in_pieces_as_it_arrives(tmp_path: Path) -> None:
     shown: list[str] = []
     async with serving(tmp_path) as service:
         await ask(service.base_url, SERVICE_KEY, "tokens:30 delay:0.02", shown.append)
@@ -19,7 +19,9 @@ async def test_the_answer_is_shown_in_pieces_as_it_comes(tmp_path: Path) -> None
     assert len([piece for piece in shown if piece]) > 2
 
 
-async def test_a_refusal_and_a_failed_turn_are_sentences(tmp_path: Path) -> None:
+async def test_the_errors_for_a_refusal_and_a_failed_turn_are_one_sentence_each(
+    tmp_path: Path,
+) -> None:
     shown: list[str] = []
     async with serving(tmp_path) as service:
         with pytest.raises(Rejected, match="key"):
@@ -29,7 +31,7 @@ async def test_a_refusal_and_a_failed_turn_are_sentences(tmp_path: Path) -> None
     assert "".join(shown) == ""
 
 
-async def test_a_service_that_is_gone_is_named() -> None:
+async def test_the_error_names_a_service_that_does_not_answer() -> None:
     with pytest.raises(Disconnected, match=r"127\.0\.0\.1:9/"):
         await ask("http://127.0.0.1:9", SERVICE_KEY, "hi", print)
 
@@ -44,7 +46,7 @@ async def test_a_service_that_is_gone_is_named() -> None:
         ({"HERMES_CUSTOM_BASE_URL": "http://h/v1", "HERMES_MODEL": "m"}, "m (custom, http://h/v1)"),
     ],
 )
-def test_the_model_is_described_as_what_it_is(
+def test_the_kind_of_the_model_is_described(
     tmp_path: Path, environ: dict[str, str], said: str
 ) -> None:
     settings = load(tmp_path, environ)

@@ -1,4 +1,4 @@
-"""`hermes chat` in a terminal: the test types keys and reads the screen."""
+"""The command `hermes chat` in a terminal. The tests type keys and read the screen."""
 
 import json
 import os
@@ -103,7 +103,7 @@ def ask(terminal: Terminal, text: str) -> list[str]:
     """Sends a question, and returns the lines on the screen from the question on."""
     before = terminal.text.count("\n")
     terminal.send(text + ENTER)
-    # A reply of the terminal itself may come before the prompt was ever seen to be gone.
+    # The terminal itself may reply before the test notices that the prompt has gone.
     terminal.until(lambda: terminal.text.count("\n") > before and at_prompt(terminal)())
     return terminal.text.split("\n")[before:]
 
@@ -115,7 +115,7 @@ def test_the_first_line_names_the_model_and_the_workspace(terminal: Terminal) ->
     assert HOST not in terminal.text
 
 
-def test_words_appear_as_they_come_under_a_spinner(terminal: Terminal) -> None:
+def test_words_appear_as_they_arrive_and_a_spinner_is_shown(terminal: Terminal) -> None:
     terminal.send("tokens:40 delay:0.03 ttft:0.5 reasoning:2" + ENTER)
     terminal.until("thinking")
     terminal.until("you said:")
@@ -177,7 +177,7 @@ def test_a_change_is_shown_as_a_coloured_diff(terminal: Terminal, person: Person
     assert terminal.style("+   oatmilk").fg == "green"
 
 
-def test_a_status_line_shows_the_model_and_the_share_of_its_window(terminal: Terminal) -> None:
+def test_a_status_line_shows_the_model_and_the_used_share_of_its_window(terminal: Terminal) -> None:
     ask(terminal, "hello")
     above = terminal.lines[terminal.lines.index("›") - 1]
     assert re.fullmatch(r"fake · context (\d|<1)% of 128k", above)
@@ -255,14 +255,14 @@ def test_a_paste_of_several_lines_is_one_message(terminal: Terminal, person: Per
     assert person.asked() == "one\ntwo\nthree and four"
 
 
-def test_lines_can_be_added_before_the_message_goes(terminal: Terminal, person: Person) -> None:
+def test_lines_can_be_added_before_the_message_is_sent(terminal: Terminal, person: Person) -> None:
     terminal.send(f"one{ALT_ENTER}two\\{ENTER}three")
     terminal.until("  three")
     ask(terminal, "")
     assert person.asked() == "one\ntwo\nthree"
 
 
-def test_the_arrow_brings_back_what_was_typed(terminal: Terminal, person: Person) -> None:
+def test_the_up_arrow_shows_earlier_messages(terminal: Terminal, person: Person) -> None:
     ask(terminal, "remember me")
     ask(terminal, "forget me")
     terminal.send(UP + UP)
@@ -277,14 +277,14 @@ def test_the_arrow_brings_back_what_was_typed(terminal: Terminal, person: Person
 def test_commands_are_completed_with_their_help(terminal: Terminal) -> None:
     terminal.send("/st")
     terminal.until("what is going on")
-    assert any("/stop" in line and "end what is running" in line for line in terminal.lines)
+    assert any("/stop" in line and "stop the running turn" in line for line in terminal.lines)
     terminal.send(TAB + TAB)
     terminal.until(lambda: terminal.row.startswith("› /status"))
     ask(terminal, "")
     assert "Idle." in terminal.text
 
 
-def test_files_are_completed_where_we_are(terminal: Terminal) -> None:
+def test_files_of_the_current_directory_are_completed(terminal: Terminal) -> None:
     terminal.send("see @to")
     terminal.until(lambda: any(line.strip() == "todo.txt" for line in terminal.lines))
     terminal.send(TAB)
@@ -303,7 +303,9 @@ def test_ctrl_c_stops_the_turn_and_not_the_program(terminal: Terminal) -> None:
     assert "still here" in " ".join(ask(terminal, "still here"))
 
 
-def test_text_that_is_typed_ahead_waits_for_the_prompt(terminal: Terminal, person: Person) -> None:
+def test_text_that_is_typed_during_a_turn_is_kept_for_the_prompt(
+    terminal: Terminal, person: Person
+) -> None:
     terminal.send("tokens:30 delay:0.03" + ENTER)
     terminal.until("you said:")
     terminal.send("typed ahead")
@@ -313,7 +315,7 @@ def test_text_that_is_typed_ahead_waits_for_the_prompt(terminal: Terminal, perso
     assert person.asked() == "typed ahead"
 
 
-def test_lines_sent_while_it_works_are_queued_and_commands_act_at_once(
+def test_messages_sent_during_a_turn_are_queued_and_commands_act_at_once(
     terminal: Terminal, person: Person
 ) -> None:
     terminal.send("hang" + ENTER)
@@ -329,7 +331,9 @@ def test_lines_sent_while_it_works_are_queued_and_commands_act_at_once(
     assert "you said:" in lines[lines.index("› and then") + 1]
 
 
-def test_the_size_may_change_in_the_middle_of_a_turn(terminal: Terminal, person: Person) -> None:
+def test_the_size_of_the_terminal_may_change_in_the_middle_of_a_turn(
+    terminal: Terminal, person: Person
+) -> None:
     words = [f"word{number:03}" for number in range(60)]
     person.hears(Plan(text=f"{' '.join(words)}\n\n{ANSWER}", ttft=0.3, delay=0.01))
     terminal.send("narrow" + ENTER)
@@ -344,13 +348,15 @@ def test_the_size_may_change_in_the_middle_of_a_turn(terminal: Terminal, person:
     assert "漢字      3" in terminal.text
 
 
-def test_help_names_the_words_that_leave(terminal: Terminal) -> None:
+def test_help_names_the_commands_that_leave_the_chat(terminal: Terminal) -> None:
     lines = ask(terminal, "/help")
-    assert "/stop: end what is running" in lines
+    assert "/stop: stop the running turn" in lines
     assert any(line.startswith("/exit: ") for line in lines)
 
 
-def test_ctrl_d_leaves_and_continue_resumes_the_session(terminal: Terminal, person: Person) -> None:
+def test_ctrl_d_leaves_the_chat_and_the_option_continue_resumes_it(
+    terminal: Terminal, person: Person
+) -> None:
     person.hears(Plan(text="The answer was **42**."))
     ask(terminal, "what was the answer?")
     terminal.send(CTRL_D)
@@ -367,7 +373,7 @@ def test_ctrl_d_leaves_and_continue_resumes_the_session(terminal: Terminal, pers
         assert name[1] in again.text
 
 
-def test_ctrl_c_twice_leaves_and_colors_can_be_off(person: Person) -> None:
+def test_ctrl_c_twice_leaves_the_chat_and_colors_can_be_off(person: Person) -> None:
     with person.starts(NO_COLOR="1", TERMINAL_ENV="local", HERMES_WORKSPACE="/") as terminal:
         terminal.until(at_prompt(terminal))
         assert HOST in terminal.text
@@ -402,7 +408,7 @@ def test_a_question_is_asked_again_when_the_conversation_is_resumed(person: Pers
         assert "blue" in answer
 
 
-def test_without_a_model_one_is_offered(person: Person) -> None:
+def test_without_a_model_the_demo_model_is_offered(person: Person) -> None:
     with person.starts(HERMES_CUSTOM_BASE_URL="", HERMES_MODEL="") as terminal:
         terminal.until("embedded demo model")
         terminal.send("n\n")
@@ -410,7 +416,7 @@ def test_without_a_model_one_is_offered(person: Person) -> None:
 
 
 @pytest.mark.parametrize("busy", [False, True])
-def test_sigterm_leaves_the_terminal_as_it_was(person: Person, busy: bool) -> None:
+def test_sigterm_restores_the_terminal(person: Person, busy: bool) -> None:
     with person.starts(HERMES_RESTART_DRAIN_TIMEOUT="0") as terminal:
         terminal.until(at_prompt(terminal))
         if busy:

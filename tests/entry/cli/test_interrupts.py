@@ -1,4 +1,4 @@
-"""Signals interrupt the waiting code, not the process."""
+"""Signals interrupt the code that waits, not the process."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ async def test_ctrl_c_calls_the_function_of_the_block() -> None:
     assert not interrupts.leaving
 
 
-async def test_sigterm_cancels_the_scope_and_asks_to_leave() -> None:
+async def test_sigterm_cancels_the_scope_and_requests_the_exit() -> None:
     interrupts = Interrupts()
     async with interrupts.handled():
         with anyio.fail_after(10), interrupts.cancels() as scope:

@@ -1,4 +1,4 @@
-"""The log file is private and bounded, also with several writers."""
+"""The log file is private and its size is limited, even with several writers."""
 
 import shutil
 import stat
@@ -24,7 +24,7 @@ def sizes(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
 
 
-def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
     path = tmp_path / "hermes.log"
     path.touch(0o644)
     file = LogFile(path, 1000, 3)
@@ -34,7 +34,7 @@ def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
     assert path.read_bytes() == LINE
 
 
-def test_full_files_are_kept_up_to_a_number(tmp_path: Path) -> None:
+def test_only_a_number_of_full_files_is_kept(tmp_path: Path) -> None:
     file = LogFile(tmp_path / "hermes.log", 1000, 2)
     for _ in range(45):
         file.write(LINE)
@@ -43,7 +43,7 @@ def test_full_files_are_kept_up_to_a_number(tmp_path: Path) -> None:
     file.close()
 
 
-def test_without_backups_a_full_file_begins_again(tmp_path: Path) -> None:
+def test_without_backups_a_full_file_is_emptied(tmp_path: Path) -> None:
     file = LogFile(tmp_path / "hermes.log", 1000, 0)
     for _ in range(11):
         file.write(LINE)
@@ -75,7 +75,7 @@ def test_a_full_file_is_rotated_by_one_of_two_processes(tmp_path: Path) -> None:
     for _ in range(5):
         one.write(LINE)
         other.write(LINE)
-    # Both writers see that the file is full, one after the other.
+    # One writer after the other notices that the file is full.
     for file in (one, other):
         for _ in range(6):
             file.write(LINE)
@@ -86,7 +86,7 @@ def test_a_full_file_is_rotated_by_one_of_two_processes(tmp_path: Path) -> None:
     other.close()
 
 
-def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
+def test_a_folder_that_was_removed_is_created_again(tmp_path: Path) -> None:
     file = LogFile(tmp_path / "logs" / "hermes.log", 1000, 3, clock=Clock())
     file.write(LINE)
     shutil.rmtree(tmp_path / "logs")
@@ -96,7 +96,7 @@ def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
     file.close()
 
 
-def test_a_file_that_was_moved_away_is_made_again(tmp_path: Path) -> None:
+def test_a_file_that_was_moved_away_is_created_again(tmp_path: Path) -> None:
     file = LogFile(tmp_path / "hermes.log", 1000, 3, clock=Clock())
     file.write(LINE)
     (tmp_path / "hermes.log").rename(tmp_path / "moved")

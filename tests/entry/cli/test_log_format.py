@@ -1,4 +1,4 @@
-"""Log records as lines."""
+"""The format of log records as lines."""
 
 import json
 import logging
@@ -28,14 +28,14 @@ def failed(text: str) -> logging.LogRecord:
     return made
 
 
-def test_a_record_is_a_line() -> None:
+def test_a_record_is_written_as_one_line() -> None:
     line = text_format(record("turn %s took %.1f s", "t", 1.23))
     assert LINE.fullmatch(line.removesuffix("\n"))
     assert line.endswith("INFO    hermes.test: turn t took 1.2 s\n")
 
 
 @given(st.text() | st.just(FORGED))
-def test_no_text_forges_a_line_or_controls_a_terminal(text: str) -> None:
+def test_no_text_can_add_a_line_or_control_a_terminal(text: str) -> None:
     line = text_format(record("it says %s", text))
     assert line.endswith("\n")
     assert len(line.splitlines()) == 1
@@ -71,7 +71,7 @@ def test_json_has_the_fields_of_a_record() -> None:
     }
 
 
-def test_json_is_one_line_with_any_message() -> None:
+def test_a_json_record_is_one_line_for_any_message() -> None:
     line = json_format(record("%s", FORGED))
     assert json.loads(line)["message"] == FORGED
     assert len(line.splitlines()) == 1

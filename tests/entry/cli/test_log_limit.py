@@ -1,4 +1,4 @@
-"""While a fault lasts, the log has one line per minute."""
+"""While an error repeats, the log has one line per minute."""
 
 import logging
 import weakref
@@ -9,12 +9,13 @@ from hermes.testing.running import until
 
 
 class Log:
-    """A limited log with a clock of its own."""
+    """A log with the limit, and with a clock of its own."""
 
     def __init__(self, seconds: float = SAME_FAULT_SECONDS) -> None:
         self.now = 1000.0
         self.written: list[tuple[str, int | None]] = []
-        """The messages, each with the number of similar records that were left out before it."""
+        """The written messages. Each has the number of similar records that were left out before
+        it."""
         self.limit = RepeatedFaults(self._write, seconds)
 
     def __call__(self, message: str, *args: object, level: int = logging.WARNING) -> None:
@@ -27,7 +28,7 @@ class Log:
         self.written.append((record.getMessage(), record.__dict__.get(REPEATED)))
 
 
-def test_a_thousand_requests_of_a_minute_are_one_line() -> None:
+def test_a_thousand_failed_requests_in_a_minute_are_one_line() -> None:
     log = Log()
     for number in range(1000):
         log("no room for message %s: %s", f"m{number}", OSError(28, "No space left"))
@@ -40,7 +41,7 @@ def test_a_thousand_requests_of_a_minute_are_one_line() -> None:
     assert log.written[-1][1] is None
 
 
-def test_other_faults_have_lines_of_their_own() -> None:
+def test_other_errors_have_lines_of_their_own() -> None:
     log = Log()
     for _ in range(3):
         log("%s can't be reached", "openai")
@@ -63,7 +64,7 @@ def test_records_below_a_warning_are_never_left_out() -> None:
     assert len(log.written) == 5
 
 
-def test_hostile_names_do_not_get_around_the_limit() -> None:
+def test_hostile_names_do_not_circumvent_the_limit() -> None:
     log = Log()
     letters = "abcdefghijklmnop"
     names = [a + b + c for a in letters for b in letters for c in letters]
@@ -75,7 +76,7 @@ def test_hostile_names_do_not_get_around_the_limit() -> None:
     assert len(log.written) == MOST_FAULTS + 2
 
 
-def test_the_end_of_the_log_tells_what_was_left_out() -> None:
+def test_the_end_of_the_log_reports_how_many_lines_were_left_out() -> None:
     log = Log()
     for number in range(3):
         log("message %s is lost", number)
@@ -85,7 +86,7 @@ def test_the_end_of_the_log_tells_what_was_left_out() -> None:
     assert len(log.written) == 2
 
 
-async def test_a_fault_that_ended_is_reported_when_its_minute_is_over() -> None:
+async def test_the_number_of_left_out_lines_is_reported_after_a_minute() -> None:
     log = Log(seconds=0.05)
     for number in range(10):
         log("message %s is lost", number)

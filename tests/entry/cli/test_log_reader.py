@@ -1,4 +1,4 @@
-"""`hermes logs`."""
+"""The command `hermes logs`."""
 
 import threading
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def test_a_level_selects_records_with_their_tracebacks(path: Path, tmp_path: Pat
     assert run(tmp_path, "--level", "ERROR").stdout == '{"time": "t", "level":"ERROR"}\n'
 
 
-def test_without_a_log_the_command_that_writes_one_is_named(tmp_path: Path) -> None:
+def test_without_a_log_the_error_names_the_command_that_writes_one(tmp_path: Path) -> None:
     done = run(tmp_path)
     assert done.exit_code == 1
     assert "`hermes gateway` writes it to" in done.stderr

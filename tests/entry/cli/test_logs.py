@@ -1,4 +1,4 @@
-"""The log on stderr and in the home."""
+"""The log on stderr and in a file of the home."""
 
 import json
 import logging
@@ -49,7 +49,9 @@ def test_secrets_do_not_reach_the_log(capsys: pytest.CaptureFixture[str]) -> Non
     assert "a-very-secret-word" not in logged
 
 
-def test_a_terminal_logs_nothing_that_its_screen_shows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_does_not_log_errors_that_its_screen_shows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     start_logging("WARNING", ())
     logging.getLogger("hermes.core.models.retry").warning("openai: a call of m failed: cut")
     logging.getLogger("hermes.core.context_files").warning("AGENTS.md was written by the agent")
@@ -68,7 +70,7 @@ def test_the_log_is_on_stderr_and_in_a_private_file(
     assert stat.S_IMODE((settings.home.logs / "hermes.log").stat().st_mode) == 0o600
 
 
-def test_a_pause_holds_the_lines_for_stderr_back_and_not_those_for_the_file(
+def test_a_pause_delays_the_lines_on_stderr_but_not_those_in_the_file(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     service_log = start_service_log(settings, ())
@@ -99,7 +101,7 @@ def test_the_file_is_rotated_at_its_size(settings: Settings) -> None:
     assert all(path.stat().st_size <= 1000 for path in settings.home.logs.iterdir())
 
 
-def test_a_fault_has_one_line_a_minute_unless_everything_is_wanted(
+def test_a_repeated_error_has_one_line_per_minute_except_at_level_debug(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     start_service_log(settings, ())
@@ -109,7 +111,7 @@ def test_a_fault_has_one_line_a_minute_unless_everything_is_wanted(
     start_service_log(replace(settings, logging=LoggingSettings(level="DEBUG")), ())
     for number in range(50):
         log.error("message %s can't be stored", number)
-    # The end of the first log has reported how many were left out.
+    # When the first log was closed, it reported how many lines were left out.
     assert "[48 more like this" in lines_of(settings)[1]
     assert len(lines_of(settings)) == 52
     assert len(capsys.readouterr().err.splitlines()) == 52
@@ -136,7 +138,7 @@ def test_the_log_continues_without_its_file(
 
 @pytest.fixture
 def written() -> Iterator[list[str]]:
-    """Yields the texts that the logger `hermes.test` has written, one for each write."""
+    """Yields a list with the text of each write of the logger `hermes.test`."""
     texts: list[str] = []
     writer = LogWriter([texts.append], text_format)
     log.addHandler(writer)
@@ -147,7 +149,7 @@ def written() -> Iterator[list[str]]:
     log.setLevel(before)
 
 
-async def test_under_load_lines_are_written_together_and_warnings_at_once(
+async def test_under_load_lines_are_written_together_but_warnings_are_written_at_once(
     written: list[str],
 ) -> None:
     for number in range(100):
@@ -161,13 +163,13 @@ async def test_under_load_lines_are_written_together_and_warnings_at_once(
     assert "".join(written).count("\n") == 102
 
 
-async def test_a_thread_does_not_leave_a_line_waiting(written: list[str]) -> None:
+async def test_a_line_of_another_thread_is_written_soon(written: list[str]) -> None:
     await anyio.to_thread.run_sync(log.info, "one")
     await anyio.to_thread.run_sync(log.info, "two")
     assert "".join(written).count("\n") == 2
 
 
-def test_a_message_that_does_not_fit_its_arguments_is_no_error_of_the_caller(
+def test_a_message_with_wrong_arguments_does_not_raise_an_error_in_the_caller(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     start_logging("INFO", ())
@@ -177,7 +179,7 @@ def test_a_message_that_does_not_fit_its_arguments_is_no_error_of_the_caller(
 
 
 def test_the_two_lines_of_a_turn_cost_little(settings: Settings) -> None:
-    """The limit is generous, because machines differ: about 16 µs were measured."""
+    """The limit is generous, because machines differ. About 16 µs were measured."""
     start_service_log(settings, ["a" * 32])
     accepted = {
         "message_id": "m" * 32,

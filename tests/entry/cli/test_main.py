@@ -1,4 +1,4 @@
-"""The command line as a whole: its start time, its list of commands and its errors."""
+"""The whole command line: its start time, its list of commands and its errors."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ def test_version_and_help_import_no_command(hermes: Run) -> None:
 @pytest.mark.parametrize(
     "args", [("sessions", "show"), ("sessions", "show", "a"), ("config", "get")]
 )
-def test_an_error_quotes_an_argument_as_data(hermes: Run, args: tuple[str, ...]) -> None:
+def test_an_error_message_quotes_an_argument_safely(hermes: Run, args: tuple[str, ...]) -> None:
     done = hermes(*args, "\x1b]52;c;ZXZpbA==\x07\x1b[2J\u202ename")
     assert done.returncode != 0
     assert "name" in done.stderr
@@ -50,7 +50,7 @@ def test_version_is_quick(hermes: Run) -> None:
         done = hermes("--version")
         took.append(time.monotonic() - since)
         assert done.stdout == f"hermes {__version__}\n"
-    # Alone it takes a twentieth of a second. The limit allows for a loaded machine.
+    # On an idle machine the command takes 0.05 s. The limit allows for a busy machine.
     assert min(took) < 0.5
 
 
@@ -68,13 +68,13 @@ def test_help_lists_every_command() -> None:
         assert lazy.help in shown
 
 
-def test_an_unknown_command_is_a_mistake() -> None:
+def test_an_unknown_command_is_an_error() -> None:
     done = CliRunner().invoke(cli, ["chatt"])
     assert done.exit_code == 2
     assert "No such command 'chatt'" in done.stderr
 
 
-def test_words_that_are_no_command_are_suggested_as_a_question() -> None:
+def test_the_error_for_words_that_are_not_a_command_suggests_a_question() -> None:
     done = CliRunner().invoke(cli, ["what is", "the time"], prog_name="hermes")
     assert done.exit_code == 2
     assert "To ask the agent: hermes -q 'what is the time'" in done.stderr
@@ -82,7 +82,7 @@ def test_words_that_are_no_command_are_suggested_as_a_question() -> None:
     assert "Did you mean `hermes sessions`?" in near
 
 
-def test_help_is_a_command_too() -> None:
+def test_help_is_also_a_command() -> None:
     def shown(*args: str) -> str:
         return CliRunner().invoke(cli, args, prog_name="hermes").output
 
@@ -92,7 +92,7 @@ def test_help_is_a_command_too() -> None:
     assert "hermes chat has no command 'x'" in shown("help", "chat", "x")
 
 
-def test_a_default_command_takes_options_meant_for_it() -> None:
+def test_the_default_command_gets_its_options() -> None:
     seen: list[str | None] = []
 
     @click.command(cls=Commands, default="first")
@@ -102,16 +102,16 @@ def test_a_default_command_takes_options_meant_for_it() -> None:
     @group.command()
     @click.option("--name")
     def first(name: str | None) -> None:
-        """The one that is meant."""
+        """The default command."""
         seen.append(name)
 
     for args in ([], ["--name", "x"], ["first", "--name", "y"]):
         assert CliRunner().invoke(group, args).exit_code == 0
     assert seen == [None, "x", "y"]
-    assert "The one that is meant." in CliRunner().invoke(group, ["--help"]).stdout
+    assert "The default command." in CliRunner().invoke(group, ["--help"]).stdout
 
 
-def test_a_wrong_setting_is_a_sentence_and_exit_code_78(hermes: Run, tmp_path: Path) -> None:
+def test_a_wrong_setting_gives_one_sentence_and_exit_code_78(hermes: Run, tmp_path: Path) -> None:
     for args in (("chat", "-q", "hi"), ("gateway", "run")):
         done = hermes(*args, API_SERVER_PORT="x")
         assert done.returncode == 78
@@ -119,7 +119,7 @@ def test_a_wrong_setting_is_a_sentence_and_exit_code_78(hermes: Run, tmp_path: P
         assert "Traceback" not in done.stderr
 
 
-def test_the_one_error_inside_task_groups_is_found() -> None:
+def test_a_single_error_inside_task_groups_is_found() -> None:
     error = ConfigError("x")
     assert sole(ExceptionGroup("a", [ExceptionGroup("b", [error])])) is error
     both = ExceptionGroup("a", [error, ValueError()])

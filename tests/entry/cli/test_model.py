@@ -1,4 +1,4 @@
-"""`hermes model`."""
+"""The command `hermes model`."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ DEAR = ListedModel(id="dear", context_length=1000, price=Price(input=1.0, output
 
 
 class FakeRuntime:
-    """Providers that answer, or that fail with `error`."""
+    """A runtime whose providers answer, or fail with `error`."""
 
     def __init__(self, error: HermesError | None = None, text: str = "ready") -> None:
         self.error, self.text = error, text
@@ -67,7 +67,7 @@ def config(home: Path) -> str:
     return (home / "config.yaml").read_text("utf-8")
 
 
-def test_without_a_model_it_says_how_to_get_one(tmp_path: Path) -> None:
+def test_without_a_model_the_output_says_how_to_get_one(tmp_path: Path) -> None:
     shown = hermes(tmp_path)
     assert shown.exit_code == 1
     assert "No model is configured" in shown.stderr
@@ -111,7 +111,7 @@ def test_show_prints_json(tmp_path: Path) -> None:
     assert KEY not in shown.output
 
 
-def test_a_mistake_in_the_configuration_is_a_sentence(tmp_path: Path) -> None:
+def test_the_error_for_a_wrong_configuration_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("model: {provider: gorq}\n", encoding="utf-8")
     shown = hermes(tmp_path)
     assert shown.exit_code == 2
@@ -129,7 +129,7 @@ def test_a_plain_name_changes_the_model(tmp_path: Path, args: tuple[str, ...]) -
     assert config(tmp_path) == "model:\n  default: gpt-x\n"
 
 
-def test_a_prefix_changes_the_provider_too(tmp_path: Path) -> None:
+def test_a_prefix_also_changes_the_provider(tmp_path: Path) -> None:
     done = hermes(tmp_path, "groq/a/b", OPENAI_API_KEY=KEY)
     assert done.exit_code == 0
     assert done.stderr == f"note: Groq needs a key: set GROQ_API_KEY in {tmp_path / '.env'}\n"
@@ -137,7 +137,7 @@ def test_a_prefix_changes_the_provider_too(tmp_path: Path) -> None:
     assert load(tmp_path, {}).model.default == "a/b"
 
 
-def test_a_provider_may_be_given_beside_the_name(tmp_path: Path) -> None:
+def test_a_provider_may_be_given_in_addition_to_the_name(tmp_path: Path) -> None:
     use = ("use", "--provider", "claude", "claude-x")
     assert hermes(tmp_path, *use, OPENROUTER_API_KEY=KEY).exit_code == 0
     found = models_of(load(tmp_path, {"OPENROUTER_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY})).main()
@@ -145,7 +145,7 @@ def test_a_provider_may_be_given_beside_the_name(tmp_path: Path) -> None:
     assert (found.provider, found.model) == ("anthropic", "claude-x")
 
 
-def test_an_address_does_not_go_along_to_another_provider(tmp_path: Path) -> None:
+def test_the_address_is_not_kept_for_another_provider(tmp_path: Path) -> None:
     text = "model:\n  default: m\n  base_url: http://x/v1\n"
     (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
     done = hermes(tmp_path, "groq/a/b", GROQ_API_KEY=KEY)
@@ -155,7 +155,9 @@ def test_an_address_does_not_go_along_to_another_provider(tmp_path: Path) -> Non
     assert found.base_url == "https://api.groq.com/openai/v1"
 
 
-def test_an_endpoint_of_ones_own_is_kept_for_the_way_back(tmp_path: Path) -> None:
+def test_the_address_of_a_custom_endpoint_is_kept_so_that_it_can_be_chosen_again(
+    tmp_path: Path,
+) -> None:
     text = "model:\n  default: m\n  base_url: http://x/v1\n"
     (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
     keys = {"GROQ_API_KEY": KEY, "HERMES_CUSTOM_API_KEY": "of-x"}
@@ -173,7 +175,7 @@ def test_an_endpoint_of_ones_own_is_kept_for_the_way_back(tmp_path: Path) -> Non
     assert found.api_key == "of-x"
 
 
-def test_the_address_of_a_known_provider_is_not_taken_for_an_endpoint_of_ones_own(
+def test_the_address_of_a_known_provider_is_not_kept_as_a_custom_endpoint(
     tmp_path: Path,
 ) -> None:
     text = "model:\n  provider: anthropic\n  default: m\n  base_url: http://proxy\n"
@@ -183,12 +185,12 @@ def test_the_address_of_a_known_provider_is_not_taken_for_an_endpoint_of_ones_ow
     assert "custom_base_url" not in config(tmp_path)
 
 
-def test_a_key_in_the_file_is_not_handed_to_another_provider(tmp_path: Path) -> None:
+def test_a_key_in_the_file_is_not_used_for_another_provider(tmp_path: Path) -> None:
     text = "model: {default: m, base_url: 'http://x/v1', api_key: of-x}\n"
     (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
     refused = hermes(tmp_path, "groq/a/b")
     assert refused.exit_code == 2
-    assert "has a model.api_key that groq would be sent" in refused.stderr
+    assert "has a model.api_key, which would be sent to groq" in refused.stderr
     assert config(tmp_path) == text
 
 
@@ -198,14 +200,14 @@ def test_use_says_that_the_environment_overrides_the_change(tmp_path: Path) -> N
     assert done.stderr == "note: environment HERMES_MODEL overrides it\n"
 
 
-def test_comments_that_were_lost_are_in_a_backup(tmp_path: Path) -> None:
+def test_a_backup_contains_the_comments_that_were_lost(tmp_path: Path) -> None:
     shared = "_config_version: 33\nx: &x {default: a} # mine\nmodel: *x\n"
     (tmp_path / "config.yaml").write_text(shared, encoding="utf-8")
     done = hermes(tmp_path, "groq/a/b", GROQ_API_KEY=KEY)
     assert "the original file is" in done.stdout
 
 
-def test_a_name_that_the_list_does_not_have_needs_force(tmp_path: Path) -> None:
+def test_a_name_that_is_not_in_the_list_needs_the_force_option(tmp_path: Path) -> None:
     place = models_of(load(tmp_path, {"OPENAI_API_KEY": KEY})).main()
     assert place
     models_of(load(tmp_path, {})).cache.save(place, (ListedModel(id="gpt-5.6-luna"),))
@@ -218,7 +220,7 @@ def test_a_name_that_the_list_does_not_have_needs_force(tmp_path: Path) -> None:
     assert "gtp-5.6-luna" in config(tmp_path)
 
 
-def test_all_providers_are_listed_without_asking_anybody(tmp_path: Path) -> None:
+def test_all_providers_are_listed_without_a_network_request(tmp_path: Path) -> None:
     runtime = FakeRuntime()
     shown = hermes(tmp_path, "list", runtime=runtime, GROQ_API_KEY=KEY)
     lines = shown.stdout.splitlines()
@@ -243,7 +245,7 @@ def test_the_models_of_a_provider_are_listed(tmp_path: Path) -> None:
     assert known.stdout.splitlines()[-2] == "groq/plain  131,072 tokens"
 
 
-def test_the_context_length_is_the_same_in_the_list_and_once_the_model_is_chosen(
+def test_the_list_shows_the_context_length_that_the_chosen_model_has(
     tmp_path: Path,
 ) -> None:
     place = models_of(load(tmp_path, {"OPENAI_API_KEY": KEY})).main()
@@ -269,7 +271,7 @@ def test_refresh_requests_the_lists_of_all_configured_providers(tmp_path: Path) 
     assert runtime.refreshed == [("openai", True), ("groq", True)]
 
 
-def test_a_list_that_can_not_be_refreshed_is_shown_as_it_was(tmp_path: Path) -> None:
+def test_the_old_list_is_shown_if_it_can_not_be_refreshed(tmp_path: Path) -> None:
     assert hermes(tmp_path, "list", "groq", GROQ_API_KEY=KEY).exit_code == 0
     away = FakeRuntime(Disconnected("groq is out of reach"))
     shown = hermes(tmp_path, "list", "groq", "--refresh", runtime=away, GROQ_API_KEY=KEY)
@@ -289,7 +291,7 @@ def test_a_provider_without_a_list_is_reported(tmp_path: Path) -> None:
     assert hermes(tmp_path, "list", "gorq").exit_code == 2
 
 
-def test_local_models_are_listed_and_no_others_can_be_used(tmp_path: Path) -> None:
+def test_only_local_models_that_are_listed_can_be_used(tmp_path: Path) -> None:
     assert hermes(tmp_path, "use", "local").exit_code == 0
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "own.gguf").touch()
@@ -303,7 +305,7 @@ def test_local_models_are_listed_and_no_others_can_be_used(tmp_path: Path) -> No
     assert load(tmp_path, {}).model.default == "own.gguf"
 
 
-def test_a_key_wins_over_the_demo_model_and_a_notice_says_so(tmp_path: Path) -> None:
+def test_a_key_replaces_the_demo_model_and_a_notice_says_so(tmp_path: Path) -> None:
     used = hermes(tmp_path, "use", "local", OPENAI_API_KEY=KEY)
     assert "gpt-5.6-terra of openai is selected" in used.stdout
     assert "environment OPENAI_API_KEY, instead of the demo model of" in used.stderr
@@ -316,7 +318,7 @@ def test_the_error_for_a_model_without_a_provider_says_what_is_missing(tmp_path:
     assert "hermes model use local" in hermes(tmp_path, "use", "gpt-x").stderr
 
 
-def test_lists_as_json(tmp_path: Path) -> None:
+def test_lists_can_be_printed_as_json(tmp_path: Path) -> None:
     shown = hermes(tmp_path, "list", "groq", "--json", GROQ_API_KEY=KEY)
     (provider,) = json.loads(shown.stdout)["providers"]
     assert provider["name"] == "groq"
@@ -346,14 +348,14 @@ def test_another_model_may_be_tested(tmp_path: Path, name: str, expected: tuple[
     assert not (tmp_path / "config.yaml").exists()
 
 
-def test_a_test_as_json(tmp_path: Path) -> None:
+def test_a_test_can_be_printed_as_json(tmp_path: Path) -> None:
     found = json.loads(hermes(tmp_path, "test", "--json", OPENAI_API_KEY=KEY).stdout)
     assert found["answer"] == "ready"
     assert found["cost"] == 0.00042
     assert found["total_seconds"] >= found["first_token_seconds"]
 
 
-def test_a_test_that_fails_is_a_sentence_and_exit_code_1(tmp_path: Path) -> None:
+def test_a_failed_test_gives_one_sentence_and_exit_code_1(tmp_path: Path) -> None:
     wrong = FakeRuntime(AuthFailed("openai refused the API key"))
     failed = hermes(tmp_path, "test", runtime=wrong, OPENAI_API_KEY=KEY)
     assert (failed.exit_code, failed.stderr) == (1, "openai refused the API key\n")
@@ -365,7 +367,7 @@ def test_a_test_that_fails_is_a_sentence_and_exit_code_1(tmp_path: Path) -> None
     assert "No model is configured" in hermes(tmp_path, "test").stderr
 
 
-def test_help_teaches_by_example(tmp_path: Path) -> None:
+def test_help_contains_examples(tmp_path: Path) -> None:
     shown = hermes(tmp_path, "--help")
     assert "hermes model groq/openai/gpt-oss-120b" in shown.stdout
     assert "Use another model." in shown.stdout

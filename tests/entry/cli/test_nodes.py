@@ -18,7 +18,7 @@ def url(tmp_path: Path) -> Iterator[str]:
         yield store_url(tmp_path)
 
 
-def test_status_lists_the_nodes_of_the_store_and_which_is_this_one(
+def test_status_lists_the_nodes_of_the_store_and_marks_this_node(
     tmp_path: Path, url: str, environ: dict[str, str], hermes: Run
 ) -> None:
     there = {**environ, "HERMES_STORE_URL": url, "HERMES_HOME": str(tmp_path / "there")}

@@ -1,4 +1,4 @@
-"""Progress on a terminal, and in a log."""
+"""The display of progress on a terminal and in a log."""
 
 import io
 
@@ -10,13 +10,13 @@ def megabytes(done: int, total: int) -> str:
 
 
 class Screen(io.StringIO):
-    """A terminal, as far as a bar can tell."""
+    """A stream that the progress bar takes for a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
-def test_on_a_terminal_the_bar_stays_in_its_line() -> None:
+def test_on_a_terminal_the_bar_stays_in_one_line() -> None:
     screen = Screen()
     bar = ProgressBar(screen, "embedded model", megabytes)
     for done in (0, 0, 46_000_000, 40_000_000, 93_000_000):
@@ -29,7 +29,7 @@ def test_on_a_terminal_the_bar_stays_in_its_line() -> None:
     assert len({len(frame.rstrip("\n")) for frame in frames[1:]}) == 1
 
 
-def test_elsewhere_there_is_a_line_for_every_tenth() -> None:
+def test_elsewhere_a_line_is_written_for_every_tenth() -> None:
     file = io.StringIO()
     bar = ProgressBar(file, "embedded model", megabytes)
     for percent in range(101):
@@ -40,13 +40,13 @@ def test_elsewhere_there_is_a_line_for_every_tenth() -> None:
     assert lines[5] == "embedded model:  50 of 100 MB"
 
 
-def test_nothing_is_shown_for_what_is_here() -> None:
+def test_nothing_is_shown_without_progress() -> None:
     screen = Screen()
     ProgressBar(screen, "embedded model", megabytes).close()
     assert screen.getvalue() == ""
 
 
-def test_work_without_parts_is_done_at_once() -> None:
+def test_work_without_parts_is_complete_at_once() -> None:
     screen = Screen()
     ProgressBar(screen, "copy", lambda done, total: "nothing")(0, 0)
     assert screen.getvalue().count("█") == 30

@@ -1,4 +1,4 @@
-"""Exports of conversations."""
+"""The export of conversations."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`hermes sessions`."""
+"""The command `hermes sessions`."""
 
 import json
 import shutil
@@ -81,7 +81,7 @@ def test_stored_text_can_t_control_the_terminal(
         assert len(shown.splitlines()) == 1
 
 
-def test_json_of_hostile_text_is_lossless(tmp_path: Path, model_url: str) -> None:
+def test_json_output_keeps_hostile_text_unchanged(tmp_path: Path, model_url: str) -> None:
     assert hermes(tmp_path, model_url, "chat", "-s", "odd", "-q", HOSTILE).exit_code == 0
     first = hermes(tmp_path, model_url, "sessions", "export", "odd").stdout.splitlines()[0]
     assert json.loads(first)["message"]["text"] == HOSTILE
@@ -107,7 +107,7 @@ def test_the_messages_of_a_conversation_are_shown_unchanged(talked: Run) -> None
     assert "· todo" in shown
 
 
-def test_new_begins_another_row_and_the_earlier_one_can_be_resumed(talked: Run) -> None:
+def test_new_starts_another_row_and_the_earlier_conversation_can_be_resumed(talked: Run) -> None:
     talked("chat", "-s", "trip", "-q", "/new")
     talked("chat", "-s", "trip", "-q", "And Bergen")
     listed = [line.split() for line in talked("sessions", "list").stdout.splitlines()]
@@ -144,7 +144,7 @@ def test_one_conversation_of_a_session_is_deleted_and_the_others_stay(talked: Ru
     assert "there is no session 'trip'" in str(talked("sessions", "show", "trip").exception)
 
 
-def test_a_made_name_has_a_short_id(talked: Run) -> None:
+def test_a_generated_name_has_a_short_id(talked: Run) -> None:
     assert talked("chat", "-q", "Porridge").exit_code == 0
     _, id, *_ = talked("sessions", "list").stdout.splitlines()[0].split()
     assert len(id) == 8
@@ -199,7 +199,7 @@ def test_search_finds_messages_in_all_conversations(talked: Run) -> None:
     assert nothing.stderr == "Nothing was found.\n"
 
 
-def test_an_export_has_a_message_a_line(talked: Run, tmp_path: Path) -> None:
+def test_an_export_has_one_message_per_line(talked: Run, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in talked("sessions", "export", "trip").stdout.splitlines()]
     assert {line["session"] for line in lines} == {KEY}
     assert [line["message"]["role"] for line in lines] == [
@@ -230,14 +230,14 @@ def test_an_export_may_be_markdown(talked: Run, tmp_path: Path) -> None:
     assert "# Rye bread" in written
 
 
-def test_a_deleted_one_is_gone(talked: Run) -> None:
+def test_a_deleted_conversation_is_not_listed(talked: Run) -> None:
     assert talked("sessions", "delete", "trip").exit_code == 1, "nobody said yes"
     assert talked("sessions", "delete", "trip", "--yes").stdout == f"deleted {KEY}\n"
     assert "trip" not in talked("sessions", "list").stdout
     assert talked("sessions", "search", "Oslo").exit_code == 1
 
 
-def test_a_name_that_fits_none_or_several_is_explained(talked: Run) -> None:
+def test_a_name_that_matches_no_conversation_or_several_is_explained(talked: Run) -> None:
     missing = talked("sessions", "show", "nothing")
     assert str(missing.exception).startswith("there is no session 'nothing'")
     talked("chat", "-s", "trip2", "-q", "hi")
@@ -249,7 +249,7 @@ def test_a_conversation_without_summaries_needs_no_restoring(talked: Run) -> Non
     assert talked("sessions", "restore", "trip").stdout == "there was no summary\n"
 
 
-def test_an_attachment_is_named_where_it_was_sent() -> None:
+def test_an_attachment_is_named_at_its_place_in_the_conversation() -> None:
     cat = Attachment(kind="image", path="a", name="cat.png", at=5)
     message = UserMessage(text="Look.", attachments=(cat,))
     shown = told(Entry(at=0.0, generation=0, turn="t", message=message))

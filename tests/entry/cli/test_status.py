@@ -1,4 +1,4 @@
-"""`hermes status`."""
+"""The command `hermes status`."""
 
 import json
 import subprocess
@@ -10,7 +10,9 @@ from hermes import __version__
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def test_a_used_home_is_shown(hermes: Run, environ: dict[str, str], model_url: str) -> None:
+def test_the_status_of_a_used_home_is_shown(
+    hermes: Run, environ: dict[str, str], model_url: str
+) -> None:
     assert hermes("chat", "-q", "hi").returncode == 0
     done = hermes("status")
     assert done.returncode == 0
@@ -33,7 +35,7 @@ def test_status_says_how_to_get_a_model(hermes: Run) -> None:
     assert "model     none is configured; `hermes model` says how to choose one" in done.stdout
 
 
-def test_a_wrong_setting_does_not_hide_the_rest(hermes: Run) -> None:
+def test_a_wrong_setting_does_not_hide_the_other_lines(hermes: Run) -> None:
     done = hermes("status", API_SERVER_PORT="x")
     assert done.returncode == 1
     assert "config    environment API_SERVER_PORT" in done.stdout
@@ -41,6 +43,6 @@ def test_a_wrong_setting_does_not_hide_the_rest(hermes: Run) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_look_creates_nothing(hermes: Run, environ: dict[str, str]) -> None:
+def test_status_creates_no_files(hermes: Run, environ: dict[str, str]) -> None:
     assert hermes("status").returncode == 0
     assert not Path(environ["HERMES_HOME"]).exists()

@@ -1,4 +1,4 @@
-"""`hermes store copy` on the command line."""
+"""The command `hermes store copy`."""
 
 import json
 import os
@@ -30,7 +30,9 @@ def talked(hermes: Run) -> Run:
     return hermes
 
 
-def test_a_copy_says_what_it_did_and_how_to_use_it(talked: Run, url: str, tmp_path: Path) -> None:
+def test_the_output_lists_what_was_copied_and_how_to_use_the_copy(
+    talked: Run, url: str, tmp_path: Path
+) -> None:
     done = talked("store", "copy", "--to", url)
     home = tmp_path / "home"
     assert done.returncode == 0, done.stderr
@@ -47,14 +49,14 @@ def test_a_copy_says_what_it_did_and_how_to_use_it(talked: Run, url: str, tmp_pa
     assert "trip" in talked("sessions", "list").stdout
 
 
-def test_the_result_can_be_json(talked: Run, url: str) -> None:
+def test_the_output_can_be_json(talked: Run, url: str) -> None:
     result = json.loads(talked("store", "copy", "--to", url, "--json").stdout)
     assert result["tables"]["sessions"] == 1
     assert result["resumed"] is False
     assert {"source", "target", "advice"} < result.keys()
 
 
-def test_a_refusal_is_a_sentence(talked: Run, url: str) -> None:
+def test_a_refusal_is_one_sentence(talked: Run, url: str) -> None:
     assert talked("store", "copy", "--to", url).returncode == 0
     again = talked("store", "copy", "--to", url)
     assert again.returncode == 1
@@ -62,7 +64,7 @@ def test_a_refusal_is_a_sentence(talked: Run, url: str) -> None:
     assert "Traceback" not in again.stderr
 
 
-def test_on_a_terminal_there_is_a_bar(
+def test_on_a_terminal_a_progress_bar_is_shown(
     talked: Run, url: str, tmp_path: Path, environ: dict[str, str]
 ) -> None:
     command = (sys.executable, "-m", "hermes", "store", "copy", "--to", url)

@@ -102,7 +102,7 @@ async def test_answers_and_replies_to_commands_are_shown(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("answer", ["blue", "BLUE", "2"])
-async def test_a_choice_is_picked_by_its_words_or_number(tmp_path: Path, answer: str) -> None:
+async def test_a_choice_is_selected_by_its_words_or_its_number(tmp_path: Path, answer: str) -> None:
     async with conversing(tmp_path, COLORS, says("Blue it is.")) as stage:
         assert await stage.say("paint it") == "suspended"
         assert await stage.say(answer) == "completed"
@@ -117,7 +117,7 @@ async def test_a_question_may_be_answered_in_other_words(tmp_path: Path) -> None
         assert stage.results == ["the person said: green, please"]
 
 
-async def test_a_number_after_a_question_is_gone_is_just_a_message(tmp_path: Path) -> None:
+async def test_a_number_is_a_plain_message_after_the_question_was_closed(tmp_path: Path) -> None:
     async with conversing(tmp_path, COLORS, says("One what?")) as stage:
         await stage.say("paint it")
         await stage.say("/stop")
@@ -125,7 +125,7 @@ async def test_a_number_after_a_question_is_gone_is_just_a_message(tmp_path: Pat
         assert stage.screen.text == "One what?"
 
 
-async def test_a_number_without_a_choice_is_reported_and_the_question_stays_open(
+async def test_a_number_that_matches_no_choice_is_reported_and_the_question_stays_open(
     tmp_path: Path,
 ) -> None:
     asked = calls(("ask", {"question": "Which?", "choices": ["red", "blue"]}))
@@ -168,7 +168,7 @@ async def test_a_command_that_fails_is_refused(tmp_path: Path) -> None:
         assert await stage.session.add("/status")
 
 
-async def test_the_turn_can_be_stopped_twice_and_ends_once(tmp_path: Path) -> None:
+async def test_a_turn_that_is_stopped_twice_ends_once(tmp_path: Path) -> None:
     async with conversing(tmp_path, hangs()) as stage:
         waiting = Waiting(stage)
         async with anyio.create_task_group() as group:
@@ -192,7 +192,7 @@ async def test_the_use_of_the_context_is_measured_after_each_tool_and_turn(tmp_p
         )
 
 
-async def test_a_turn_that_waits_for_an_earlier_one_says_so(tmp_path: Path) -> None:
+async def test_a_turn_that_waits_for_an_earlier_turn_says_so(tmp_path: Path) -> None:
     async with conversing(tmp_path, hangs(), says("Second.")) as stage:
         first, second = Waiting(stage), Waiting(stage)
         async with anyio.create_task_group() as group:
@@ -250,7 +250,7 @@ async def test_a_message_with_a_missing_file_is_not_sent(tmp_path: Path) -> None
         assert note.startswith("There is no file 'nope.txt'.")
 
 
-def test_words_of_a_choice_count_before_numbers() -> None:
+def test_the_words_of_a_choice_take_precedence_over_numbers() -> None:
     asked = QuestionAsked(
         id="q", call=CallId("c"), kind="question", prompt="?", choices=("two", "1", "x")
     )
@@ -304,7 +304,7 @@ async def test_a_second_interrupt_does_not_wait_for_the_end(tmp_path: Path) -> N
         released.set()
 
 
-async def test_sigterm_leaves_a_turn_as_it_is(tmp_path: Path) -> None:
+async def test_sigterm_does_not_stop_the_turn(tmp_path: Path) -> None:
     async with conversing(tmp_path, hangs()) as stage:
         waiting = Waiting(stage)
         async with stage.session.interrupts.handled(), anyio.create_task_group() as group:

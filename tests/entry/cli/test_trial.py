@@ -1,4 +1,4 @@
-"""The trial of a model."""
+"""The test call of a model."""
 
 import anyio
 import pytest
@@ -23,7 +23,7 @@ async def thinks_and_answers(choice: ModelChoice, text: str, emit: Emit) -> Assi
     return AssistantMessage(text=" ready\n")
 
 
-async def test_the_first_thought_counts_as_the_first_word() -> None:
+async def test_the_first_reasoning_text_counts_as_the_first_word() -> None:
     trial = Trial()
     await trial.run(thinks_and_answers, CHOICE)
     assert trial.text == "ready"
@@ -42,7 +42,7 @@ async def test_the_cost_of_an_answer_without_usage_is_unknown() -> None:
     assert trial.measured()["cost"] is None
 
 
-async def test_an_empty_answer_is_none() -> None:
+async def test_an_empty_answer_counts_as_no_answer() -> None:
     async def says_nothing(_choice: ModelChoice, _text: str, _emit: Emit) -> AssistantMessage:
         return AssistantMessage(text=" ")
 

@@ -1,4 +1,4 @@
-"""Every quick test here also runs on a store that runs each transaction twice."""
+"""Every quick test in this folder also runs on a store that runs each transaction twice."""
 
 from hermes.testing.every_store import pytest_generate_tests, store_kind
 

@@ -32,7 +32,7 @@ async def guessing(guard: Auth, times: int, address: str = "1.2.3.4") -> list[Ap
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-async def test_the_right_key_names_its_principal(scheme: str) -> None:
+async def test_the_right_key_gives_its_principal(scheme: str) -> None:
     found = await Auth(KEY).principal(f"{scheme} {KEY}", "")
     assert found == Principal(name="default", person=OWNER)
 
@@ -51,12 +51,12 @@ async def test_the_right_key_names_its_principal(scheme: str) -> None:
         f"Bearer {KEY * KEY_CHARACTERS}",
     ],
 )
-async def test_anything_else_is_refused(authorization: str) -> None:
+async def test_any_other_key_is_refused(authorization: str) -> None:
     error = await refused(Auth(KEY), authorization)
     assert (error.status, error.code) == (401, "invalid_api_key")
 
 
-async def test_after_ten_wrong_keys_of_an_address_each_further_one_is_answered_late() -> None:
+async def test_after_ten_wrong_keys_from_an_address_the_answers_to_it_are_delayed() -> None:
     guard = Auth(KEY)
     begun = time.monotonic()
     codes = [error.code for error in await guessing(guard, GUESSES)]
@@ -68,7 +68,7 @@ async def test_after_ten_wrong_keys_of_an_address_each_further_one_is_answered_l
     assert (last.status, last.code, last.retry_after) == (429, "too_many_wrong_keys", 1.0)
 
 
-async def test_while_wrong_keys_are_answered_late_the_right_one_works_at_once() -> None:
+async def test_the_right_key_works_at_once_while_answers_to_wrong_keys_are_delayed() -> None:
     guard = Auth(KEY)
     await guessing(guard, GUESSES)
     async with anyio.create_task_group() as group:
@@ -83,7 +83,7 @@ async def test_while_wrong_keys_are_answered_late_the_right_one_works_at_once() 
     assert guard._delayed == 0
 
 
-async def test_only_so_many_answers_are_delayed_and_the_others_come_at_once() -> None:
+async def test_only_a_limited_number_of_answers_is_delayed() -> None:
     guard = Auth(KEY)
     await guessing(guard, GUESSES)
     async with anyio.create_task_group() as group:
@@ -96,7 +96,7 @@ async def test_only_so_many_answers_are_delayed_and_the_others_come_at_once() ->
         group.cancel_scope.cancel()
 
 
-async def test_a_request_without_a_key_is_no_guess() -> None:
+async def test_a_request_without_a_key_does_not_count_as_a_wrong_key() -> None:
     guard = Auth(KEY)
     codes = {(await refused(guard, "")).code for _ in range(GUESSES + 5)}
     assert codes == {"invalid_api_key"}
@@ -114,7 +114,7 @@ async def test_after_a_minute_without_a_wrong_key_an_address_may_try_again() -> 
     assert (await refused(guard, "Bearer wrong")).code == "invalid_api_key"
 
 
-async def test_only_so_many_addresses_are_remembered() -> None:
+async def test_only_a_limited_number_of_addresses_is_remembered() -> None:
     guard = Auth(KEY)
     for number in range(ADDRESSES + 10):
         await refused(guard, "Bearer wrong", f"address {number}")
@@ -132,5 +132,5 @@ async def test_only_so_many_addresses_are_remembered() -> None:
         ("", ""),
     ],
 )
-def test_the_addresses_of_an_ipv6_network_count_as_one(address: str, network: str) -> None:
+def test_the_addresses_of_an_ipv6_network_count_as_one_address(address: str, network: str) -> None:
     assert network_of(address) == network

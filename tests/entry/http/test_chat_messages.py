@@ -58,7 +58,7 @@ SAID = (
 )
 
 
-def test_people_and_the_assistant_converse_and_the_system_instructs() -> None:
+def test_user_and_assistant_messages_are_history_and_system_messages_are_instructions() -> None:
     assert instructions_of(messages(*SAID)) == "be brief\nbe kind"
     assert read(*SAID).messages == (
         UserMessage(text="hi"),
@@ -68,12 +68,12 @@ def test_people_and_the_assistant_converse_and_the_system_instructs() -> None:
     assert read(*SAID, in_session=True).messages == (UserMessage(text="and\nnow?"),)
 
 
-def test_without_an_assistant_message_everything_is_new() -> None:
+def test_without_an_assistant_message_all_messages_are_new() -> None:
     said = read(("user", "a"), ("user", "b"), in_session=True)
     assert said.messages == (UserMessage(text="a"), UserMessage(text="b"))
 
 
-def test_a_conversation_that_ends_with_the_assistant_has_nothing_new() -> None:
+def test_a_conversation_that_ends_with_the_assistant_has_no_new_messages() -> None:
     assert refused(("user", "a"), ("assistant", "b"), in_session=True)[1] == "invalid_request"
 
 
@@ -87,7 +87,7 @@ def test_a_conversation_that_ends_with_the_assistant_has_nothing_new() -> None:
         ("tool", "no id", "invalid_request", "messages[0].tool_call_id"),
     ],
 )
-def test_a_message_that_can_not_be_used_says_which(
+def test_the_error_names_the_message_that_can_not_be_used(
     role: str, content: object, code: str, param: str
 ) -> None:
     assert refused((role, content)) == (400, code, param)
@@ -101,7 +101,7 @@ def test_only_user_messages_have_attachments() -> None:
     assert refused(("user", "x"), ("assistant", image))[1] == "unsupported_content_type"
 
 
-def test_only_the_attachments_of_messages_that_count_are_collected() -> None:
+def test_only_the_attachments_of_used_messages_are_collected() -> None:
     image = [{"type": "image_url", "image_url": {"url": "x"}}]
     said = messages(("user", image), ("assistant", "a"), ("user", image))
     assert list(attached_contents(said, in_session=False)) == [0, 2]
@@ -111,7 +111,7 @@ def test_only_the_attachments_of_messages_that_count_are_collected() -> None:
     assert list(attached_contents(resuming, in_session=False)) == [3]
 
 
-def test_results_of_our_calls_resume_their_turn_and_the_rest_follows_them() -> None:
+def test_results_of_our_calls_resume_their_turn_and_later_messages_follow() -> None:
     first, second = f"{TURN}_0_0", f"{TURN}_0_2"
     said = read(
         ("user", "go"), calling(first, second), result(second), result(first), ("user", "ok")
@@ -120,7 +120,7 @@ def test_results_of_our_calls_resume_their_turn_and_the_rest_follows_them() -> N
     assert said.messages == (UserMessage(text="ok"),)
 
 
-def test_results_may_come_alone_in_a_session() -> None:
+def test_in_a_session_results_may_come_without_the_conversation() -> None:
     said = read(result(f"{TURN}_3_1"), in_session=True)
     assert said == ReadMessages(
         messages=(), results=(ToolMessage(call=CallId(f"{TURN}_3_1"), text="seen"),)
@@ -149,7 +149,7 @@ def test_answered_calls_of_any_gateway_are_plain_history() -> None:
 
 
 @pytest.mark.parametrize("in_session", [True, False])
-def test_results_of_foreign_calls_are_new_history_together_with_the_calls(in_session: bool) -> None:
+def test_calls_of_other_gateways_and_their_results_are_history(in_session: bool) -> None:
     said = read(("user", "go"), calling("call_abc"), result("call_abc", "a"), in_session=in_session)
     call = ToolCall(id=CallId("history_0"), name="look", arguments="{}")
     assert not said.results
@@ -170,12 +170,12 @@ def test_a_history_with_unpaired_calls_or_results_is_refused() -> None:
     assert twice == (400, "unknown_tool_call", "messages[3].tool_call_id")
 
 
-def test_a_history_with_two_calls_of_one_id_is_refused() -> None:
+def test_a_history_with_two_calls_that_have_the_same_id_is_refused() -> None:
     twice = refused(("user", "go"), calling("a", "a"), result("a"))
     assert twice == (400, "repeated_tool_call", "messages[1].tool_calls")
 
 
-def test_results_of_several_steps_or_twice_the_same_are_refused() -> None:
+def test_results_of_several_steps_and_duplicate_results_are_refused() -> None:
     one, other = f"{TURN}_0_0", f"{TURN}_1_0"
     assert refused(result(one), result(other))[1] == "mixed_tool_results"
     assert refused(result(one), result("call_abc"))[1] == "mixed_tool_results"
@@ -203,7 +203,7 @@ def test_a_name_is_short_and_printable(name: str) -> None:
     assert refused({"role": "user", "content": "hi", "name": name})[2] == "messages[0].name"
 
 
-def test_a_refusal_is_what_the_assistant_said() -> None:
+def test_a_refusal_counts_as_text_of_the_assistant() -> None:
     said = read({"role": "assistant", "content": None, "refusal": "No."}, ("user", "hi"))
     assert said.messages[0] == AssistantMessage(text="No.")
 
@@ -220,7 +220,7 @@ ANY = st.lists(
 
 
 @given(ANY, st.booleans())
-def test_calls_of_any_request_have_results_or_the_results_resume_one_step(
+def test_every_accepted_request_has_all_results_or_resumes_one_step(
     said: list[object], session: bool
 ) -> None:
     try:

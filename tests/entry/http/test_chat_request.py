@@ -1,4 +1,4 @@
-"""The body of a chat completion request: its messages, its options, and its mistakes."""
+"""The body of a chat completion request: messages, options and errors."""
 
 import msgspec
 import pytest
@@ -36,7 +36,7 @@ def ignored(body: dict[str, object]) -> list[str]:
     return [*request.ignored(), *unknown_fields(request, encoded)]
 
 
-def test_options_without_effect_are_named_unless_they_ask_for_nothing() -> None:
+def test_options_without_effect_are_named_unless_they_request_nothing() -> None:
     said = [{"role": "user", "content": "hi"}]
     nothing = {"tools": [], "n": 1, "logprobs": False, "response_format": None, "x": None}
     assert ignored({"messages": said, **nothing, "service_tier": "auto"}) == []
@@ -70,7 +70,7 @@ def test_parts_of_messages_without_effect_are_named(message: object, name: str) 
 
 
 @pytest.mark.parametrize("n", [0, 2, 100])
-def test_only_one_choice_can_be_asked_for(n: int) -> None:
+def test_only_one_choice_can_be_requested(n: int) -> None:
     with pytest.raises(ApiError) as caught:
         saying(("user", "hi"), n=n)
     assert (caught.value.code, caught.value.param) == ("unsupported_parameter", "n")
@@ -89,13 +89,15 @@ def test_only_one_choice_can_be_asked_for(n: int) -> None:
         (b'{"messages":[{"role":"user"}],"n":"2"}', "invalid_request", "n"),
     ],
 )
-def test_a_body_that_can_not_be_read_says_where(body: bytes, code: str, param: str | None) -> None:
+def test_the_error_for_an_invalid_body_names_the_place(
+    body: bytes, code: str, param: str | None
+) -> None:
     with pytest.raises(ApiError) as caught:
         parse_chat(body)
     assert (caught.value.status, caught.value.code, caught.value.param) == (400, code, param)
 
 
-def test_a_fingerprint_is_that_of_the_session_and_the_body() -> None:
+def test_the_fingerprint_depends_on_the_session_and_the_body() -> None:
     pairs = [("", b"a"), ("", b"b"), ("s", b"a"), ("sa", b"")]
     assert fingerprint(*pairs[0]) == fingerprint(*pairs[0])
     assert len({fingerprint(*pair) for pair in pairs}) == len(pairs)

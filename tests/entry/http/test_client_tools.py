@@ -1,4 +1,4 @@
-"""The tools that a request declares, and its choice among them."""
+"""The tools that a request declares, and its `tool_choice`."""
 
 import msgspec
 import pytest
@@ -34,7 +34,7 @@ def test_a_function_keeps_the_schema_that_the_client_wrote() -> None:
     assert msgspec.json.decode(tool.parameters) == schema
 
 
-def test_a_function_without_parameters_takes_none() -> None:
+def test_a_function_without_parameters_gets_an_empty_schema() -> None:
     assert client_tools(declared(function("look"), function("see", parameters=None))) == (
         LOOK,
         ClientTool(name="see"),
@@ -75,18 +75,20 @@ def named(name: str, kind: str = "function") -> NamedTool:
         (named("look"), ToolChoice(mode="named", name="look", parallel=False)),
     ],
 )
-def test_a_choice_is_read(chosen: str | NamedTool | None, expected: ToolChoice) -> None:
+def test_every_form_of_tool_choice_is_accepted(
+    chosen: str | NamedTool | None, expected: ToolChoice
+) -> None:
     assert tool_choice(chosen, False, (LOOK,)) == expected
 
 
 @pytest.mark.parametrize("chosen", ["sometimes", named("other"), named("look", "allowed_tools")])
-def test_a_choice_that_can_not_be_made_is_refused(chosen: str | NamedTool) -> None:
+def test_an_impossible_tool_choice_is_refused(chosen: str | NamedTool) -> None:
     with pytest.raises(ApiError) as caught:
         tool_choice(chosen, None, (LOOK,))
     assert (caught.value.status, caught.value.param) == (400, "tool_choice")
 
 
-def test_without_tools_of_the_client_a_choice_binds_nothing() -> None:
+def test_without_client_tools_a_tool_choice_has_no_effect() -> None:
     assert tool_choice("none", None, ()) == tool_choice("auto", None, ()) == ToolChoice()
     with pytest.raises(ApiError):
         tool_choice("required", None, ())

@@ -47,7 +47,7 @@ class Served:
         return not self.state.connections and not self.state.tasks
 
     def answer(self) -> bytes:
-        """Returns the next data for the client; empty at the end."""
+        """Returns the next data for the client, or nothing at the end."""
         self.far.settimeout(5)
         return self.far.recv(65_536)
 
@@ -131,7 +131,7 @@ async def test_a_lost_connection_is_reported_to_the_request_that_waits(served: S
     await until(lambda: lost)
 
 
-async def test_a_cut_closes_at_once_and_drops_unread_data(served: Served) -> None:
+async def test_a_cut_closes_the_connection_at_once_and_drops_unread_data(served: Served) -> None:
     listening = socket.create_server(("127.0.0.1", 0))
     with listening, socket.create_connection(listening.getsockname()) as client:
         served.near.close()
@@ -157,7 +157,7 @@ def state_of(served: Served) -> ClientState | None:
     return states[0] if states else None
 
 
-async def test_the_table_knows_what_a_connection_waits_for(served: Served) -> None:
+async def test_the_table_records_what_a_connection_waits_for(served: Served) -> None:
     await served.open()
     assert state_of(served) == "idle"
     served.far.sendall(b"\r\n")
@@ -175,7 +175,7 @@ async def test_the_table_knows_what_a_connection_waits_for(served: Served) -> No
     assert not any(served.table._waiting.values())
 
 
-async def test_a_request_that_was_answered_before_its_end_is_still_being_sent(
+async def test_the_table_records_that_a_client_still_sends_an_answered_request(
     served: Served,
 ) -> None:
     await served.open()
@@ -187,7 +187,7 @@ async def test_a_request_that_was_answered_before_its_end_is_still_being_sent(
     await until(lambda: len(served.scopes) == 2)
 
 
-async def test_a_client_that_does_not_read_is_known(served: Served) -> None:
+async def test_the_table_records_a_client_that_does_not_read(served: Served) -> None:
     await served.open()
     served.far.sendall(b"GET /?10000000 HTTP/1.1\r\nhost: x\r\n\r\n")
     await until(lambda: state_of(served) == "unread")
@@ -223,7 +223,7 @@ def padded(size: int) -> bytes:
     ids=["value", "whole value", "line", "whole line", "many", "whole many"],
 )
 @pytest.mark.parametrize("piece", [1 << 20, 5_000])
-async def test_a_header_that_is_too_large_is_refused_and_nothing_behind_it_is_read(
+async def test_a_header_that_is_too_large_is_refused_and_no_later_data_is_read(
     served: Served, request_data: bytes, piece: int
 ) -> None:
     await served.open()
@@ -234,7 +234,7 @@ async def test_a_header_that_is_too_large_is_refused_and_nothing_behind_it_is_re
             served.far.sendall(request_data[start : start + piece])
         found = served.answer()
         assert served.answer() == b""
-        # The client may continue to send: it is not reset before it has read its answer.
+        # The client may continue to send: the connection is not reset before the answer is read.
         served.far.sendall(b"x" * 3_000_000)
         return found
 
@@ -266,7 +266,7 @@ async def test_a_header_below_the_limit_is_served_with_any_data_before_and_after
     await until(lambda: state_of(served) == "idle")
 
 
-async def test_trailers_that_are_too_large_are_refused_too(served: Served) -> None:
+async def test_trailers_that_are_too_large_are_also_refused(served: Served) -> None:
     await served.open()
     head = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
     served.far.sendall(head)
@@ -300,7 +300,7 @@ async def test_an_error_is_not_written_into_the_middle_of_another_response(
     assert await anyio.to_thread.run_sync(served.answer) == b""
 
 
-async def test_requests_behind_an_unanswered_one_are_limited(served: Served) -> None:
+async def test_the_number_of_pipelined_requests_is_limited(served: Served) -> None:
     await served.open()
     waiting = b"GET /wait HTTP/1.1\r\nhost: x\r\n\r\n"
     served.far.sendall(waiting + REQUEST * PIPELINED)
@@ -324,7 +324,7 @@ async def test_a_request_for_another_protocol_is_answered_and_then_the_connectio
     assert b"connection: close" in answer
 
 
-async def test_a_request_says_while_it_waits_for_its_body(served: Served) -> None:
+async def test_the_table_records_that_a_request_waits_for_its_body(served: Served) -> None:
     await served.open()
     served.far.sendall(b"POST /wait HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n")
     await until(lambda: served.scopes)
@@ -338,7 +338,9 @@ async def test_a_request_says_while_it_waits_for_its_body(served: Served) -> Non
     await until(lambda: connection.body_ready)
 
 
-async def test_a_client_without_room_gets_an_error(served: Served) -> None:
+async def test_a_client_gets_an_error_if_there_is_no_room_for_its_connection(
+    served: Served,
+) -> None:
     served.table = ConnectionTable(0)
     await served.open()
     answer = await anyio.to_thread.run_sync(served.answer)

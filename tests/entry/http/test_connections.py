@@ -1,4 +1,5 @@
-"""The table of connections: time limits, and closing one connection to make room for another."""
+"""The table of connections closes connections after a time limit, or to make room for new
+clients."""
 
 import logging
 
@@ -27,7 +28,7 @@ class Clock:
 
 
 class Clients:
-    """Connections in a table whose time the test sets."""
+    """A table of connections with a clock that the test sets."""
 
     def __init__(self, most: int = 100) -> None:
         self.clock = Clock()
@@ -50,7 +51,7 @@ def closed(*connections: FakeConnection) -> list[bool]:
 
 
 @pytest.mark.parametrize(("state", "seconds"), [("idle", 60), ("sending", 10), ("unread", 30)])
-def test_a_client_has_so_many_seconds(state: ClientState, seconds: float) -> None:
+def test_each_state_of_a_connection_has_a_time_limit(state: ClientState, seconds: float) -> None:
     clients = Clients()
     connection = clients.connect(state)
     clients.pass_time(seconds - 1)
@@ -79,7 +80,7 @@ def test_the_time_is_reset_when_the_state_changes() -> None:
     assert closed(connection) == [True]
 
 
-def test_a_new_client_is_let_in_by_closing_the_one_that_was_idle_longest() -> None:
+def test_the_connection_that_was_idle_longest_is_closed_for_a_new_client() -> None:
     clients = Clients(most=3)
     busy, first, second = clients.connect(None), clients.connect("idle"), clients.connect("idle")
     clients.table.move(first, "idle", None)
@@ -89,7 +90,7 @@ def test_a_new_client_is_let_in_by_closing_the_one_that_was_idle_longest() -> No
     assert len(clients.table) == 3
 
 
-def test_clients_that_are_slow_make_room_once_nobody_is_idle() -> None:
+def test_if_no_connection_is_idle_a_slow_client_is_disconnected_for_a_new_one() -> None:
     clients = Clients(most=4)
     states: list[ClientState] = ["unread", "body", "sending", "idle"]
     slow = {state: clients.connect(state) for state in states}
@@ -118,7 +119,7 @@ def test_a_new_client_is_refused_while_every_connection_has_a_request(
     assert closed(first, second) == [False, False]
 
 
-async def test_the_table_is_swept_while_it_is_watched() -> None:
+async def test_expired_connections_are_closed_periodically() -> None:
     clients = Clients()
     connection = clients.connect("idle")
     clients.clock.now += 61

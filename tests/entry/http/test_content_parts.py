@@ -1,4 +1,4 @@
-"""Images and other files in a request, from OpenAI's own client to the model."""
+"""Images and other files in a request are passed from OpenAI's own client to the model."""
 
 import base64
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ from hermes.types.web import WebFile
 
 SESSION = {"X-Hermes-Session-Id": "kitchen"}
 OPEN_DOOR = replace(TEST_OVERRIDES, download=Egress(allowed=lambda address, port: True).download)
-"""Lets requests name files on this machine."""
+"""Lets requests fetch files from addresses on this machine."""
 PAYLOADS = Path(__file__).parents[2] / "core" / "models" / "payloads"
 
 
@@ -76,14 +76,14 @@ def file(media_type: str, data: bytes, name: str = "note") -> ChatCompletionCont
 
 
 @given(st.binary(max_size=300), st.sampled_from(["", ";charset=utf-8", ";a=b;c=d"]))
-def test_a_data_url_holds_any_content(data: bytes, options: str) -> None:
+def test_a_data_url_can_contain_any_content(data: bytes, options: str) -> None:
     encoded = base64.b64encode(data).decode()
     for head in ("data:image/png", "DATA:Image/PNG"):
         assert data_url(f"{head}{options};base64,{encoded}", "x") == ("image/png", data)
 
 
 @given(st.text() | st.text().map("data:image/png;base64,".__add__))
-def test_any_other_text_is_a_bad_request_or_content(text: str) -> None:
+def test_any_text_is_either_content_or_a_bad_request(text: str) -> None:
     data = b""
     with suppress(ApiError):
         _, data = data_url(text, "here")
@@ -161,7 +161,7 @@ async def test_content_of_another_type_is_refused(media_type: str) -> None:
         assert code == "media_type_mismatch"
 
 
-async def test_a_wrong_part_is_named() -> None:
+async def test_the_error_names_the_wrong_part() -> None:
     good, where = image(), "messages[3].content[1]"
     url, data = f"{where}.image_url.url", f"{where}.file.file_data"
     uploaded = {"type": "file", "file": {"file_id": "f"}}
@@ -190,7 +190,7 @@ async def test_a_text_file_must_be_text() -> None:
     assert await refusal(latin) == ("media_type_mismatch", "messages[3].content[0]")
 
 
-async def test_attachments_have_limits_of_number_and_size() -> None:
+async def test_the_number_and_the_size_of_attachments_are_limited() -> None:
     shelf = Shelf()
     many = await refusal(*[image()] * (MOST_ATTACHMENTS + 1), shelf=shelf)
     assert many == ("too_many_attachments", f"messages[3].content[{MOST_ATTACHMENTS}]")
@@ -223,7 +223,7 @@ async def test_a_fetched_file_must_be_an_image(media_type: str) -> None:
         ("http://a.example/" + "n" * 300 + ".png", "n" * 96 + ".png"),
     ],
 )
-async def test_a_fetched_image_has_the_name_of_its_address(url: str, name: str | None) -> None:
+async def test_a_fetched_image_is_named_after_its_address(url: str, name: str | None) -> None:
     shelf = Shelf({url: WebFile(media_type="image/jpg", data=JPEG)})
     attached = await collect(shelf, parts_of(image(url)), stateless=True)
     found = attached[3, 0]
@@ -363,7 +363,7 @@ async def test_audio_and_files_are_passed_on(tmp_path: Path) -> None:
         ("wire: anthropic", audio(), "audio_not_supported"),
     ],
 )
-async def test_a_model_that_does_not_accept_a_file_is_a_bad_request(
+async def test_a_file_that_the_model_does_not_accept_is_a_bad_request(
     tmp_path: Path, config: str, part: ChatCompletionContentPartParam, code: str, stream: bool
 ) -> None:
     (tmp_path / "config.yaml").write_text(f"model: {{{config}}}\n")
@@ -400,7 +400,7 @@ async def test_a_session_keeps_its_images_for_later_turns(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("change", ["deleted", "refused"])
-async def test_an_image_that_can_not_be_sent_any_more_is_a_line_of_text(
+async def test_an_image_that_was_deleted_is_replaced_by_a_line_of_text(
     tmp_path: Path, change: str
 ) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
@@ -449,5 +449,5 @@ async def test_a_crash_between_the_request_and_the_answer_does_not_lose_the_imag
         assert service.model.requests[-1].messages[-1].files == [PNG]
 
 
-def test_the_limits_of_a_request_are_those_of_a_call() -> None:
+def test_a_request_and_a_model_call_have_the_same_limits() -> None:
     assert (MOST_SENT, MOST_SENT_BYTES) == (MOST_ATTACHMENTS, MOST_ATTACHED_BYTES)

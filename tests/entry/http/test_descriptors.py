@@ -1,4 +1,5 @@
-"""The number of connections follows from the descriptors, and clients can't use up the others."""
+"""The limit of connections depends on the file descriptors, so that clients can't use all of
+them."""
 
 import resource
 import socket
@@ -21,7 +22,7 @@ from hermes.testing.running import until
 HELLO = b'{"model":"main","messages":[{"role":"user","content":"hello"}]}'
 
 
-def test_the_bound_leaves_descriptors_for_the_store_and_for_models() -> None:
+def test_the_limit_leaves_descriptors_for_the_store_and_for_models() -> None:
     raise_descriptor_limit()
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = most_connections()
@@ -29,7 +30,7 @@ def test_the_bound_leaves_descriptors_for_the_store_and_for_models() -> None:
     assert 2 * most + RESERVED_DESCRIPTORS <= min(soft, MOST_DESCRIPTORS)
 
 
-def test_the_soft_limit_is_raised_to_the_hard_one_and_never_lowered() -> None:
+def test_the_soft_limit_is_raised_to_the_hard_limit_and_never_lowered() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
@@ -44,7 +45,7 @@ def test_the_soft_limit_is_raised_to_the_hard_one_and_never_lowered() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("opening", [b"", b"G"], ids=["idle", "half a header"])
-async def test_more_connections_than_descriptors_lock_nobody_out(
+async def test_new_clients_can_connect_after_more_connections_than_descriptors(
     tmp_path: Path, opening: bytes
 ) -> None:
     raise_descriptor_limit()

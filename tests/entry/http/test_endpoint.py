@@ -1,4 +1,4 @@
-"""Endpoints as ASGI apps."""
+"""Endpoints are ASGI apps."""
 
 import pytest
 from starlette.requests import ClientDisconnect, Request
@@ -14,19 +14,19 @@ async def echo(request: Request) -> ASGIApp:
     return PlainTextResponse(await body_of(request))
 
 
-async def test_the_function_answers_with_a_response_that_sends_itself() -> None:
+async def test_the_response_of_the_function_is_sent() -> None:
     response = await call(Endpoint("POST", echo), http_scope("POST"), [b"one ", b"two"])
     assert (response.status, response.body) == (200, b"one two")
 
 
-async def test_another_method_is_refused_unless_every_one_is_meant() -> None:
+async def test_other_methods_are_refused_unless_the_endpoint_accepts_all() -> None:
     with pytest.raises(ApiError) as caught:
         await call(Endpoint("POST", echo), http_scope("GET"))
     assert (caught.value.status, caught.value.code) == (405, "method_not_allowed")
     assert (await call(Endpoint("", echo), http_scope("DELETE"))).status == 200
 
 
-async def test_a_client_that_goes_in_the_middle_of_its_body_is_noticed() -> None:
+async def test_a_client_that_disconnects_in_the_middle_of_its_body_is_noticed() -> None:
     messages: list[Message] = [
         {"type": "http.request", "body": b"half", "more_body": True},
         {"type": "http.disconnect"},

@@ -56,7 +56,7 @@ def test_an_error_has_all_four_fields_and_its_status() -> None:
         (ApiError(418, "teapot", "teapot"), 418, "invalid_request_error", None),
     ],
 )
-def test_the_kind_and_the_pause_follow_from_the_error(
+def test_the_type_and_the_pause_depend_on_the_error(
     error: HermesError, status: int, kind: str, pause: str | None
 ) -> None:
     assert error_response(error).status_code == status
@@ -64,7 +64,7 @@ def test_the_kind_and_the_pause_follow_from_the_error(
     assert headers(error).get("retry-after") == pause
 
 
-def test_the_operators_files_are_not_told_to_clients() -> None:
+def test_paths_of_the_operator_are_not_shown_to_clients() -> None:
     told = body(StoreDamaged("/home/me/hermes.db is damaged"))
     assert told["code"] == "store_unavailable"
     assert "hermes.db" not in str(told["message"])
@@ -72,7 +72,7 @@ def test_the_operators_files_are_not_told_to_clients() -> None:
 
 @contextmanager
 def logged() -> Iterator[io.StringIO]:
-    """The log of the process, with its limit, while the block lasts."""
+    """Collects the log during the block. The log has the same limit as in the gateway."""
     before, out = (logging.root.handlers[:], logging.root.level), io.StringIO()
     start_logging("INFO", (), out)
     try:
@@ -110,7 +110,7 @@ def test_a_request_that_is_not_read_to_its_end_closes_the_connection() -> None:
     assert headers(ApiError(413, "large", "large", close=True))["connection"] == "close"
 
 
-def test_the_error_of_a_failed_turn_is_the_one_in_its_last_event() -> None:
+def test_the_error_of_a_failed_turn_is_the_error_in_its_last_event() -> None:
     failed = TurnFinished(
         outcome="failed", text="Busy.", code="rate_limited", status=429, retry_after=9.0
     )

@@ -13,7 +13,7 @@ from hermes.testing.running import Conditions, TroubledStore, running
 from hermes.testing.scripted import ScriptedModel
 
 
-async def test_the_process_says_that_it_answers_and_which_version_it_is() -> None:
+async def test_health_reports_the_version() -> None:
     scope = http_scope()
     response = await call(await health(Request(scope)), scope)
     assert msgspec.json.decode(response.body) == {
@@ -28,7 +28,7 @@ async def test_the_gateway_is_ready_while_messages_can_be_stored(
     tmp_path: Path, trouble: str | None
 ) -> None:
     class Failing(TroubledStore):
-        """A store whose last commit has failed or succeeded."""
+        """A store that reports the result of its last commit."""
 
         @property
         def trouble(self) -> str | None:

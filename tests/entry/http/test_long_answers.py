@@ -1,5 +1,4 @@
-"""A long answer in one piece is complete for every client, and cheap for clients that read
-slowly."""
+"""A long plain answer is complete for every client, and slow readers cost little memory."""
 
 import socket
 from pathlib import Path
@@ -30,7 +29,7 @@ def text_of(answer: bytes) -> str:
 
 
 @pytest.mark.parametrize("tokens", [100, 12_000])
-async def test_an_answer_of_any_length_is_whole_at_first_and_when_it_is_repeated(
+async def test_an_answer_of_any_length_is_complete_and_so_is_its_repeat(
     tmp_path: Path, tokens: int
 ) -> None:
     asked = body(f"tokens:{tokens}")
@@ -63,7 +62,7 @@ async def test_slow_readers_of_a_plain_answer_cost_little_memory(tmp_path: Path)
             for _ in range(150):
                 reader = socket.socket()
                 reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                # Loopback's huge segments would let the kernel hold megabytes for each reader.
+                # With larger segments, the kernel would buffer megabytes for each reader.
                 reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1460)
                 readers.append(reader)
                 reader.connect(("127.0.0.1", gateway.port))

@@ -77,7 +77,7 @@ REFUSED: list[tuple[dict[str, str], list[bytes], int, str]] = [
 
 @pytest.mark.parametrize("path", ["/extra/", "/extra/deep", "/v1/models", "/nothing"])
 @pytest.mark.parametrize(("headers", "body", "status", "code"), REFUSED)
-async def test_a_request_that_a_guard_refuses_reaches_neither_routes_nor_mounted_apps(
+async def test_a_request_that_a_middleware_refuses_reaches_neither_routes_nor_mounted_apps(
     guarded: Guarded, path: str, headers: dict[str, str], body: list[bytes], status: int, code: str
 ) -> None:
     response = await call(guarded.app, http_scope("POST", path, **headers), body)
@@ -103,7 +103,7 @@ async def test_a_mounted_app_is_reached_with_the_key(guarded: Guarded) -> None:
     assert "access-control-allow-origin" not in response.headers
 
 
-async def test_a_page_that_is_allowed_can_read_answers_and_errors_alike(guarded: Guarded) -> None:
+async def test_an_allowed_page_can_read_answers_and_errors(guarded: Guarded) -> None:
     scope = http_scope("OPTIONS", "/extra/", origin=PAGE)
     preflight = await call(guarded.app, scope)
     assert preflight.status == 204
@@ -133,7 +133,9 @@ async def test_without_an_origin_there_is_no_preflight(guarded: Guarded) -> None
 
 
 @pytest.mark.parametrize("given", ["7", "a-b_c.d:e/f+g=", "x" * 128])
-async def test_a_request_keeps_the_id_that_its_client_gave_it(guarded: Guarded, given: str) -> None:
+async def test_a_response_has_the_request_id_that_its_client_sent(
+    guarded: Guarded, given: str
+) -> None:
     for path, headers in (("/health", {}), ("/extra/", BEARER), ("/extra/", {})):
         response = await call(guarded.app, http_scope("GET", path, x_request_id=given, **headers))
         assert response.headers["x-request-id"] == given
@@ -159,7 +161,7 @@ async def test_ids_are_unique(guarded: Guarded) -> None:
         (HermesError("odd"), 500, "internal_error", None),
     ],
 )
-async def test_an_error_of_ours_is_answered_with_its_status_and_code(
+async def test_one_of_our_errors_is_answered_with_its_status_and_code(
     guarded: Guarded, error: HermesError, status: int, code: str, pause: str | None
 ) -> None:
     guarded.echo.error = error
@@ -183,7 +185,7 @@ async def test_a_bug_is_logged_with_the_request_and_the_client_gets_no_details(
     assert record.exc_info[1] is guarded.echo.error
 
 
-async def test_an_error_behind_half_a_response_is_not_answered_again() -> None:
+async def test_an_error_after_the_start_of_a_response_sends_no_second_response() -> None:
     async def breaks(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         raise ValueError("late")
@@ -192,7 +194,7 @@ async def test_an_error_behind_half_a_response_is_not_answered_again() -> None:
         await call(RequestIdMiddleware(ErrorMiddleware(breaks)), http_scope())
 
 
-async def test_each_request_is_one_line_of_the_log_at_level_debug(
+async def test_at_level_debug_the_log_has_one_line_per_request(
     guarded: Guarded, caplog: pytest.LogCaptureFixture
 ) -> None:
     await call(guarded.app, http_scope("GET", "/health"))
@@ -204,7 +206,7 @@ async def test_each_request_is_one_line_of_the_log_at_level_debug(
     assert line.endswith(" ms (request r2)")
 
 
-async def test_a_request_without_a_response_is_logged_too(
+async def test_a_request_without_a_response_is_also_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def silent(scope: Scope, receive: Receive, send: Send) -> None:
@@ -217,7 +219,7 @@ async def test_a_request_without_a_response_is_logged_too(
     assert "GET '/': no response in " in caplog.text
 
 
-async def test_a_request_is_cancelled_when_its_client_goes() -> None:
+async def test_a_request_is_cancelled_when_its_client_disconnects() -> None:
     scope, started, ended = http_scope(), anyio.Event(), anyio.Event()
     connection = fake_connection(scope)
 
@@ -237,7 +239,7 @@ async def test_a_request_is_cancelled_when_its_client_goes() -> None:
     assert connection.on_lost is None
 
 
-async def test_a_client_that_left_ends_the_request_without_an_error() -> None:
+async def test_a_disconnected_client_ends_the_request_without_an_error() -> None:
     async def notices(scope: Scope, receive: Receive, send: Send) -> None:
         raise ClientDisconnect
 
@@ -278,7 +280,7 @@ async def test_a_body_that_makes_no_progress_is_answered_with_408() -> None:
     assert not connection.awaits_body
 
 
-async def test_a_slow_body_is_waited_for_while_it_makes_progress() -> None:
+async def test_a_slow_body_is_read_as_long_as_it_makes_progress() -> None:
     parts = [b"a", b"b", b"c", b"d"]
 
     async def receive() -> Message:
@@ -331,7 +333,7 @@ async def test_a_complete_body_has_no_time_limit() -> None:
         ("not..a..name", "gateway.example", 200),
     ],
 )
-async def test_a_local_server_answers_only_to_local_names(
+async def test_a_local_server_accepts_only_local_host_names(
     bound: str, asked: str, status: int
 ) -> None:
     app = HostMiddleware(PlainTextResponse("ok"), host=bound)
@@ -351,7 +353,7 @@ async def test_a_request_has_exactly_one_host_header(bound: str, path: str) -> N
     assert (await call(app, scope)).status == 400
 
 
-async def test_an_http_1_0_client_may_leave_the_host_out_where_names_do_not_matter() -> None:
+async def test_an_http_1_0_client_may_omit_the_host_on_a_public_server() -> None:
     scope = http_scope()
     scope.update(headers=[], http_version="1.0")
     assert (
@@ -360,7 +362,7 @@ async def test_an_http_1_0_client_may_leave_the_host_out_where_names_do_not_matt
     assert (await call(HostMiddleware(PlainTextResponse("ok"), host="::1"), scope)).status == 403
 
 
-async def test_a_wrong_method_and_an_unknown_path_are_told_apart(guarded: Guarded) -> None:
+async def test_a_wrong_method_and_an_unknown_path_have_different_errors(guarded: Guarded) -> None:
     wrong = await call(guarded.app, http_scope("DELETE", "/v1/models", **BEARER))
     assert (wrong.status, wrong.code) == (405, "method_not_allowed")
     unknown = await call(guarded.app, http_scope("GET", "/v1/nothing", **BEARER))

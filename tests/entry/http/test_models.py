@@ -10,7 +10,7 @@ from hermes.testing.asgi import call, http_scope
 
 
 def models(*, sole: bool) -> Models:
-    """The models of a gateway with one agent, or with several."""
+    """Returns the models of a gateway with one agent or several agents."""
     aliases, reachable = frozenset({"alias"}), {"vendor/known"}
     return Models(("kim", "main"), aliases, reachable.__contains__, sole=sole)
 
@@ -39,12 +39,12 @@ def test_an_agent_answers_with_its_own_model(known: Models, name: str) -> None:
 
 
 @both
-def test_another_model_can_be_asked_for_where_it_can_be_reached(known: Models) -> None:
+def test_another_model_can_be_requested_if_its_provider_can_be_used(known: Models) -> None:
     assert known.requested("vendor/known") == RequestedModel(override="vendor/known")
 
 
 @pytest.mark.parametrize("name", ["gpt-9", "Main", "gpt-4o:latest"])
-def test_the_only_agent_answers_to_any_bare_name(name: str) -> None:
+def test_the_only_agent_answers_to_any_name_without_a_slash(name: str) -> None:
     assert ONE.requested(name) == RequestedModel(ignored=True)
     with pytest.raises(ApiError) as caught:
         SEVERAL.requested(name)

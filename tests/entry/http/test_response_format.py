@@ -1,4 +1,4 @@
-"""`response_format` as OpenAI's own client uses it, and invalid values."""
+"""The field `response_format`, as OpenAI's own client sends it and with invalid values."""
 
 import json
 from pathlib import Path
@@ -65,7 +65,7 @@ async def streamed(client: openai.AsyncOpenAI, text: str, said: list[str]) -> No
         said += [choice.delta.content or "" for choice in chunk.choices]
 
 
-async def test_parse_gives_an_object_of_the_clients_class(tmp_path: Path) -> None:
+async def test_parse_returns_an_object_of_the_class_of_the_client(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         answer = await client.chat.completions.parse(
             model="main", messages=says("a cake"), response_format=Recipe
@@ -80,7 +80,7 @@ async def test_parse_gives_an_object_of_the_clients_class(tmp_path: Path) -> Non
     assert sent.response_format.json_schema.name == "Recipe"
 
 
-async def test_without_the_format_the_answer_is_words(tmp_path: Path) -> None:
+async def test_without_a_format_the_answer_is_plain_text(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         raw = await client.chat.completions.with_raw_response.create(
             model="main", messages=says("a cake"), response_format={"type": "text"}
@@ -89,7 +89,7 @@ async def test_without_the_format_the_answer_is_words(tmp_path: Path) -> None:
     assert is_complete(raw.parse().choices[0].message.content or "")
 
 
-async def test_a_streamed_answer_is_sent_once_it_is_known_to_be_whole(tmp_path: Path) -> None:
+async def test_a_streamed_answer_is_sent_when_it_is_complete(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         service.model.script.append(Plan(text="no JSON yet"))
         async with client.chat.completions.stream(
@@ -101,7 +101,7 @@ async def test_a_streamed_answer_is_sent_once_it_is_known_to_be_whole(tmp_path: 
     assert len([delta for delta in deltas if delta]) == 1
 
 
-async def test_any_object_can_be_asked_for(tmp_path: Path) -> None:
+async def test_the_type_json_object_accepts_any_object(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         answer = await client.chat.completions.create(
             model="main", messages=says("hello"), response_format={"type": "json_object"}
@@ -112,7 +112,7 @@ async def test_any_object_can_be_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_words_before_a_tool_call_are_no_part_of_the_json(
+async def test_text_before_a_tool_call_is_not_part_of_the_json(
     tmp_path: Path, stream: bool
 ) -> None:
     step = Plan(text="Let me see.", calls=(PlannedCall("slow", '{"seconds":0}'),))
@@ -146,7 +146,9 @@ async def test_an_answer_that_can_not_be_repaired_is_an_error(tmp_path: Path) ->
         (Plan(text="I won't.", finish="content_filter"), "refused"),
     ],
 )
-async def test_a_stream_never_has_a_part_of_the_json(tmp_path: Path, plan: Plan, code: str) -> None:
+async def test_a_stream_never_contains_incomplete_json(
+    tmp_path: Path, plan: Plan, code: str
+) -> None:
     said: list[str] = []
     async with serving(tmp_path) as service, client_of(service) as client:
         service.model.default = plan
@@ -175,8 +177,8 @@ async def test_a_turn_that_is_stopped_has_no_json(tmp_path: Path, stream: bool) 
     assert codes == ["stopped"]
 
 
-async def test_the_form_is_kept_with_the_turn(tmp_path: Path) -> None:
-    """The answer to a question resumes the turn, also in another process."""
+async def test_the_format_is_stored_with_the_turn(tmp_path: Path) -> None:
+    """The answer to a question resumes the turn, even in another process."""
     async with serving(tmp_path) as service, client_of(service) as client:
         asked = await created(client, 'tool:ask{"question":"Sweet?"}')
     assert "Sweet?" in asked
@@ -195,7 +197,7 @@ async def test_a_schema_is_passed_on_word_for_word() -> None:
 
 
 @pytest.mark.parametrize("given", [None, RequestedFormat(type="text")])
-async def test_text_needs_no_form(given: RequestedFormat | None) -> None:
+async def test_the_type_text_needs_no_schema(given: RequestedFormat | None) -> None:
     assert await response_format(given) is None
 
 
@@ -227,7 +229,9 @@ DEEP = b'{"items":' * 40 + b"{}" + b"}" * 40
         ),
     ],
 )
-async def test_a_format_that_can_not_be_used_says_why(given: bytes, code: str, param: str) -> None:
+async def test_the_error_for_an_unusable_format_says_why(
+    given: bytes, code: str, param: str
+) -> None:
     with pytest.raises(ApiError) as caught:
         await response_format(msgspec.json.decode(given, type=RequestedFormat))
     assert (caught.value.status, caught.value.code, caught.value.param) == (400, code, param)
@@ -244,7 +248,7 @@ async def test_a_bad_schema_is_a_bad_request(tmp_path: Path) -> None:
     assert caught.value.code == "invalid_json_schema"
 
 
-async def test_a_schema_in_the_wrong_place_is_named(tmp_path: Path) -> None:
+async def test_the_error_names_a_schema_in_the_wrong_place(tmp_path: Path) -> None:
     form: Any = {"type": "json_object", "schema": {"type": "object"}}
     async with serving(tmp_path) as service, client_of(service) as client:
         raw = await client.chat.completions.with_raw_response.create(

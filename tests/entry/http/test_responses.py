@@ -5,7 +5,7 @@ from hermes.entry.http.responses import JsonResponse, json_response, raw
 from hermes.testing.asgi import call, http_scope
 
 
-async def test_a_body_is_sent_as_it_is_with_its_length_and_security_headers() -> None:
+async def test_a_body_is_sent_unchanged_with_its_length_and_security_headers() -> None:
     response = await call(JsonResponse(b'{"a":1}', 201, {"x-more": "yes"}), http_scope())
     assert (response.status, response.body) == (201, b'{"a":1}')
     assert response.headers == {
@@ -18,7 +18,7 @@ async def test_a_body_is_sent_as_it_is_with_its_length_and_security_headers() ->
     }
 
 
-async def test_a_value_is_encoded() -> None:
+async def test_a_value_is_encoded_as_json() -> None:
     response = await call(json_response(Readiness(status="ready"), 202), http_scope())
     assert (response.status, response.body) == (202, b'{"status":"ready"}')
 

@@ -110,7 +110,8 @@ async def until_turn(service: Service) -> TurnId:
 
 
 async def test_a_run_outlives_the_process_that_began_it(tmp_path: Path) -> None:
-    """The text of an interrupted model call is discarded by number, and the rest is the answer."""
+    """An event says that the text of the interrupted model call is void. The remaining text is
+    the answer."""
     async with serving(tmp_path) as service:
         with anyio.move_on_after(0.5):
             await run_of(service, "tokens:60 delay:0.02", x_hermes_session_id="s")
@@ -126,14 +127,16 @@ async def test_a_run_outlives_the_process_that_began_it(tmp_path: Path) -> None:
     assert found[-1][2]["output"] == text(found)
 
 
-async def test_another_keys_run_and_a_made_up_one_are_not_found(tmp_path: Path) -> None:
+async def test_a_run_of_another_key_and_a_run_that_does_not_exist_are_not_found(
+    tmp_path: Path,
+) -> None:
     async with serving(tmp_path) as service:
         for run in ("run_nope", "nope", "run_"):
             status, _, _ = await request(service.port, "GET", f"/v1/runs/{run}/events")
             assert status == 404
 
 
-async def test_a_strange_event_id_is_refused(tmp_path: Path) -> None:
+async def test_an_invalid_event_id_is_refused(tmp_path: Path) -> None:
     async with serving(tmp_path) as service:
         run = await run_of(service, "hello")
         for value in ("-1", "x", "9" * 40, "١"):
@@ -144,7 +147,9 @@ async def test_a_strange_event_id_is_refused(tmp_path: Path) -> None:
             assert status == 400
 
 
-async def test_a_reader_that_stalls_is_cut_off_and_continues_without_a_gap(tmp_path: Path) -> None:
+async def test_a_reader_that_stalls_is_disconnected_and_can_continue_without_a_gap(
+    tmp_path: Path,
+) -> None:
     options = replace(OPTIONS, limits=ClientLimits(unread=0.5))
     async with serving(tmp_path, options) as service:
         body = (
@@ -187,12 +192,12 @@ def drained(slow: socket.socket) -> bytes:
 
 
 def unchunked_lines(data: bytes) -> bytes:
-    """Returns complete frames only, because the last one may be cut."""
+    """Returns only complete frames, because the last frame may be cut off."""
     return data.rpartition(b"\n\n")[0]
 
 
 LONG_TOKENS = 120_000
-"""Number of words of an answer of about a megabyte."""
+"""The number of words in an answer of about a megabyte."""
 
 
 async def stored_run(port: int) -> str:
@@ -206,7 +211,9 @@ async def stored_run(port: int) -> str:
 
 
 @pytest.mark.slow
-async def test_many_readers_of_a_long_run_get_it_whole_and_delay_nobody(tmp_path: Path) -> None:
+async def test_many_readers_of_a_long_run_get_all_events_and_do_not_delay_other_requests(
+    tmp_path: Path,
+) -> None:
     async with FakeModel() as model, gateway_process(tmp_path, model.base_url) as gateway:
         path = await stored_run(gateway.port)
         bodies: list[bytes] = []
@@ -244,7 +251,7 @@ async def test_slow_readers_cost_little_memory(tmp_path: Path) -> None:
             for _ in range(150):
                 reader = socket.socket()
                 reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                # Loopback's huge segments would let the kernel hold megabytes for each reader.
+                # With larger segments, the kernel would buffer megabytes for each reader.
                 reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1460)
                 readers.append(reader)
                 reader.connect(("127.0.0.1", gateway.port))
@@ -254,7 +261,7 @@ async def test_slow_readers_cost_little_memory(tmp_path: Path) -> None:
             for _ in range(100):
                 assert (await request(gateway.port, "GET", "/health"))[0] == 200
                 peak = max(peak, process.memory_info().rss)
-            # The run has about 1 MB. If each reader had it in memory, the copies would cost 150 MB.
+            # The run has about 1 MB. A copy in memory for each reader would take 150 MB.
             assert peak - before < 40_000_000
         finally:
             for reader in readers:

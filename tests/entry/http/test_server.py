@@ -99,7 +99,7 @@ HEAD_OF_CHAT = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\nauthorization: Beare
         ("content-length: 1000000000", b"x" * 0xFFFF),
     ],
 )
-async def test_a_client_that_sends_too_much_is_told_so_and_then_cut(
+async def test_a_client_that_sends_too_much_gets_an_error_and_is_disconnected(
     tmp_path: Path, framing: str, part: bytes
 ) -> None:
     limits = ClientLimits(sending=1.0)
@@ -108,8 +108,7 @@ async def test_a_client_that_sends_too_much_is_told_so_and_then_cut(
         stream = await anyio.connect_tcp("127.0.0.1", service.port)
         async with stream:
             await stream.send(f"{HEAD_OF_CHAT}{framing}\r\n\r\n".encode())
-            # The answer comes long before the end of the body. It must not be lost when the client
-            # sends more.
+            # The answer comes before the end of the body, and must not be lost when more is sent.
             await send_times(stream, part, 100)
             answer = await stream.receive()
             assert answer.startswith(b"HTTP/1.1 413 ")
@@ -138,7 +137,7 @@ async def test_a_page_of_another_host_or_origin_is_refused(tmp_path: Path) -> No
         assert service.model.stats.calls == 0
 
 
-async def test_a_page_that_was_allowed_may_call(tmp_path: Path) -> None:
+async def test_an_allowed_page_may_call_the_api(tmp_path: Path) -> None:
     page = "https://chat.example"
     options = ApiOptions(key=SERVICE_KEY, port=0, cors_origins=(page,))
     async with serving(tmp_path, options) as service:
@@ -153,7 +152,7 @@ async def test_a_page_that_was_allowed_may_call(tmp_path: Path) -> None:
     assert on_stream["access-control-allow-origin"] == page
 
 
-async def test_every_response_carries_the_id_of_its_request(tmp_path: Path) -> None:
+async def test_every_response_has_the_id_of_its_request(tmp_path: Path) -> None:
     streamed = HELLO.replace(b"{", b'{"stream":true,', 1)
     async with serving(tmp_path) as service:
         for method, path, body in (
@@ -198,14 +197,14 @@ async def test_a_draining_gateway_is_not_ready(tmp_path: Path) -> None:
     assert "shutting down" in msgspec.json.decode(body)["reason"]
 
 
-def test_a_port_that_is_taken_says_what_to_do() -> None:
+def test_the_error_for_a_port_in_use_says_what_to_do() -> None:
     with bind("127.0.0.1", 0) as taken:
         with pytest.raises(ConfigError, match="API_SERVER_PORT"):
             bind("127.0.0.1", taken.getsockname()[1])
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "not..a..name", "ä..b"])
-def test_a_host_that_is_not_known_says_what_to_do(host: str) -> None:
+def test_the_error_for_an_unknown_host_says_what_to_do(host: str) -> None:
     with pytest.raises(ConfigError, match="API_SERVER_HOST"):
         bind(host, 0)
 
@@ -220,8 +219,8 @@ async def read_to_the_end(stream: anyio.abc.ByteReceiveStream) -> bytes:
 
 
 async def closed_after(port: int, sent: bytes) -> tuple[float, bytes]:
-    """Sends the data. Returns the seconds until the server closes the connection, and its
-    answer."""
+    """Sends the data. Returns the seconds until the server closes the connection, and the answer
+    of the server."""
     async with await anyio.connect_tcp("127.0.0.1", port) as stream:
         begun = time.monotonic()
         if sent:
@@ -247,7 +246,7 @@ async def test_a_client_that_stops_sending_is_disconnected(tmp_path: Path) -> No
         assert seconds < 2.5
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert b'"code":"body_timeout"' in answer
-        # The key is wrong, so the answer comes at once, and the rest of the body has a time limit.
+        # The key is wrong, so the answer comes at once. The rest of the body has a time limit.
         seconds, answer = await closed_after(service.port, UPLOAD.replace(b"Bearer", b"Basic"))
         assert seconds < 2.5
         assert answer.startswith(b"HTTP/1.1 401 ")
@@ -275,7 +274,7 @@ async def test_a_client_that_sends_requests_and_reads_nothing_is_disconnected(
                 await send_times(stream, flood, 1_000_000)
 
 
-async def test_a_new_client_is_let_in_when_every_connection_is_idle(tmp_path: Path) -> None:
+async def test_a_new_client_can_connect_when_all_other_connections_are_idle(tmp_path: Path) -> None:
     options = replace(OPTIONS, most_connections=5)
     async with serving(tmp_path, options) as service:
         async with anyio.create_task_group() as group:
@@ -285,7 +284,7 @@ async def test_a_new_client_is_let_in_when_every_connection_is_idle(tmp_path: Pa
             group.cancel_scope.cancel()
 
 
-async def test_a_client_is_refused_when_every_connection_is_used(tmp_path: Path) -> None:
+async def test_a_client_is_refused_when_all_connections_are_busy(tmp_path: Path) -> None:
     options = replace(OPTIONS, most_connections=2)
     slow = HELLO.replace(b"hello", b"ttft:30")
     async with serving(tmp_path, options) as service:
@@ -305,7 +304,7 @@ async def models(service: Service, authorization: str) -> tuple[int, dict[str, s
     return status, headers
 
 
-async def test_guessing_keys_is_slow_and_the_right_key_works_meanwhile(tmp_path: Path) -> None:
+async def test_answers_to_wrong_keys_are_delayed_while_the_right_key_works(tmp_path: Path) -> None:
     async with serving(tmp_path) as service:
         for number in range(GUESSES):
             status, _, _ = await request(
@@ -390,7 +389,7 @@ async def send_header(gateway: GatewayProcess, size: int) -> bytes:
 
 
 @pytest.mark.slow
-async def test_giant_headers_cost_neither_memory_nor_time(tmp_path: Path) -> None:
+async def test_giant_headers_cost_little_memory_and_time(tmp_path: Path) -> None:
     async with FakeModel() as model, gateway_process(tmp_path, model.base_url) as gateway:
         process = psutil.Process(gateway.pid)
         await request(gateway.port, "GET", "/health")
@@ -414,7 +413,9 @@ async def test_giant_headers_cost_neither_memory_nor_time(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("messages", [1, 2000, 300_000], ids=["one", "many", "too many"])
-async def test_a_request_of_9_mb_delays_nobody(tmp_path: Path, messages: int) -> None:
+async def test_a_request_of_9_mb_does_not_delay_other_requests(
+    tmp_path: Path, messages: int
+) -> None:
     text = "word " * (9_000_000 // 5 // messages) if messages < 10_000 else ""
     said = [{"role": "user", "content": text}] * messages
     body = msgspec.json.encode({"model": "main", "messages": said})
@@ -438,7 +439,7 @@ async def test_a_request_of_9_mb_delays_nobody(tmp_path: Path, messages: int) ->
                     assert (await request(gateway.port, "GET", "/health"))[0] == 200
                     slowest = max(slowest, time.monotonic() - begun)
                 delays.append(slowest)
-            # Takes the best of several runs, because the machine may be busy.
+            # The test uses the best of several runs, because the machine may be busy.
             if slowest < 0.2:
                 break
     assert set(answers) == {400 if messages > 10_000 else 200}

@@ -1,4 +1,4 @@
-"""Server-sent events to one client: their order, their size, and comments during pauses."""
+"""The server-sent events for one client: their order, their size, and comments during pauses."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from hermes.types.identity import OWNER, Principal, Source, TurnId
 from hermes.types.messages import Accepted, Asked, MessageEvent, Origin, UserMessage
 
 
-async def test_a_stream_has_its_headers_its_frames_and_an_end() -> None:
+async def test_a_stream_has_headers_and_frames_and_an_end() -> None:
     async def write(out: EventStream) -> None:
         await out.start({"x-hermes-run-id": "run_1"})
         await out.send(b"data: 1\n\n")
@@ -39,7 +39,7 @@ async def test_a_stream_has_its_headers_its_frames_and_an_end() -> None:
     assert response.body == b"data: 1\n\ndata: 2\n\n"
 
 
-async def test_much_is_sent_in_slices() -> None:
+async def test_much_data_is_sent_in_slices() -> None:
     sent: list[Message] = []
 
     async def send(message: Message) -> None:

@@ -32,5 +32,5 @@ async def test_the_requests_of_an_app_share_one_turnstile() -> None:
             for scope in scopes:
                 group.start_soon(call, behind, scope)
     assert len(rounds) == BURST
-    # Waiters are woken in one round and run in the next, in which others may pass too.
+    # Waiting requests are woken in one iteration and run in the next, together with new requests.
     assert max(rounds.count(number) for number in set(rounds)) <= 2 * PER_ROUND

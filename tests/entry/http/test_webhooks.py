@@ -1,4 +1,4 @@
-"""Platforms deliver messages by webhook requests, which need no key but pass our other
+"""Platforms deliver messages by webhook requests, which need no key but pass all other
 middleware."""
 
 from collections.abc import AsyncIterator
@@ -75,7 +75,9 @@ async def test_a_webhook_is_behind_the_other_middleware(
     assert (await call(delivered.app, scope, [b"hi"])).status == status
 
 
-async def test_a_platform_reaches_a_local_server_under_a_public_name(delivered: Delivered) -> None:
+async def test_a_webhook_of_a_local_server_can_be_called_under_a_public_name(
+    delivered: Delivered,
+) -> None:
     scope = http_scope("POST", PATH, x_secret=SECRET, host="bot.example.org")
     assert (await call(delivered.app, scope, [b"hi"])).status == 200
     elsewhere = http_scope("GET", "/health", host="bot.example.org")
@@ -117,6 +119,6 @@ async def test_a_handler_can_not_claim_a_principal(tmp_path: Path) -> None:
     assert receipts == [Refused(reason="not a valid event of a chat")]
 
 
-async def test_no_other_path_is_opened(delivered: Delivered) -> None:
+async def test_a_webhook_opens_no_other_path(delivered: Delivered) -> None:
     response = await call(delivered.app, http_scope("POST", f"{PATH}/more"), [b"hi"])
     assert response.status == 401

@@ -63,12 +63,12 @@ def test_the_spinner_is_hidden_while_text_arrives() -> None:
     assert line(TextDelta(text="Hi"), after=STALL + 1) == "waiting for the model · 2 s"
 
 
-def test_the_spinner_turns() -> None:
+def test_the_spinner_changes_with_time() -> None:
     status = Activity(0.0)
     assert {status.line(tenth / 10 + 0.01)[0] for tenth in range(10)} == set(SPINNER)
 
 
-def test_a_label_cannot_steer_the_terminal() -> None:
+def test_a_label_cannot_control_the_terminal() -> None:
     assert "\x1b" not in line(ToolStarted(call=ONE, name="read_file", label="\x1b[2J"))
 
 

@@ -1,4 +1,4 @@
-"""The interactive terminal, without a program around it."""
+"""The interactive terminal, tested without the program that uses it."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ from hermes.testing.running import until
 
 
 class Seat:
-    """The other end of a pseudo-terminal."""
+    """The test's end of a pseudo-terminal."""
 
     def __init__(self, descriptor: int, terminal: InteractiveTerminal) -> None:
         self._descriptor = descriptor
@@ -74,7 +74,7 @@ async def test_plain_input_replaces_a_line_editor_that_does_not_work(seat: Seat)
     assert "does not work" not in seat.shown()
 
 
-def test_a_long_answer_of_before_is_recalled_by_its_beginning(seat: Seat) -> None:
+def test_only_the_beginning_of_a_long_earlier_answer_is_shown_again(seat: Seat) -> None:
     seat.terminal.show_exchange("how many?", "word " * RECALLED)
     text = seat.shown()
     assert "› how many?" in text
@@ -82,7 +82,7 @@ def test_a_long_answer_of_before_is_recalled_by_its_beginning(seat: Seat) -> Non
     assert "…" in text
 
 
-def test_the_log_waits_until_the_next_line(seat: Seat) -> None:
+def test_log_lines_wait_until_the_next_line_of_output(seat: Seat) -> None:
     before = logging.getLogger().handlers
     try:
         start_logging("WARNING", [], seat.terminal.log)

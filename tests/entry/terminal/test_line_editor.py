@@ -1,4 +1,4 @@
-"""The prompt, key by key."""
+"""The line editor reacts to each key."""
 
 import stat
 from collections.abc import AsyncIterator
@@ -71,7 +71,7 @@ async def test_typed_messages_are_in_the_history_of_the_next_run(file: Path) -> 
     assert await read(file, f"{CTRL_R}sec{ENTER}{ENTER}") == ["second"]
 
 
-async def test_the_history_is_for_its_owner_only(file: Path) -> None:
+async def test_only_the_owner_can_read_the_history(file: Path) -> None:
     file.write_text("")
     file.chmod(0o644)
     await read(file, f"hello{ENTER}")
@@ -90,7 +90,7 @@ async def test_a_home_that_cannot_be_written_has_no_history(tmp_path: Path) -> N
     assert await read(tmp_path / "nowhere" / "history", f"hello{ENTER}") == ["hello"]
 
 
-async def test_a_signal_ends_the_reading(file: Path) -> None:
+async def test_a_signal_ends_the_input(file: Path) -> None:
     found: list[str | None] = []
     async with prompting(file) as (prompt, _), anyio.create_task_group() as group:
 

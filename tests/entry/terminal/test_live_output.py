@@ -1,4 +1,4 @@
-"""Permanent lines are written once, and the tail is redrawn."""
+"""Permanent lines are written once, and the lines below them are redrawn."""
 
 import os
 from io import StringIO
@@ -25,7 +25,7 @@ class Sheet:
         self.page.draw([*map(Text, lines)], [*map(Text, tail)])
 
     def lines(self) -> list[str]:
-        """Returns all visible lines, including those that were scrolled away."""
+        """Returns all lines, including lines that have scrolled away."""
         screen = pyte.HistoryScreen(*self.size, history=1000)
         pyte.Stream(screen).feed(self.out.getvalue().replace("\n", "\r\n"))
         columns = range(screen.columns)
@@ -73,7 +73,7 @@ def test_unchanged_lines_are_not_written_again() -> None:
     assert sheet.out.getvalue() == written
 
 
-def test_a_narrower_terminal_has_broken_the_tail_into_more_rows() -> None:
+def test_a_narrower_terminal_breaks_the_tail_into_more_rows() -> None:
     sheet = Sheet(columns=20)
     sheet.draw([], ["a" * 15, "b" * 5])
     sheet.size = os.terminal_size((10, 8))
@@ -81,7 +81,7 @@ def test_a_narrower_terminal_has_broken_the_tail_into_more_rows() -> None:
     assert sheet.out.getvalue().endswith("\r\x1b[2A\x1b[Jc")
 
 
-def test_notes_come_above_the_next_drawing_and_once() -> None:
+def test_notes_are_written_once_above_the_next_drawing() -> None:
     sheet = Sheet()
     sheet.draw([], ["tail"])
     sheet.page.note("the disk is full")

@@ -1,4 +1,4 @@
-"""The screen of a turn."""
+"""The screen that shows a turn."""
 
 import os
 from io import StringIO
@@ -77,7 +77,7 @@ def says(text: str) -> TextDelta:
     return TextDelta(text=text)
 
 
-def test_words_are_shown_as_they_come() -> None:
+def test_words_are_shown_as_they_arrive() -> None:
     watched = Watched()
     watched.show(says("Hel"))
     assert watched.lines == ["Hel"]
@@ -168,7 +168,7 @@ def test_a_long_label_stays_in_one_line() -> None:
         (Notice(text="\x1b[2Jboo"), "· boo"),
     ],
 )
-def test_remarks_have_lines_of_their_own(event: AgentEvent, line: str) -> None:
+def test_notices_have_lines_of_their_own(event: AgentEvent, line: str) -> None:
     assert shown(event)[0] == line
 
 
@@ -189,7 +189,7 @@ def test_remarks_have_lines_of_their_own(event: AgentEvent, line: str) -> None:
         ),
     ],
 )  # fmt: skip
-def test_an_end_says_how_it_came(end: TurnFinished, lines: list[str]) -> None:
+def test_the_last_line_says_how_the_turn_ended(end: TurnFinished, lines: list[str]) -> None:
     used = UsageReported(prompt_tokens=1200, completion_tokens=5)
     assert shown(says("So"), used, used, end) == [
         "So",
@@ -221,14 +221,14 @@ def test_a_question_has_its_choices_numbered() -> None:
     )
 
 
-def test_a_cut_answer_leaves_no_trace_if_no_line_of_it_is_permanent() -> None:
+def test_a_discarded_answer_is_removed_if_no_line_of_it_is_permanent() -> None:
     discarded = SegmentDiscarded(from_seq=1)
     assert shown(says("Hel"), discarded, says("Hi"), DONE)[0] == "Hi"
     lines = shown(says("One.\n\nTwo.\n\nThr"), discarded, says("Hi"), DONE)
     assert lines[:7] == ["One.", "", "Two.", "", "Thr", "", CUT[:39].rstrip()]
 
 
-def test_the_screen_is_drawn_only_so_often() -> None:
+def test_the_rate_of_drawing_is_limited() -> None:
     watched = Watched()
     watched.screen.show(says("one"))
     assert watched.screen.draw() == IDLE
@@ -250,7 +250,7 @@ def test_slow_drawing_is_done_less_often() -> None:
     assert slow.draw() == pytest.approx(2 * REDRAW_SECONDS)
 
 
-def test_the_status_line_is_below_the_answer_and_gone_at_its_end() -> None:
+def test_the_status_line_is_below_the_answer_and_disappears_at_its_end() -> None:
     watched = Watched()
     watched.output.context = USE
     watched.show(says("Hel"))
@@ -263,7 +263,7 @@ def test_the_status_line_is_below_the_answer_and_gone_at_its_end() -> None:
     assert not any("context" in line for line in watched.lines)
 
 
-def test_all_of_the_text_that_is_typed_is_visible() -> None:
+def test_the_whole_typed_text_is_visible() -> None:
     watched = Watched()
     watched.output.context = USE
     watched.output.typed = "a long line that is wider than the screen\nand\x1b[2J one more"
@@ -275,14 +275,14 @@ def test_all_of_the_text_that_is_typed_is_visible() -> None:
     ]
 
 
-def test_a_queued_question_looks_as_if_it_was_just_typed() -> None:
+def test_a_queued_question_is_shown_like_a_typed_question() -> None:
     watched = Watched()
     watched.screen.show_question("first\nsecond\x1b[2J")
     watched.show(says("Hi"), DONE)
     assert watched.lines[:4] == ["", "› first", "  second", "Hi"]
 
 
-def test_a_reply_of_the_gateway_is_markdown_too() -> None:
+def test_a_reply_of_the_gateway_is_rendered_as_markdown() -> None:
     watched = Watched()
     watched.screen.show_reply("**Idle.**\n/stop: end it")
     assert watched.lines == ["Idle.", "/stop: end it"]

@@ -41,7 +41,7 @@ def shown(text: str, width: int = 40, *, color: bool = False) -> str:
         ("- a\n\n  b\n", "• a\n\n  b"),
     ],
 )
-def test_each_kind_of_block_has_its_look(text: str, wanted: str) -> None:
+def test_each_kind_of_block_has_its_own_style(text: str, wanted: str) -> None:
     assert shown(text) == wanted
 
 
@@ -50,7 +50,7 @@ def test_formatting_is_visible() -> None:
     assert "\x1b[1;36mcode\x1b[0m" in shown("`code`", color=True)
 
 
-def test_code_is_colored_by_its_language_and_plain_without() -> None:
+def test_code_is_colored_only_if_its_language_is_known() -> None:
     assert "\x1b[94mdef\x1b[0m" in shown("```py\ndef f(): pass\n```", color=True).replace(";49", "")
     for language in ("", "no-such-language"):
         plain = shown(f"```{language}\ndef f(): pass\n```", color=True).replace("\x1b[0m", "")
@@ -58,7 +58,7 @@ def test_code_is_colored_by_its_language_and_plain_without() -> None:
 
 
 @pytest.mark.parametrize("count", [CONTEXT // 10, CONTEXT + 10])
-def test_lines_of_code_that_come_late_look_as_if_they_had_come_at_once(count: int) -> None:
+def test_lines_of_code_that_arrive_later_are_colored_in_the_same_way(count: int) -> None:
     inside = [f"if line {number}" for number in range(CONTEXT // 10)]
     lines = [*(f"x{number} = {number}" for number in range(count)), '"""', *inside, '"""']
     text = "```py\n" + "\n".join(lines) + "\n```\n"
@@ -75,7 +75,7 @@ def test_lines_of_code_that_come_late_look_as_if_they_had_come_at_once(count: in
     ).splitlines()
 
 
-def test_long_text_is_broken_at_words_under_its_own_mark() -> None:
+def test_long_text_is_broken_between_words_and_indented() -> None:
     assert shown("- one two three four", width=12) == "• one two\n  three four"
     assert shown("> one two three four", width=12) == "▌ one two\n▌ three four"
 

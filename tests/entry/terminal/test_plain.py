@@ -25,7 +25,7 @@ def pipe() -> Iterator[tuple[int, int]]:
         os.close(end)
 
 
-async def test_lines_that_come_together_are_one_message(pipe: tuple[int, int]) -> None:
+async def test_lines_that_arrive_together_are_one_message(pipe: tuple[int, int]) -> None:
     out, into = pipe
     os.write(into, b"one\ntwo\n")
     assert await read_lines(out) == "one\ntwo\n"
@@ -33,7 +33,7 @@ async def test_lines_that_come_together_are_one_message(pipe: tuple[int, int]) -
     assert await read_lines(out) == "three\n"
 
 
-async def test_a_line_may_come_in_pieces(pipe: tuple[int, int]) -> None:
+async def test_a_line_may_arrive_in_pieces(pipe: tuple[int, int]) -> None:
     out, into = pipe
 
     async def later() -> None:
@@ -45,7 +45,7 @@ async def test_a_line_may_come_in_pieces(pipe: tuple[int, int]) -> None:
         assert await read_lines(out) == "hello\n"
 
 
-async def test_the_end_of_input_is_none_and_an_incomplete_last_line_is_read() -> None:
+async def test_an_incomplete_last_line_is_read_and_then_the_input_has_ended() -> None:
     out, into = os.pipe()
     os.write(into, b"half")
     os.close(into)
@@ -54,7 +54,7 @@ async def test_the_end_of_input_is_none_and_an_incomplete_last_line_is_read() ->
     os.close(out)
 
 
-def test_words_and_events(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_answer_and_the_events_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     screen = PlainScreen(color=False)
     screen.show(TextDelta(text="Hi"))
     screen.show(TurnFinished(outcome="completed"))

@@ -24,16 +24,18 @@ def use(model: str = "fake", tokens: int = 25_600, window: int = 128_000) -> Con
         (ContextUse(), "no model"),
     ],
 )
-def test_the_line_has_the_model_and_the_share_of_its_window(given: ContextUse, line: str) -> None:
+def test_the_line_has_the_model_and_the_used_share_of_its_window(
+    given: ContextUse, line: str
+) -> None:
     assert status_line(given, 80) == line
 
 
-def test_the_hint_needs_room() -> None:
+def test_the_hint_is_shown_only_if_there_is_room() -> None:
     assert status_line(use(), 80, "Esc stops") == "fake · context 20% of 128k · Esc stops"
     assert status_line(use(), 30, "Esc stops") == "fake · context 20% of 128k"
 
 
-def test_the_name_of_the_model_is_cut_and_not_the_share() -> None:
+def test_a_long_name_of_the_model_is_cut_but_the_share_is_not() -> None:
     line = status_line(use(model="a-model-with-a-very-long-name-漢字"), 39, "Esc stops")
     assert line == "a-model-with-a-v… · context 20% of 128k"
     assert len(line) == 39

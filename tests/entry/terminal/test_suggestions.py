@@ -17,7 +17,7 @@ def suggested(suggestions: HistorySuggestions, typed: str, *history: str) -> str
     return found.text if found else None
 
 
-def test_the_newest_line_that_begins_so_is_suggested() -> None:
+def test_the_newest_line_with_the_same_beginning_is_suggested() -> None:
     suggestions = HistorySuggestions(COMMANDS)
     assert suggested(suggestions, "buy", "buy milk", "buy bread", "sell") == " bread"
     assert suggested(suggestions, "buy", "sell\nbuy milk") == " milk"

@@ -17,7 +17,7 @@ from hermes.entry.terminal.type_ahead import TypeAhead
         ("\x1b[Aü\r\r", ["ü"], ""),
     ],
 )
-def test_keys_edit_and_send(keys: str, sent: list[str], left: str) -> None:
+def test_keys_edit_and_send_the_typed_text(keys: str, sent: list[str], left: str) -> None:
     draft, found = TypeAhead(), list[str]()
     for byte in keys.encode():
         found += draft.feed(bytes([byte]))

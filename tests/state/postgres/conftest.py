@@ -1,4 +1,4 @@
-"""A database on PostgreSQL for each test."""
+"""Creates a PostgreSQL database for each test."""
 
 from collections.abc import Iterator
 from pathlib import Path

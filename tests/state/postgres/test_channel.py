@@ -1,4 +1,4 @@
-"""Statements are sent without waiting, and errors and losses are noticed."""
+"""Statements are sent without waiting for results, and errors and lost connections are noticed."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,7 +21,7 @@ async def channel(url: str) -> AsyncIterator[Channel]:
     await opened.close()
 
 
-async def test_every_value_comes_back_as_it_was(channel: Channel) -> None:
+async def test_every_value_is_read_back_unchanged(channel: Channel) -> None:
     values = (1, -(1 << 62), 0.1, 1_700_000_000.123456, "text ü 🦊", b"\x00\xff", None, True, "")
     types = ("bigint", "bigint", *["double precision"] * 2, "text", "bytea", "text", "bigint")
     columns = ", ".join(f"cast(? as {one})" for one in (*types, "text"))
@@ -32,7 +32,7 @@ async def test_every_value_comes_back_as_it_was(channel: Channel) -> None:
     assert found == list(values)
 
 
-async def test_results_come_in_the_order_of_the_statements(channel: Channel) -> None:
+async def test_results_have_the_order_of_the_statements(channel: Channel) -> None:
     replies = [channel.send(prepared("select cast(? as bigint)"), (n,)) for n in range(200)]
     channel.synchronize()
     await channel.settle()
@@ -79,7 +79,7 @@ async def test_a_statement_that_could_not_be_prepared_is_prepared_again(channel:
     assert reply.rows() == []
 
 
-async def test_a_connection_that_ends_while_nothing_is_sent_is_lost(
+async def test_a_connection_that_ends_while_nothing_is_sent_counts_as_lost(
     channel: Channel, tmp_path: Path
 ) -> None:
     databases = shared_databases()
@@ -92,6 +92,6 @@ async def test_a_connection_that_ends_while_nothing_is_sent_is_lost(
         channel.send(prepared("select 1"))
 
 
-def test_only_values_of_a_database_are_parameters() -> None:
+def test_only_values_that_a_database_can_store_can_be_parameters() -> None:
     with pytest.raises(TypeError, match="list"):
         encoded([[]])

@@ -1,4 +1,4 @@
-"""A database on PostgreSQL at one end of a copy."""
+"""A PostgreSQL database as the source or the target of a copy."""
 
 from pathlib import Path
 
@@ -28,14 +28,14 @@ async def test_both_databases_have_the_same_tables_columns_and_keys(
     assert "words" not in dict(messages.columns)
 
 
-async def test_a_source_is_not_its_own_target(url: str) -> None:
+async def test_a_database_can_not_be_copied_to_itself(url: str) -> None:
     async with postgres_source(url, "") as source:
-        with pytest.raises(CopyRefused, match="is the store that is to be copied"):
+        with pytest.raises(CopyRefused, match="is the source of the copy"):
             async with postgres_target(url, source.place):
                 pass
 
 
-async def test_tables_of_others_in_the_source_are_not_copied(url: str) -> None:
+async def test_tables_of_other_programs_in_the_source_are_not_copied(url: str) -> None:
     with psycopg.connect(url) as connection:
         connection.execute("create table customers (id uuid)")
     try:

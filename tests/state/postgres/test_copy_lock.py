@@ -1,4 +1,4 @@
-"""A database that a copy uses is not opened by others."""
+"""Other processes can't open a database while a copy uses it."""
 
 import psycopg
 import pytest
@@ -10,7 +10,7 @@ from hermes.types.errors import StoreUnavailable
 from hermes.types.store_copy import CopyRefused
 
 
-async def test_one_copy_at_a_time_uses_a_database(url: str) -> None:
+async def test_only_one_copy_at_a_time_uses_a_database(url: str) -> None:
     server = Server(url)
     async with await server.connect() as one, await server.connect() as other:
         await require_no_copy(other)
@@ -21,7 +21,7 @@ async def test_one_copy_at_a_time_uses_a_database(url: str) -> None:
             await require_no_copy(other)
 
 
-async def test_an_interrupted_copy_is_no_store(url: str) -> None:
+async def test_an_interrupted_copy_can_not_be_opened_as_a_store(url: str) -> None:
     async with await Server(url).connect() as connection:
         await connection.execute(CREATE_RECORD.encode())
         await require_complete(connection)
@@ -33,7 +33,7 @@ async def test_an_interrupted_copy_is_no_store(url: str) -> None:
         await require_no_copy(connection)
 
 
-async def test_a_connection_that_is_lost_is_no_reason_to_give_up(url: str) -> None:
+async def test_a_lost_connection_is_a_temporary_error(url: str) -> None:
     async with await Server(url).connect() as connection:
         with psycopg.connect(url, autocommit=True) as other:
             other.execute("select pg_terminate_backend(%s)", (connection.info.backend_pid,))

@@ -1,4 +1,4 @@
-"""The shared migrations in the types of PostgreSQL."""
+"""The translation of the shared migrations for PostgreSQL."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from hermes.state.schema import MIGRATIONS
 from hermes.testing.postgres import shared_databases
 
 
-def test_every_shared_migration_has_its_form() -> None:
+def test_every_shared_migration_is_translated() -> None:
     assert [name for name, _ in migrations()] == [name for name, _ in MIGRATIONS]
 
 
@@ -17,7 +17,7 @@ def test_no_type_of_sqlite_is_left() -> None:
         assert not re.search(r"\b(blob|real|without rowid|virtual|fts5)\b", script)
 
 
-def test_times_have_8_bytes_and_integers_too(tmp_path: Path) -> None:
+def test_times_and_integers_have_8_bytes(tmp_path: Path) -> None:
     databases = shared_databases()
     found = databases.server.execute(
         "select distinct data_type from information_schema.columns where table_schema = 'public'",

@@ -1,4 +1,4 @@
-"""PostgreSQL's errors become ours: some are retried, some are waited for, and some need the
+"""PostgreSQL's errors become our errors. Some are retried at once, some later, and some need the
 operator."""
 
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_the_code_of_the_server_determines_our_error(code: str, kind: type[Excep
     assert type(error) is kind if issubclass(kind, HermesError) else isinstance(error, kind)
 
 
-def test_without_a_code_the_connection_is_lost() -> None:
+def test_an_error_without_a_code_means_a_lost_connection() -> None:
     assert isinstance(translated_error(psycopg.OperationalError("cut")), ConnectionLost)
 
 
@@ -45,7 +45,7 @@ def test_without_a_code_the_connection_is_lost() -> None:
         ('FATAL:  database "x" does not exist', "createdb"),
     ],
 )
-def test_a_wrong_setting_is_the_operators(reason: str, hint: str) -> None:
+def test_a_wrong_setting_is_a_configuration_error(reason: str, hint: str) -> None:
     error = psycopg.OperationalError(reason)
     with pytest.raises(ConfigError, match=hint):
         raise connect_error(error, "the database", starting=True)
@@ -53,14 +53,16 @@ def test_a_wrong_setting_is_the_operators(reason: str, hint: str) -> None:
     assert type(connect_error(error, "the database", starting=False)) is StoreUnavailable
 
 
-async def test_an_unknown_database_is_named(tmp_path: Path) -> None:
+async def test_the_error_names_an_unknown_database(tmp_path: Path) -> None:
     url = shared_databases().server.url("no_such_database")
     with pytest.raises(ConfigError, match=r"no_such_database.*createdb"):
         async with open_postgres(url):
             pass
 
 
-async def test_no_server_is_waited_for_and_no_password_is_shown(tmp_path: Path) -> None:
+async def test_a_missing_server_is_a_temporary_error_that_does_not_show_the_password(
+    tmp_path: Path,
+) -> None:
     url = f"postgresql://hermes:pass-word-1@/hermes?host={tmp_path}"
     with pytest.raises(StoreUnavailable, match="is PostgreSQL running there") as raised:
         async with open_postgres(url):
@@ -70,7 +72,7 @@ async def test_no_server_is_waited_for_and_no_password_is_shown(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("url", ["postgresql://[", "postgresql://h:port/x"])
-async def test_an_address_that_can_not_be_read_is_refused_without_its_password(url: str) -> None:
+async def test_the_error_for_an_invalid_address_does_not_show_its_password(url: str) -> None:
     with pytest.raises(HermesError) as raised:
         async with open_postgres(url.replace("//", "//hermes:pass-word-1@")):
             pass

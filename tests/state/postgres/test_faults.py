@@ -1,4 +1,4 @@
-"""Faults of PostgreSQL and of the connection to it: every message is answered once."""
+"""Every message is answered once, despite faults of PostgreSQL and of the connection."""
 
 import signal
 import subprocess
@@ -39,7 +39,7 @@ create constraint trigger sometimes after insert or update on turns
 create constraint trigger sometimes after insert or update on deliveries
     deferrable initially deferred for each row execute function fail_sometimes();
 """
-"""Makes one in three commits of a turn or a delivery fail, at the commit itself."""
+"""Triggers that make one in three commits of a turn or a delivery fail."""
 
 
 class Appender:
@@ -58,7 +58,7 @@ async def one_turn(server: ChatServer, text: str, chat: str = "1") -> None:
 
 
 def check(server: ChatServer, home: Path, messages: int) -> None:
-    """Every message was answered once, and its tool has run once."""
+    """Checks that every message was answered once, and that its tool ran once."""
     answers = Counter(shown.text for shown in server.messages.values())
     assert set(answers.values()) == {1}
     appended = (home / "workspace" / "appended").read_text().split()
@@ -84,15 +84,14 @@ async def test_the_connection_may_be_cut_at_every_statement_of_a_turn(
                 for number in range(1, count + 1):
                     proxy.arm(number, moment)
                     await one_turn(server, f"m{number}")
-                    # The cut may hit a statement after the answer, or a statement of the next
-                    # second.
+                    # The connection may be cut after the answer, so the test waits for the cut.
                     await until(lambda n=number: proxy.cuts == n)  # type: ignore[misc]
     check(server, tmp_path, count + 2)
 
 
 async def test_one_in_three_commits_may_fail_with_a_conflict(tmp_path: Path) -> None:
     databases = shared_databases()
-    # A database of its own, because the triggers stay in it.
+    # This test has a database of its own, because the triggers stay in the database.
     databases.server.execute("create database conflicts template hermes_template")
     databases.server.execute(FAIL_SOMETIMES, "conflicts")
     server = ChatServer()
@@ -128,7 +127,7 @@ async def test_the_backend_of_the_lock_may_be_ended_while_a_turn_runs(
 
 
 @pytest.mark.slow
-async def test_without_its_lock_a_gateway_stops_its_turns_and_takes_them_back(
+async def test_a_gateway_without_its_lock_stops_its_turns_and_later_resumes_them(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     databases = shared_databases()
@@ -181,13 +180,13 @@ async def _talk(server: ChatServer) -> None:
 async def _restart(postgres: PostgresProcess, gateway: Gateway, how: signal.Signals) -> None:
     await anyio.to_thread.run_sync(postgres.stop, how)
     await until(lambda: gateway.trouble)
-    # The server is started in this thread, because it ends with the thread that has started it.
+    # The server ends with the thread that started it, so this thread must start it.
     postgres.start()
     await until(lambda: gateway.trouble is None, within=10)
 
 
 @pytest.mark.slow
-async def test_while_the_server_is_down_requests_get_503_and_it_recovers_by_itself(
+async def test_requests_get_503_while_the_server_is_down_and_succeed_after_its_restart(
     tmp_path: Path,
 ) -> None:
     with running_postgres() as postgres:
@@ -246,7 +245,7 @@ async def test_a_gateway_that_starts_while_the_server_is_down_waits_for_it(tmp_p
 
 
 async def _ready(client: aiohttp.ClientSession, wanted: int) -> None:
-    """Waits until the gateway is ready, or says that it is not."""
+    """Waits until the gateway is ready, or until it reports that it is not ready."""
     with anyio.fail_after(30):
         status = 0
         while status != wanted:

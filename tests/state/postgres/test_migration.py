@@ -1,4 +1,4 @@
-"""Migrations on PostgreSQL: once, under a lock, and never backwards."""
+"""Migrations on PostgreSQL run once, under a lock, and never backwards."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ async def _opened(url: str, name: str) -> None:
         assert name in await store.read(names)
 
 
-async def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path, url: str) -> None:
+async def test_a_database_of_a_newer_version_is_not_changed(tmp_path: Path, url: str) -> None:
     databases = shared_databases()
     name = databases.name_of(tmp_path)
     databases.server.execute("update hermes_schema set version = 1000", name)
@@ -44,7 +44,7 @@ async def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path, url: 
         databases.server.execute(f"update hermes_schema set version = {len(MIGRATIONS)}", name)
 
 
-async def test_a_user_without_rights_is_told_what_to_do() -> None:
+async def test_the_error_for_a_user_without_rights_says_what_to_do() -> None:
     server = shared_databases().server
     server.execute("create database foreign_one")
     server.execute("create role guest login")

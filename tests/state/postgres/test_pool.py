@@ -1,4 +1,4 @@
-"""Connections are few, are opened when they are needed, and are replaced when they were lost."""
+"""The pool has few connections, opens them when they are needed, and replaces lost connections."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from hermes.testing.running import until
 from hermes.types.errors import ConfigError, StoreUnavailable
 
 
-async def test_no_more_than_its_size_and_the_first_to_come_is_served_first(url: str) -> None:
+async def test_the_pool_has_a_limit_and_serves_callers_in_order(url: str) -> None:
     pool = Pool(Server(url), 2)
     one, two = await pool.acquire(), await pool.acquire()
     served: list[int] = []
@@ -52,7 +52,7 @@ async def test_a_lost_connection_is_replaced(url: str, tmp_path: Path) -> None:
     await pool.close()
 
 
-async def test_without_a_server_nobody_keeps_a_place(tmp_path: Path) -> None:
+async def test_a_failed_connection_attempt_frees_its_place(tmp_path: Path) -> None:
     pool = Pool(Server(f"postgresql://hermes@/hermes?host={tmp_path}"), 1)
     for _ in range(3):
         with pytest.raises(StoreUnavailable):
@@ -60,7 +60,7 @@ async def test_without_a_server_nobody_keeps_a_place(tmp_path: Path) -> None:
     await pool.close()
 
 
-async def test_a_closed_pool_lends_nothing_and_has_waited_for_lent_connections(url: str) -> None:
+async def test_a_pool_waits_for_lent_connections_before_it_closes(url: str) -> None:
     pool = Pool(Server(url), 1)
     channel = await pool.acquire()
     async with anyio.create_task_group() as group:
@@ -81,11 +81,11 @@ async def test_a_closed_pool_lends_nothing_and_has_waited_for_lent_connections(u
         ("postgresql:///hermes", "the database 'hermes' on this machine"),
     ],
 )
-def test_a_place_is_named_without_its_password(url: str, place: str) -> None:
+def test_the_name_of_a_database_does_not_contain_the_password(url: str, place: str) -> None:
     assert Server(url).place == place
 
 
-def test_an_address_that_can_not_be_read_is_not_repeated() -> None:
+def test_the_error_for_an_invalid_address_does_not_repeat_it() -> None:
     with pytest.raises(ConfigError, match="%40") as raised:
         assert Server("postgresql://u:pass-word-1@[").place
     assert "pass-word-1" not in str(raised.value)

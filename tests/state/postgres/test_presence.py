@@ -1,4 +1,4 @@
-"""Processes prove that they are alive, and learn of each other's commits."""
+"""Processes prove that they are alive, and are notified of each other's commits."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ async def test_a_killed_process_is_dead_at_once(url: str) -> None:
         assert dead == [owner.strip()]
 
 
-async def test_a_heartbeat_is_written_by_the_clock_of_the_database(
+async def test_a_heartbeat_has_the_time_of_the_database(
     tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(presence, "BEAT_SECONDS", 0.05)
@@ -85,7 +85,9 @@ async def test_a_process_that_others_have_forgotten_registers_again(
         assert databases.server.execute("select id from owners", name) == [(store.owner,)]
 
 
-async def test_while_notifications_are_lost_changes_are_polled(tmp_path: Path, url: str) -> None:
+async def test_changes_are_noticed_by_polling_while_notifications_are_lost(
+    tmp_path: Path, url: str
+) -> None:
     databases = shared_databases()
     async with cutting_proxy(databases.server.socket) as proxy:
         direct = proxy.url(databases.name_of(tmp_path))
@@ -136,7 +138,7 @@ async def test_a_process_that_hangs_loses_its_connections_and_is_dead(
             owner = (await anyio.to_thread.run_sync(process.stdout.readline)).strip()
             process.send_signal(signal.SIGSTOP)
             assert await store.dead() == []
-            # A transaction that the process has not finished.
+            # The process has not finished this transaction.
             with psycopg.connect(url, application_name=application_name(owner)) as left_open:
                 left_open.execute("select pg_advisory_xact_lock(1)")
                 monkeypatch.setattr(presence, "STALE_SECONDS", 2.0)

@@ -1,4 +1,4 @@
-"""The shared statements in the form for PostgreSQL."""
+"""The translation of the shared statements for PostgreSQL."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from hermes.state.session_lock import LOCK_SESSION
         ("select c like '100%' where d = ?", "select c like '100%' where d = $1"),
     ],
 )
-def test_parameters_are_numbered_and_literals_are_left_alone(ours: str, theirs: str) -> None:
+def test_parameters_are_numbered_and_literals_are_not_changed(ours: str, theirs: str) -> None:
     assert prepared(ours).text == theirs.encode()
 
 
@@ -32,7 +32,9 @@ def test_parameters_are_numbered_and_literals_are_left_alone(ours: str, theirs: 
         (LOCK_SESSION, False, False),
     ],
 )
-def test_only_rows_are_waited_for(sql: str, returns_rows: bool, writes: bool) -> None:
+def test_only_statements_that_return_rows_are_waited_for(
+    sql: str, returns_rows: bool, writes: bool
+) -> None:
     statement = prepared(sql)
     assert (statement.returns_rows, statement.writes) == (returns_rows, writes)
 

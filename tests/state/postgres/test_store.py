@@ -1,4 +1,4 @@
-"""PostgreSQL keeps the contract of every store."""
+"""The store on PostgreSQL passes the contract of every store."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

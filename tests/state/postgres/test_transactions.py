@@ -1,4 +1,4 @@
-"""A transaction on a connection: its statements, and its outcome after the connection was cut."""
+"""The statements of a transaction, and its outcome after the connection was cut."""
 
 import signal
 import time
@@ -30,7 +30,7 @@ async def test_only_a_transaction_that_writes_has_a_number(channel: Channel) -> 
     assert await outcome_of(channel, number, time.time()) == "committed"
 
 
-async def test_an_error_of_a_statement_that_was_not_waited_for_fails_the_transaction(
+async def test_a_transaction_fails_if_a_statement_without_rows_fails(
     channel: Channel,
 ) -> None:
     def work() -> Work[str]:
@@ -79,7 +79,7 @@ async def test_a_commit_without_an_answer_can_be_looked_up(
     assert found == (2 if moment == "after" else 1)
 
 
-async def test_a_number_that_the_server_lost_in_a_crash_is_not_committed() -> None:
+async def test_a_transaction_that_the_server_lost_in_a_crash_counts_as_not_committed() -> None:
     with running_postgres() as postgres:
         async with await Server(postgres.url()).connect() as connection:
             # The transaction is rolled back, so none of its records reach the disk.

@@ -1,4 +1,4 @@
-"""Connections are durable and private, and SQLite's errors become ours."""
+"""Connections are durable and private, and SQLite's errors become our errors."""
 
 import sqlite3
 from contextlib import closing
@@ -25,7 +25,9 @@ async def test_the_wal_is_flushed_at_each_commit_and_a_reader_can_not_write(tmp_
         assert await store.read(pragma, "query_only") == 1
 
 
-async def test_a_file_that_can_not_be_opened_is_refused_with_the_reason(tmp_path: Path) -> None:
+async def test_the_error_for_a_file_that_can_not_be_opened_contains_the_reason(
+    tmp_path: Path,
+) -> None:
     (tmp_path / STORE_NAME).mkdir()
     with pytest.raises(StoreUnavailable, match="can't be used"):
         async with open_store(tmp_path / STORE_NAME):
@@ -43,7 +45,7 @@ async def test_a_file_that_can_not_be_opened_is_refused_with_the_reason(tmp_path
         (sqlite3.SQLITE_NOTADB, StoreDamaged),
     ],
 )
-def test_an_error_of_the_disk_lock_or_file_becomes_ours(
+def test_an_error_of_the_disk_the_lock_or_the_file_becomes_our_error(
     code: int, ours: type[StoreUnavailable]
 ) -> None:
     error = sqlite3.OperationalError("what SQLite says")
@@ -53,7 +55,7 @@ def test_an_error_of_the_disk_lock_or_file_becomes_ours(
     assert type(raised.value) is ours
 
 
-def test_an_error_of_the_statement_stays_as_it_is(tmp_path: Path) -> None:
+def test_an_error_of_the_statement_is_not_changed(tmp_path: Path) -> None:
     with (
         closing(prepare(tmp_path / STORE_NAME)) as connection,
         pytest.raises(sqlite3.OperationalError, match="no such table"),

@@ -1,4 +1,4 @@
-"""A SQLite database at one end of a copy."""
+"""A SQLite database as the source or the target of a copy."""
 
 import sqlite3
 from contextlib import closing
@@ -28,7 +28,7 @@ async def test_every_table_with_data_is_copied(tmp_path: Path) -> None:
     assert all(shape.key for shape in shapes)
 
 
-async def test_a_target_appears_when_the_copy_is_complete(tmp_path: Path) -> None:
+async def test_the_target_file_exists_only_when_the_copy_is_complete(tmp_path: Path) -> None:
     target = tmp_path / "folder" / "new.db"
     with pytest.raises(ZeroDivisionError):
         async with sqlite_target(target, "elsewhere"):
@@ -39,7 +39,7 @@ async def test_a_target_appears_when_the_copy_is_complete(tmp_path: Path) -> Non
     assert [path.name for path in target.parent.iterdir()] == ["new.db"]
 
 
-async def test_an_existing_database_or_the_wal_of_one_is_refused(tmp_path: Path) -> None:
+async def test_a_target_with_an_existing_database_or_wal_is_refused(tmp_path: Path) -> None:
     for name in ("a.db", "b.db-wal"):
         (tmp_path / name).touch()
     for name in ("a.db", "b.db"):

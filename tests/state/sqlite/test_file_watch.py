@@ -31,7 +31,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
     async with open_store(tmp_path / STORE_NAME) as store:
         for number in range(199):
             await store.run(put, f"{number:03}")
-        # Afterwards nearly all rows are in the main file.
+        # After the checkpoint nearly all rows are in the main file.
         with closing(connect(store.path)) as connection:
             connection.execute("pragma wal_checkpoint")
         await store.run(put, "199")
@@ -92,7 +92,7 @@ ACCIDENTS = [
 
 
 @pytest.mark.parametrize("accident", ACCIDENTS, ids=lambda accident: accident.__name__)
-async def test_nothing_is_acknowledged_or_read_after_an_accident(
+async def test_nothing_is_acknowledged_or_read_after_the_files_were_changed(
     store: SQLiteStore, accident: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert len(await store.read(names)) == 200
@@ -115,7 +115,7 @@ async def test_the_wal_of_an_emptied_database_is_not_deleted(store: SQLiteStore)
     assert wal_of(store.path).stat().st_size > 0
 
 
-def test_threads_that_check_a_growing_file_do_not_take_it_for_truncated(tmp_path: Path) -> None:
+def test_a_growing_file_is_not_mistaken_for_a_truncated_file(tmp_path: Path) -> None:
     path = tmp_path / STORE_NAME
     # Neither file is a database, so a check for truncation would fail.
     path.write_bytes(b"no database")
@@ -147,7 +147,7 @@ def test_threads_that_check_a_growing_file_do_not_take_it_for_truncated(tmp_path
         sys.setswitchinterval(before)
 
 
-async def test_an_accident_is_noticed_while_nothing_is_stored(
+async def test_a_change_of_the_files_is_noticed_while_nothing_is_stored(
     store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "WATCH_SECONDS", 0.05)
@@ -157,7 +157,8 @@ async def test_an_accident_is_noticed_while_nothing_is_stored(
 
 
 async def test_a_commit_into_a_removed_file_is_not_acknowledged(store: SQLiteStore) -> None:
-    """The file is removed while the transaction runs, after its first check."""
+    """The file is removed while the transaction runs, so the check before the transaction did
+    not notice it."""
 
     def remove() -> Work[None]:
         yield from put("lost")
@@ -173,7 +174,7 @@ async def test_a_file_that_is_moved_back_is_used_again(
     monkeypatch.setattr(writer, "WATCH_SECONDS", 0.05)
     elsewhere = store.path.with_name("elsewhere")
     store.path.rename(elsewhere)
-    # A reader must not open the file that exists meanwhile.
+    # Meanwhile another file has the name of the database. A reader must not open that file.
     store.path.write_bytes(b"")
     await until(lambda: store.trouble)
     with pytest.raises(StoreUnavailable):
@@ -195,7 +196,9 @@ async def test_a_missing_file_is_never_created_again(store: SQLiteStore) -> None
 
 
 @pytest.mark.parametrize("statement", ["vacuum", "pragma wal_checkpoint(truncate)"])
-async def test_an_operator_may_vacuum_and_checkpoint(store: SQLiteStore, statement: str) -> None:
+async def test_vacuum_and_checkpoints_of_an_operator_are_accepted(
+    store: SQLiteStore, statement: str
+) -> None:
     def make_room() -> Work[None]:
         yield "delete from leases where name > '010'", ()
 

@@ -18,7 +18,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-async def test_only_the_owner_can_read_the_file_its_wal_and_its_copies(tmp_path: Path) -> None:
+async def test_only_the_owner_can_read_the_database_its_wal_and_its_copies(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         async with open_store(tmp_path / "deep" / STORE_NAME) as store:
@@ -35,7 +35,7 @@ async def test_only_the_owner_can_read_the_file_its_wal_and_its_copies(tmp_path:
         os.umask(before)
 
 
-def test_a_file_that_all_could_read_is_made_private(tmp_path: Path) -> None:
+def test_a_file_that_everybody_could_read_is_made_private(tmp_path: Path) -> None:
     (tmp_path / STORE_NAME).touch(0o644)
     make_private(tmp_path / STORE_NAME)
     assert mode(tmp_path / STORE_NAME) == 0o600
@@ -51,5 +51,5 @@ def test_the_files_around_a_database_are_named_after_it(tmp_path: Path) -> None:
     }
 
 
-def test_a_mark_that_can_not_be_set_is_no_error(tmp_path: Path) -> None:
+def test_marking_a_missing_file_as_suspected_is_not_an_error(tmp_path: Path) -> None:
     suspect(tmp_path / "missing" / STORE_NAME)

@@ -1,4 +1,4 @@
-"""A damaged database is quarantined and a sound one opened, without a traceback."""
+"""A damaged database is quarantined and replaced by an intact database, without a traceback."""
 
 import logging
 import os
@@ -34,7 +34,8 @@ from hermes.types.store import Work
 PAGE = 4096
 ROWS = 120
 DAMAGED_FILES = 16
-"""Number of files for each kind of damage. A long run takes 40, which makes 200 in all."""
+"""The number of files for each kind of damage. A long run uses 40, which makes 200 files in
+total."""
 
 AT_WORK = """
 import os, sys
@@ -65,7 +66,8 @@ def row(number: int) -> Work[None]:
 
 @pytest.fixture
 async def home(tmp_path: Path) -> Home:
-    """Returns a home whose snapshot has half of the rows of its database."""
+    """Returns a home with a database and a snapshot. The snapshot has half of the rows of the
+    database."""
     home = Home(root=tmp_path / "home")
     home.ensure()
     async with open_store(home.store) as store:
@@ -104,7 +106,7 @@ def quarantined(home: Home) -> list[Path]:
 
 
 async def use(home: Home) -> list[str]:
-    """Opens and closes the store, with reads and writes of every kind in between."""
+    """Opens the store, makes reads and writes of every kind, and closes the store."""
     with guarded(home):
         async with open_store(home.store) as store:
             found = await store.read(names)
@@ -153,7 +155,7 @@ def garbage(data: bytearray, chance: random.Random) -> bytearray:
     [flip_structure, truncate, zero_pages, garbage_header, garbage],
     ids=lambda damage: damage.__name__,
 )
-async def test_after_any_damage_a_start_has_a_database_that_works(
+async def test_a_start_finds_or_restores_a_working_database_after_any_damage(
     home: Home, damage: Damage
 ) -> None:
     sound = home.store.read_bytes()
@@ -168,7 +170,7 @@ async def test_after_any_damage_a_start_has_a_database_that_works(
                 await use(home)
                 break
             except StoreDamaged:
-                # The damage is found in use, after the check of the file has missed it.
+                # The check of the file has missed the damage, so the store finds it later.
                 assert start < 2
         folders = quarantined(home)
         assert len(folders) <= 1
@@ -188,7 +190,7 @@ def snapshot_rows(home: Home) -> bool:
     return {f"{number:05}" for number in range(ROWS // 2)} <= found
 
 
-async def test_a_damaged_database_is_replaced_by_the_newest_sound_snapshot(
+async def test_a_damaged_database_is_replaced_by_the_newest_intact_snapshot(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     newer_snapshot(home).write_bytes(b"not a database at all" * 300)
@@ -213,14 +215,14 @@ async def test_without_a_snapshot_a_start_creates_an_empty_database(
     assert len(quarantined(home)) == 1
 
 
-async def test_a_missing_table_is_damage(home: Home) -> None:
+async def test_a_missing_table_counts_as_damage(home: Home) -> None:
     with closing(connect(home.store)) as connection:
         connection.execute("drop table questions")
     assert "questions" in (damage_of(home.store) or "")
     assert len(await use(home)) == ROWS // 2
 
 
-async def test_an_emptied_file_goes_back_to_a_snapshot(home: Home) -> None:
+async def test_an_emptied_file_is_replaced_by_a_snapshot(home: Home) -> None:
     home.store.write_bytes(b"")
     assert len(await use(home)) == ROWS // 2
 
@@ -251,11 +253,13 @@ async def test_nothing_is_quarantined_while_another_process_lives(home: Home) ->
         end(process)
 
 
-async def test_no_schema_is_upgraded_under_a_process_of_an_earlier_version(home: Home) -> None:
+async def test_the_schema_is_not_upgraded_while_a_process_of_an_earlier_version_runs(
+    home: Home,
+) -> None:
     process = at_work(home)
     try:
         with closing(sqlite3.connect(home.store)) as connection:
-            # From here on, the process counts as one of an earlier version.
+            # From here on, the process counts as a process of an earlier version.
             connection.execute(f"pragma user_version = {len(MIGRATIONS) - 1}")
         with pytest.raises(StoreUnavailable, match="hermes gateway stop"), guarded(home):
             pass
@@ -265,7 +269,7 @@ async def test_no_schema_is_upgraded_under_a_process_of_an_earlier_version(home:
         assert outdated(home.store)
 
 
-async def test_a_disk_too_full_for_the_snapshot_is_reported_and_the_next_start_tries_again(
+async def test_a_snapshot_that_does_not_fit_on_the_disk_is_reported_and_restored_by_the_next_start(
     home: Home,
 ) -> None:
     home.store.write_bytes(b"garbage" * 999)
@@ -321,7 +325,7 @@ async def test_a_suspected_file_is_checked_and_its_full_text_index_rebuilt(home:
     assert quarantined(home) == []
 
 
-async def test_a_suspected_file_is_read_through_however_large(
+async def test_a_suspected_file_is_read_completely_even_if_it_is_large(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = bytearray(home.store.read_bytes())
@@ -335,7 +339,7 @@ async def test_a_suspected_file_is_read_through_however_large(
     assert len(await use(home)) == ROWS // 2
 
 
-async def test_the_last_process_to_exit_removes_the_locks_of_killed_ones(
+async def test_the_last_process_to_exit_removes_the_locks_of_killed_processes(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The last process has checkpointed the WAL, so a missing WAL means no loss."""

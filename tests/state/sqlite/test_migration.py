@@ -33,7 +33,7 @@ def test_every_statement_of_a_script_is_found() -> None:
         statements("create table a (b)")
 
 
-async def test_a_newer_schema_is_refused_with_what_to_do(tmp_path: Path) -> None:
+async def test_the_error_for_a_newer_schema_says_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / STORE_NAME
     prepare(path).close()
     with closing(connect(path)) as connection:

@@ -1,4 +1,5 @@
-"""A process is alive while it holds its lock, and the lock is freed however the process ends."""
+"""A process is alive while it holds its lock. The lock is freed when the process ends for any
+reason."""
 
 import subprocess
 import sys
@@ -36,7 +37,7 @@ def holder(folder: Path) -> tuple[subprocess.Popen[str], OwnerId]:
     return process, OwnerId(process.stdout.readline().strip())
 
 
-def test_an_owner_lives_while_the_context_is_open(tmp_path: Path) -> None:
+def test_an_owner_is_alive_while_the_context_is_open(tmp_path: Path) -> None:
     with OwnerLock(tmp_path / "run") as lock:
         assert is_alive(tmp_path / "run", lock.id)
         assert lock_path(tmp_path / "run", lock.id).stat().st_mode & 0o777 == 0o600
@@ -57,14 +58,14 @@ def test_killing_a_process_frees_its_lock(tmp_path: Path) -> None:
         assert dead_among(tmp_path, [lock.id, owner]) == [owner]
 
 
-def test_a_process_that_ends_cleanly_leaves_nothing(tmp_path: Path) -> None:
+def test_a_process_that_ends_cleanly_leaves_no_file(tmp_path: Path) -> None:
     process, owner = holder(tmp_path)
     process.communicate("")
     assert not is_alive(tmp_path, owner)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_sweeping_up_removes_the_dead_and_never_the_living(tmp_path: Path) -> None:
+def test_only_the_lock_files_of_dead_processes_are_removed(tmp_path: Path) -> None:
     process, dead = holder(tmp_path)
     with process:
         process.kill()
@@ -75,8 +76,9 @@ def test_sweeping_up_removes_the_dead_and_never_the_living(tmp_path: Path) -> No
     sweep_up(tmp_path)
 
 
-def test_a_lock_is_held_on_the_file_that_others_see(tmp_path: Path) -> None:
-    """A sweep between the open and the lock must not make a living owner look dead."""
+def test_the_locked_file_is_the_file_that_other_processes_see(tmp_path: Path) -> None:
+    """A file may be removed after its owner has opened it and before it is locked. The owner
+    must not look dead."""
     lock = OwnerLock(tmp_path)
     stale = lock_path(tmp_path, lock.id)
     stale.touch()

@@ -75,7 +75,7 @@ async def test_a_missing_database_is_restored_and_its_age_is_logged(
     assert caplog.text == ""
 
 
-async def test_open_turns_have_failed_and_deliveries_are_doubtful(home: Home) -> None:
+async def test_open_turns_fail_and_deliveries_are_marked_as_possible_repeats(home: Home) -> None:
     home.store.unlink()
     with guarded(home):
         async with open_store(home.store) as store:
@@ -84,7 +84,7 @@ async def test_open_turns_have_failed_and_deliveries_are_doubtful(home: Home) ->
     assert turn is not None
     assert (turn.state, turn.code) == ("failed", RESTORED)
     assert "4 min old" in (turn.reason or "")
-    # The notice replaces the answer. The other message may have been sent before.
+    # The notice replaces the answer. The other message may already have been sent.
     assert owed == [("ready", 0), ("ready", 1)]
 
 
@@ -98,7 +98,7 @@ def _deliveries() -> Work[list[tuple[str, int]]]:
 async def test_a_truncated_database_is_restored(
     home: Home, share: float, large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A large file is not read completely, but a truncated one is noticed all the same."""
+    """A large file is not read completely, but a truncated file is noticed."""
     if large:
         monkeypatch.setattr(guard, "CHECKED_BYTES", 0)
     size = home.store.stat().st_size
@@ -108,10 +108,10 @@ async def test_a_truncated_database_is_restored(
     assert (aside / home.store.name).exists()
 
 
-async def test_the_newest_snapshot_that_is_sound_is_used(home: Home) -> None:
+async def test_the_newest_intact_snapshot_is_used(home: Home) -> None:
     (good,) = snapshots(home)
     data = bytearray(good.read_bytes())
-    # The structure is sound, but an index lacks a row: only a complete check finds this.
+    # The structure is intact, but an index lacks a row. Only a complete check finds this.
     bad = home.backups / "hermes-9999999999999.db"
     bad.write_bytes(data)
     with closing(connect(bad)) as connection:
@@ -138,7 +138,7 @@ async def test_the_wal_of_a_missing_database_is_not_applied_to_the_snapshot(home
     assert (aside / wal_of(home.store).name).read_bytes() == wal
 
 
-async def test_a_new_home_starts_with_an_empty_database_and_says_nothing(
+async def test_a_new_home_starts_with_an_empty_database_and_no_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert await found(Home(root=tmp_path)) == []
@@ -151,14 +151,14 @@ def start(home: Home) -> None:
 
 
 @pytest.mark.parametrize("missing", [True, False])
-async def test_a_start_that_is_killed_anywhere_ends_with_the_snapshot(
+async def test_after_a_kill_at_any_point_the_next_start_restores_the_snapshot(
     tmp_path: Path, missing: bool
 ) -> None:
     pattern = await make(tmp_path / "pattern")
     if missing:
         pattern.store.unlink()
     else:
-        # The damage is only in the WAL. Without the WAL the database looks sound, and is older.
+        # The damage is only in the WAL. Without the WAL, the database looks intact but is older.
         with closing(prepare(pattern.store)) as connection:
             connection.execute("drop table questions")
             wal, data = wal_of(pattern.store).read_bytes(), pattern.store.read_bytes()

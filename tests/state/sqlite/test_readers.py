@@ -18,7 +18,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
         yield store
 
 
-async def test_many_readers_at_once_share_few_connections(store: SQLiteStore) -> None:
+async def test_many_concurrent_readers_share_few_connections(store: SQLiteStore) -> None:
     await store.run(put, "a")
     async with anyio.create_task_group() as group:
         for _ in range(300):

@@ -1,5 +1,4 @@
-"""The database of an earlier version gets its new name. The database of another program is not
-changed."""
+"""The database of an earlier version is renamed. The database of another program is not changed."""
 
 import hashlib
 import itertools
@@ -25,12 +24,12 @@ from hermes.testing.rows import names
 from hermes.types.errors import StoreUnavailable
 
 EARLIER = 5
-"""Migrations of the last version whose database was called `state.db`."""
+"""The migrations of the last version that called its database `state.db`."""
 SET_ROW = "insert into leases (name, owner, epoch, taken_at) values (?, '', 0, 0)"
 
 
 def write_former(path: Path, rows: int = 3, *, checkpointed: bool = True) -> None:
-    """Creates a database of an earlier version, optionally with its WAL, as after a kill."""
+    """Creates a database of an earlier version. Optionally it has a WAL, as after a kill."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("pragma journal_mode = wal")
         for _, script in MIGRATIONS[:EARLIER]:
@@ -98,9 +97,7 @@ async def test_the_database_of_an_earlier_version_is_renamed_with_all_its_commit
 
 
 @pytest.mark.parametrize("journal", ["delete", "wal"])
-async def test_the_database_of_another_program_stays_byte_for_byte(
-    home: Home, journal: str
-) -> None:
+async def test_no_byte_of_another_program_s_database_is_changed(home: Home, journal: str) -> None:
     write_foreign(home.former_store, journal)
     before = contents(home)
     assert len(before) == (2 if journal == "wal" else 1)
@@ -111,13 +108,13 @@ async def test_the_database_of_another_program_stays_byte_for_byte(
 
 
 @pytest.mark.parametrize("data", [b"", b"no database" * 999, b"SQLite format 3\0" + bytes(4080)])
-async def test_a_file_that_is_no_database_of_ours_stays(home: Home, data: bytes) -> None:
+async def test_a_file_that_is_not_our_database_is_not_renamed(home: Home, data: bytes) -> None:
     home.former_store.write_bytes(data)
     assert await found(home) == []
     assert home.former_store.read_bytes() == data
 
 
-async def test_once_there_is_a_new_database_the_old_name_means_nothing(home: Home) -> None:
+async def test_a_file_with_the_old_name_is_ignored_if_there_is_a_new_database(home: Home) -> None:
     assert await found(home) == []
     write_former(home.former_store)
     before = contents(home)
@@ -136,7 +133,7 @@ async def test_a_process_of_an_earlier_version_must_be_stopped_first(home: Home)
     assert await found(home) == ["row0", "row1", "row2"]
 
 
-async def test_snapshots_of_an_earlier_version_are_renamed_and_others_stay(home: Home) -> None:
+async def test_only_snapshots_of_an_earlier_version_are_renamed(home: Home) -> None:
     ours, foreign = home.backups / "state-1700000000000.db", home.backups / "state-mine.db"
     write_former(ours)
     wal_of(ours).unlink()
@@ -148,7 +145,9 @@ async def test_snapshots_of_an_earlier_version_are_renamed_and_others_stay(home:
     assert foreign.exists()
 
 
-async def test_a_wal_of_a_lost_database_is_not_applied_to_the_renamed_one(home: Home) -> None:
+async def test_the_wal_of_a_lost_database_is_not_applied_to_the_renamed_database(
+    home: Home,
+) -> None:
     with closing(prepare(home.store)) as connection:
         connection.execute(SET_ROW, ("of the lost database",))
         wal = wal_of(home.store).read_bytes()
@@ -158,7 +157,7 @@ async def test_a_wal_of_a_lost_database_is_not_applied_to_the_renamed_one(home: 
     assert await found(home) == ["row0", "row1", "row2"]
 
 
-async def test_a_damaged_database_of_an_earlier_version_is_left_and_a_snapshot_used(
+async def test_a_snapshot_replaces_a_damaged_database_of_an_earlier_version(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_former(home.backups / "state-1.db", 1)
@@ -176,7 +175,7 @@ def start(home: Home) -> None:
 
 
 @pytest.mark.parametrize("checkpointed", [True, False])
-async def test_a_start_that_is_killed_anywhere_loses_nothing(
+async def test_a_kill_at_any_point_of_the_start_loses_no_data(
     tmp_path: Path, checkpointed: bool
 ) -> None:
     for kill in itertools.count():
@@ -195,5 +194,5 @@ async def test_a_start_that_is_killed_anywhere_loses_nothing(
     assert kill > 10
 
 
-def test_a_missing_file_is_nobodys(home: Home) -> None:
+def test_a_missing_file_is_not_our_database(home: Home) -> None:
     assert not is_ours(home.former_store, home.run)

@@ -14,12 +14,12 @@ def test_a_complete_database_lacks_nothing(tmp_path: Path) -> None:
         assert missing_part(connection) is None
 
 
-def test_a_missing_column_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_missing_column(tmp_path: Path) -> None:
     with closing(prepare(tmp_path / STORE_NAME)) as connection:
         connection.execute("alter table turns rename column code to other")
         assert "'turns', 'code'" in (missing_part(connection) or "")
 
 
-def test_an_empty_database_is_one_of_version_0_and_lacks_nothing() -> None:
+def test_an_empty_database_has_version_0_and_lacks_nothing() -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         assert missing_part(connection) is None

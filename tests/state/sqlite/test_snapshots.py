@@ -47,7 +47,9 @@ def test_the_newest_snapshots_are_kept(tmp_path: Path) -> None:
     assert newest.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_snapshot_is_due_when_the_last_is_old_and_something_has_changed(tmp_path: Path) -> None:
+def test_a_snapshot_is_due_when_the_last_snapshot_is_old_and_data_has_changed(
+    tmp_path: Path,
+) -> None:
     home = Home(root=tmp_path)
     home.ensure()
     with closing(prepare(home.store)):
@@ -101,21 +103,19 @@ async def test_a_backup_taken_while_others_write_is_complete_and_can_be_opened(
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
-    """A home whose database is open."""
+    """A home with an open database."""
     home = Home(root=tmp_path)
     home.ensure()
     with closing(prepare(home.store)):
         yield home
 
 
-def test_no_snapshot_is_due_where_there_is_no_database(tmp_path: Path) -> None:
+def test_without_a_database_no_snapshot_is_due(tmp_path: Path) -> None:
     assert not snapshot_due(Home(root=tmp_path), 300)
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_no_snapshot_is_taken_or_rotated_of_files_that_are_not_ours(
-    home: Home, replaced: bool
-) -> None:
+def test_no_snapshot_of_another_database_is_taken_or_deleted(home: Home, replaced: bool) -> None:
     watch = FileWatch(home.store)
     kept = [take_snapshot(home, watch) for _ in range(SNAPSHOTS)]
     for path in (home.store, *parts_of(home.store)):
@@ -148,7 +148,7 @@ def test_snapshots_use_at_most_a_tenth_of_the_free_disk(
     assert len(snapshots(home)) == kept
 
 
-def test_without_room_no_snapshot_is_taken_and_the_old_ones_stay(
+def test_without_room_no_snapshot_is_taken_and_old_snapshots_are_kept(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch = FileWatch(home.store)
@@ -160,7 +160,7 @@ def test_without_room_no_snapshot_is_taken_and_the_old_ones_stay(
 
 
 def limit_disk(home: Home, monkeypatch: pytest.MonkeyPatch, copies: float) -> None:
-    """Makes the disk so small that a tenth of it has room for this many copies of the database."""
+    """Makes the disk so small that this many copies of the database fit into a tenth of it."""
     size = home.store.stat().st_size + wal_of(home.store).stat().st_size
 
     def disk_usage(folder: Path) -> SimpleNamespace:

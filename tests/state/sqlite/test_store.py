@@ -1,4 +1,4 @@
-"""The store on SQLite: the contract, and several real processes on one database."""
+"""The store on SQLite passes the contract, and several real processes can share one database."""
 
 import sqlite3
 import subprocess
@@ -41,7 +41,7 @@ async def main():
 
 anyio.run(main)
 """
-"""Commits a row for each line that it reads, and then prints the time."""
+"""This program commits a row for each line that it reads, and then prints the time."""
 
 BUSY_PROCESS = """
 import sys
@@ -59,7 +59,7 @@ async def main():
 
 anyio.run(main)
 """
-"""Commits rows without end, and writes the name of each after its commit."""
+"""This program commits rows without end, and prints the name of each row after its commit."""
 
 OPENING_PROCESS = """
 import sys
@@ -71,7 +71,7 @@ for line in sys.stdin:
     prepare(Path(line.strip())).close()
     print("done", flush=True)
 """
-"""Opens and migrates each database whose path it reads."""
+"""This program opens and migrates each database whose path it reads."""
 
 
 class TestSQLite(StoreContract):
@@ -121,7 +121,7 @@ def ask(process: subprocess.Popen[str], line: str) -> str:
 # --- the end of a store ----------------------------------------------------------------------
 
 
-async def test_a_store_that_is_closed_says_so(tmp_path: Path) -> None:
+async def test_the_error_of_a_closed_store_says_that_it_is_closed(tmp_path: Path) -> None:
     async with open_store(tmp_path / STORE_NAME) as store:
         await store.run(put, "a")
     with pytest.raises(StoreUnavailable, match="closed"):
@@ -173,7 +173,7 @@ def wait_for_lock(milliseconds: int) -> Work[None]:
     yield f"pragma busy_timeout = {milliseconds}", ()
 
 
-async def test_a_transaction_is_run_again_when_the_database_was_locked(store: SQLiteStore) -> None:
+async def test_a_transaction_runs_again_after_the_database_was_locked(store: SQLiteStore) -> None:
     await store.run(wait_for_lock, 300)
     with closing(connect(store.path)) as other:
         other.execute("begin immediate")
@@ -200,7 +200,7 @@ async def test_a_database_that_stays_locked_is_reported_and_nothing_is_stored(
 # --- other processes -------------------------------------------------------------------------
 
 
-async def test_a_store_that_was_opened_to_look_registers_nobody(tmp_path: Path) -> None:
+async def test_a_store_that_was_opened_for_reading_registers_no_process(tmp_path: Path) -> None:
     async with open_store(tmp_path / STORE_NAME) as looking:
         with pytest.raises(AssertionError, match="without a kind"):
             _ = looking.owner
@@ -209,7 +209,9 @@ async def test_a_store_that_was_opened_to_look_registers_nobody(tmp_path: Path) 
 
 
 @pytest.mark.slow
-async def test_a_killed_process_is_dead_and_one_that_ended_is_forgotten(store: SQLiteStore) -> None:
+async def test_a_killed_process_counts_as_dead_and_a_process_that_ended_is_not_registered(
+    store: SQLiteStore,
+) -> None:
     with (
         process(ANOTHER_PROCESS, store.path) as killed,
         process(ANOTHER_PROCESS, store.path) as ended,
@@ -228,7 +230,7 @@ async def test_a_killed_process_is_dead_and_one_that_ended_is_forgotten(store: S
 
 
 @pytest.mark.slow
-async def test_a_process_that_is_killed_while_it_writes_loses_nothing_it_acknowledged(
+async def test_a_process_that_is_killed_while_it_writes_loses_no_acknowledged_commit(
     store: SQLiteStore,
 ) -> None:
     for _ in range(3):
@@ -240,7 +242,7 @@ async def test_a_process_that_is_killed_while_it_writes_loses_nothing_it_acknowl
             busy.kill()
             assert busy.stdout
             acknowledged += busy.stdout.read().split("\n")[:-1]
-        # The lock on the database is free, and the rows of the process are there.
+        # The lock on the database is free, and the database contains the rows of the process.
         await store.run(put, "ours")
         found = await store.read(names)
         assert set(acknowledged) <= set(found)
@@ -252,7 +254,7 @@ async def test_a_process_that_is_killed_while_it_writes_loses_nothing_it_acknowl
 
 
 def _emptied() -> Work[list[str]]:
-    """Deletes all rows of the test. Returns the names that are left."""
+    """Deletes all rows of the test. Returns the names of the remaining rows."""
     yield "delete from leases", ()
     return (yield from names())
 
@@ -269,7 +271,7 @@ async def test_several_processes_may_open_a_new_store_at_once(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-async def test_a_commit_of_another_process_is_noticed_soon_and_our_own_never(
+async def test_only_commits_of_other_processes_are_noticed_as_changes(
     store: SQLiteStore, tmp_path: Path
 ) -> None:
     noticed: list[float] = []
@@ -313,7 +315,7 @@ async def until_quiet(noticed: list[float]) -> None:
 
 
 @pytest.mark.slow
-async def test_two_processes_write_without_losing_anything(store: SQLiteStore) -> None:
+async def test_two_processes_can_write_without_losing_a_row(store: SQLiteStore) -> None:
     with process(ANOTHER_PROCESS, store.path) as other:
         said_by(other)
         async with anyio.create_task_group() as group:

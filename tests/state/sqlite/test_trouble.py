@@ -1,4 +1,4 @@
-"""On a full, failing or suddenly powerless disk, exactly the acknowledged commits survive."""
+"""Acknowledged commits survive a full disk, a failing disk and a power cut."""
 
 import os
 import random
@@ -60,7 +60,7 @@ anyio.run(main)
 
 
 def big(number: int) -> Work[None]:
-    """Two rows that belong together, with a page or so of text between them."""
+    """Inserts two rows that belong together, with about a page of text between them."""
     yield from put(f"a{number:05}")
     message = UserMessage(text=f"{number} " * 2000)
     yield from transcript.append(writer(f"t{number}"), 0, 0, message, NOW)
@@ -95,7 +95,7 @@ async def test_a_full_database_refuses_whole_transactions_and_recovers_by_itself
         assert done > 5
         works = [partial(big, number) for number in range(done, done + 20)]
         outcomes = await outcomes_of(store, works)
-        # All rows of one commit share its fate, but the first may have been committed alone.
+        # Rows of one commit are stored or lost together. The first row may have its own commit.
         assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes)
         assert len({id(outcome) for outcome in outcomes}) == 20
         await holds_exactly(store, range(done))
@@ -208,7 +208,9 @@ def expected_after(last: int) -> set[str]:
     return found
 
 
-async def test_damage_that_is_met_in_use_is_remembered_for_the_next_start(tmp_path: Path) -> None:
+async def test_damage_that_is_found_during_use_is_recorded_for_the_next_start(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / STORE_NAME
     async with open_store(path) as store:
         for number in range(30):

@@ -1,4 +1,5 @@
-"""Group commit, and the results for callers when the writer or the loop ends."""
+"""Transactions are committed in groups, and callers get results even if the writer or the loop
+ends."""
 
 import asyncio
 import threading
@@ -30,8 +31,8 @@ async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
         yield store
 
 
-async def test_transactions_that_come_together_share_a_commit(store: SQLiteStore) -> None:
-    """Counts the frames in the WAL, of 24 + 4096 bytes each, that end a commit."""
+async def test_transactions_that_arrive_together_share_a_commit(store: SQLiteStore) -> None:
+    """The test counts the frames of the WAL that end a commit. A frame has 24 + 4096 bytes."""
     await store.run(put, "counter")
 
     def commits() -> int:
@@ -47,7 +48,9 @@ async def test_transactions_that_come_together_share_a_commit(store: SQLiteStore
     assert commits() - before == 10
 
 
-async def test_a_failing_neighbour_leaves_the_full_text_index_sound(store: SQLiteStore) -> None:
+async def test_a_failing_transaction_of_the_same_commit_does_not_damage_the_full_text_index(
+    store: SQLiteStore,
+) -> None:
     def work(number: int) -> Work[None]:
         message = UserMessage(text=f"word{number} shared")
         yield from transcript.append(writer(f"t{number}"), 0, 0, message, NOW)
