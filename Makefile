@@ -74,7 +74,7 @@ crash: $(STAMP)  ## kill the gateway at random and at every point; STORE=postgre
 	@$(PY) -m hermes.testing.crash --store $(STORE)
 	@$(PY) -m hermes.testing.crash --points --store $(STORE)
 
-cluster: $(STAMP)  ## three gateways on one PostgreSQL, behind a proxy, to try
+cluster: $(STAMP)  ## three gateways on one PostgreSQL and NATS, behind a proxy, to try
 	@$(PY) -m hermes.testing.cluster_trial
 
 clean:  ## remove what was made here

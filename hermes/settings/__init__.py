@@ -15,6 +15,7 @@ from hermes.settings.sections import (
     AgentSettings,
     ApiServerSettings,
     AuxiliarySettings,
+    BusSettings,
     CompressionSettings,
     DisplaySettings,
     LoggingSettings,
@@ -73,6 +74,8 @@ class Settings(Value):
     """How long data is kept."""
     store: StoreSettings = StoreSettings()
     """The database and its snapshots."""
+    bus: BusSettings = BusSettings()
+    """The bus between gateways on several machines."""
     workspace: Annotated[Path, Aliases(env=("HERMES_WORKSPACE",))] = Path("workspace")
     """The folder that file tools can access; a relative path is inside the home."""
     timezone: Annotated[str, Aliases(env=("HERMES_TIMEZONE",))] = ""
@@ -101,7 +104,7 @@ class Settings(Value):
         """Returns all values that must never be shown or logged."""
         web, auxiliary = self.web, self.auxiliary
         keys = (self.model.api_key, self.api_server.key, auxiliary.api_key, web.brave_key)
-        addresses = (self.store.url, self.store.direct_url)
+        addresses = (self.store.url, self.store.direct_url, self.bus.url)
         own = {*keys, *addresses, web.tavily_key, _made_key(self.home)} - {""}
         return self.sources.secrets | own
 

@@ -238,6 +238,16 @@ class StoreSettings(Value):
         return minutes * 60
 
 
+class BusSettings(Value):
+    url: Annotated[str, Aliases(env=("HERMES_BUS_URL",), secret=True)] = ""
+    """The address of a NATS server that carries messages between gateways on one PostgreSQL
+    database, such as `nats://user:password@host:4222`; several are separated by commas. If it is
+    empty, the gateways use notifications of the database."""
+
+    def __repr__(self) -> str:
+        return "BusSettings()"
+
+
 class RetentionSettings(Value):
     stateless_hours: Annotated[float, msgspec.Meta(ge=0)] = 24.0
     """Hours for which API requests without a session are kept."""

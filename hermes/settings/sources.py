@@ -24,7 +24,8 @@ _SECRET_NAME = re.compile(
     r"(?i)(key|token|secret|passw(or)?d|passphrase|credentials?|authorization|(^|[_-])(pass|auth)"
     r"|[_-]pwd)s?[_-]?\d{0,2}$"
 )
-_IN_ADDRESS = re.compile(r"://[^\s/:@]{0,256}:([^\s/]+)@")
+# The address of a NATS server may contain a token instead of a user and a password.
+_IN_ADDRESS = re.compile(r"(?:://[^\s/:@]{0,256}:|nats://(?=[^\s/:@]+@))([^\s/]+)@")
 
 
 class ConfigProblems(ConfigError):

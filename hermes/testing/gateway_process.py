@@ -30,6 +30,8 @@ class SharedStore(Value):
     url: str
     beat_seconds: float = presence.BEAT_SECONDS
     stale_seconds: float = presence.STALE_SECONDS
+    bus_url: str = ""
+    """The address of a NATS server; empty for notifications of the database."""
 
 
 _WITH_TIMES = """
@@ -61,11 +63,12 @@ class GatewayProcess:
         self.workspace.mkdir(parents=True)
         self.key = SERVICE_KEY
         write_private(folder / ".hermes" / "api_server.key", f"{SERVICE_KEY}\n")
-        self.port = _free_port()
+        self.port = free_port()
         self._environ = {
             "PATH": defpath,
             "HOME": str(folder),
             "LANG": "C.UTF-8",
+            "HERMES_BUS_URL": store.bus_url if store else "",
             "HERMES_CUSTOM_BASE_URL": model_url,
             "HERMES_MODEL": "scripted",
             "HERMES_STORE_URL": store.url if store else "",
@@ -135,7 +138,8 @@ async def gateway_process(
             await gateway.kill()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody uses at the moment."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]

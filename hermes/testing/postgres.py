@@ -85,7 +85,7 @@ class PostgresProcess:
                 [*command, *options],
                 stdout=log,
                 stderr=log,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509  # no thread of ours holds a lock
+                preexec_fn=end_with_parent,  # noqa: PLW1509  # no thread of ours holds a lock
                 **_account(),
             )
         deadline = time.monotonic() + SERVER_SECONDS
@@ -240,6 +240,6 @@ def _binaries(folder: Path) -> Path:
     return installed / "bin"
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Makes the kernel stop the server when this process ends for any reason."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)

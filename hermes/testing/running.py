@@ -19,6 +19,7 @@ from hermes.settings.sections import (
     AccessSettings,
     AgentSettings,
     AuxiliarySettings,
+    BusSettings,
     MemorySettings,
     ModelSettings,
     StreamingSettings,
@@ -67,6 +68,7 @@ class Conditions(Value):
     backend: ExecutionBackend | None = None
     """The execution backend; None for this machine. Commands are allowed if `tools` are given."""
     wrap_store: Callable[[Store], Store] = lambda store: store
+    bus: BusSettings = BusSettings()
     terminal: bool = False
 
 
@@ -123,6 +125,7 @@ async def running(
         auxiliary=conditions.auxiliary,
         memory=conditions.memory,
         store=store_settings(home),
+        bus=conditions.bus,
     )
     overrides = GatewayOverrides(
         plugins=conditions.plugins,

@@ -1,7 +1,8 @@
 """The protocol of the bus, which carries messages between the processes of a store and may lose
 them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from hermes.types.identity import OwnerId
@@ -19,3 +20,23 @@ class Bus(Protocol):
     def received(self) -> AsyncIterator[str]:
         """Yields the texts that other processes have sent. Only one reader is allowed."""
         ...
+
+    async def announce(self, commit: int) -> None:
+        """Tells all other processes that this process has committed transactions.
+
+        `commit` is the highest number of these transactions. A failure is only logged.
+        """
+        ...
+
+    def announced(self) -> AsyncIterator[int | None]:
+        """Yields the numbers of commits that other processes have announced. There may be one
+        reader.
+
+        None means that announcements may have been lost, so that the reader must look at the store.
+        """
+        ...
+
+
+OpenBus = Callable[[OwnerId, str], AbstractAsyncContextManager[Bus]]
+"""Opens a bus for one process. The text is a name that the processes of a database have in common,
+and no others."""

@@ -1,5 +1,6 @@
 """When gateway processes on one store are killed or paused, nothing is lost or done twice."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hermes.testing.cluster import ClusterClient, RunFrame, cluster, shown_text
 from hermes.testing.gateway_process import GatewayProcess, SharedStore
 from hermes.testing.model import FakeModel
+from hermes.testing.nats import running_nats
 from hermes.testing.running import until
 from hermes.testing.scripted import Plan, is_complete
 from hermes.testing.stores import store_url, stored_rows, stores_on_postgres
@@ -89,6 +91,41 @@ async def killed_under_load(folder: Path, sessions: int, messages: int, kills: i
 @pytest.mark.slow
 async def test_any_of_three_gateways_may_be_killed_under_load(tmp_path: Path) -> None:
     await killed_under_load(tmp_path, sessions=4, messages=12, kills=3)
+
+
+def has_nats_again(node: GatewayProcess) -> bool:
+    return re.search("the bus is connected to NATS at .* again", node.log) is not None
+
+
+async def nats_stopped_under_load(folder: Path, sessions: int, messages: int) -> None:
+    """Stops NATS while clients talk to three nodes, starts it again, and checks the answers."""
+    texts = {
+        f"talk{session}": [f"s{session}m{number} word" for number in range(messages)]
+        for session in range(sessions)
+    }
+    answers: dict[str, list[RunFrame]] = {}
+    plan = Plan(tokens=20, delay=0.02)
+    with running_nats() as nats:
+        store = SharedStore(url=store_url(folder), bus_url=nats.url())
+        async with FakeModel(plan) as model, cluster(folder, store, model.base_url, 3) as nodes:
+            clients = [ClusterClient(nodes, name, number % 3) for number, name in enumerate(texts)]
+            async with anyio.create_task_group() as group:
+                for client, said in zip(clients, texts.values(), strict=True):
+                    group.start_soon(talk, client, said, answers)
+                await until(lambda: len(answers) >= sessions, within=60)
+                nats.stop()
+                answered = len(answers)
+                await until(lambda: len(answers) >= answered + sessions, within=60)
+                nats.start()
+                for node in nodes:
+                    await until(lambda node=node: has_nats_again(node), within=60)  # type: ignore[misc]
+    check_answers(folder, texts, answers)
+    assert not stored_rows(folder, "select id from turns where epoch > 1")
+
+
+@pytest.mark.slow
+async def test_nats_may_be_stopped_and_started_under_load(tmp_path: Path) -> None:
+    await nats_stopped_under_load(tmp_path, sessions=4, messages=6)
 
 
 def rows_of_work(folder: Path) -> list[object]:

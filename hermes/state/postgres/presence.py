@@ -19,8 +19,9 @@ import psycopg
 from hermes.state import owners
 from hermes.state.changes import Changes
 from hermes.state.postgres import transactions
-from hermes.state.postgres.bus import BUS_CHANNEL, PostgresBus, channel_of
+from hermes.state.postgres.bus import BUS_CHANNEL, COMMITS_CHANNEL, PostgresBus, channel_of
 from hermes.state.postgres.pool import Pool, Server, application_name
+from hermes.types.bus import Bus
 from hermes.types.deployment import StoreNode
 from hermes.types.errors import StoreUnavailable
 from hermes.types.identity import OwnerId
@@ -43,7 +44,6 @@ GRACE_SECONDS = 15.0
 must take them again."""
 ANNOUNCE_SECONDS = 0.05
 """Seconds within which commits are announced together."""
-CHANNEL = "hermes"
 _NAMESPACE = 0x48524D53
 """The first key of the locks of processes. The second key is a hash of the process's id."""
 
@@ -104,9 +104,19 @@ def end_connections(owner: OwnerId) -> Work[None]:
 
 
 class Presence:
-    """The connection whose lock represents this process. It is reopened whenever it is lost."""
+    """The connection whose lock represents this process. It is reopened whenever it is lost.
 
-    def __init__(self, id: str, pool: Pool, direct: Server, group: anyio.abc.TaskGroup) -> None:
+    `bus` carries the messages and announcements of a registered process instead of notifications.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        pool: Pool,
+        direct: Server,
+        group: anyio.abc.TaskGroup,
+        bus: Bus | None = None,
+    ) -> None:
         self.trouble: str | None = None
         """The reason why this process has no lock at the moment."""
         self._id = id
@@ -131,7 +141,8 @@ class Presence:
         notifications were received."""
         self._lost_at = 0.0
         self._proved_at = time.monotonic()
-        self.bus = PostgresBus(pool, self._id)
+        self._notifications = PostgresBus(pool, self._id)
+        self.bus: Bus = bus or self._notifications
         """Sends messages to other processes and receives theirs. Only a registered process receives
         messages."""
 
@@ -157,8 +168,7 @@ class Presence:
 
     def changes(self) -> AsyncIterator[None]:
         if not self._following:
-            self._following = True
-            self._group.start_soon(self._follow, None)
+            self._start_following(None)
         return self._changes.noticed()
 
     async def permission(self) -> AsyncIterator[bool]:
@@ -173,9 +183,7 @@ class Presence:
     async def registered(self, kind: OwnerKind) -> AsyncIterator[None]:
         """Registers this process until the block ends."""
         self._owner, self._kind = OwnerId(self._id), kind
-        connection = await self._opened(starting=True)
-        self._following = True
-        self._group.start_soon(self._follow, connection)
+        self._start_following(await self._opened(starting=True))
         try:
             yield
         finally:
@@ -193,9 +201,9 @@ class Presence:
     async def close(self) -> None:
         if self._uncommunicated:
             await self._announce()
-        self.bus.close()
+        self._notifications.close()
 
-    # --- notifications ----------------------------------------------------------------------
+    # --- announcements ----------------------------------------------------------------------
 
     async def _announce_soon(self) -> None:
         await anyio.sleep(ANNOUNCE_SECONDS)
@@ -204,16 +212,22 @@ class Presence:
 
     async def _announce(self) -> None:
         self._uncommunicated = False
-        try:
-            channel = await self._pool.acquire()
-            try:
-                await transactions.notify(channel, CHANNEL, [f"{self._id} {self._latest}"])
-            finally:
-                await self._pool.release(channel)
-        except StoreUnavailable as error:
-            log.debug("other processes notice a change late: %s", error)
+        await self.bus.announce(self._latest)
+
+    async def _learn_of_commits(self, bus: Bus) -> None:
+        async for number in bus.announced():
+            if number is None or number >= self._seen:
+                self._changes.notice()
 
     # --- the connection ---------------------------------------------------------------------
+
+    def _start_following(self, connection: psycopg.AsyncConnection[Any] | None) -> None:
+        self._following = True
+        self._group.start_soon(self._follow, connection)
+        # Processes that are not registered announce their commits with notifications.
+        self._group.start_soon(self._learn_of_commits, self._notifications)
+        if self.bus is not self._notifications:
+            self._group.start_soon(self._learn_of_commits, self.bus)
 
     async def _follow(self, connection: psycopg.AsyncConnection[Any] | None) -> None:
         """Keeps the connection open, and takes the lock again whenever it was lost."""
@@ -233,25 +247,18 @@ class Presence:
     async def _receive(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """Receives notifications until the next heartbeat is due."""
         async for one in connection.notifies(timeout=BEAT_SECONDS):
-            if one.channel == CHANNEL:
-                self._learn_of_commit(one.payload)
-            else:
-                self.bus.take(one.payload)
-
-    def _learn_of_commit(self, payload: str) -> None:
-        sender, _, number = payload.partition(" ")
-        if sender != self._id and int(number) >= self._seen:
-            self._changes.notice()
+            self._notifications.take(one.channel, one.payload)
 
     async def _opened(self, *, starting: bool = False) -> psycopg.AsyncConnection[Any]:
         connection = await self._direct.connect(starting=starting)
         try:
             with anyio.fail_after(BEAT_SECONDS):
-                await connection.execute(f"listen {CHANNEL}")
+                await connection.execute(f"listen {COMMITS_CHANNEL}")
                 self._seen = await _completed(connection)
                 if self._owner is not None:
-                    await connection.execute(f"listen {BUS_CHANNEL}")
-                    await connection.execute(f'listen "{channel_of(self._owner)}"')
+                    if self.bus is self._notifications:
+                        await connection.execute(f"listen {BUS_CHANNEL}")
+                        await connection.execute(f'listen "{channel_of(self._owner)}"')
                     await self._lock(connection, self._owner)
         except (psycopg.Error, TimeoutError) as error:
             await connection.close()
@@ -260,7 +267,7 @@ class Presence:
             await connection.close()
             raise
         # Other processes may have committed before notifications were received.
-        self._changes.notice()
+        self._notifications.interrupted()
         return connection
 
     async def _lock(self, connection: psycopg.AsyncConnection[Any], owner: OwnerId) -> None:
@@ -309,8 +316,7 @@ class Presence:
         if self._permitted and self._owner is not None and lost:
             log.error("this process stops its turns: others may consider it dead")
             self._set_permitted(permitted=False)
-        self.bus.interrupted()
-        self._changes.notice()
+        self._notifications.interrupted()
         await anyio.sleep(RECONNECT_SECONDS)
 
     def _set_permitted(self, *, permitted: bool) -> None:

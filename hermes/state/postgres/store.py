@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import ParamSpec, TypeVar
 
 import anyio
+import psycopg
 
 from hermes.state import owners
 from hermes.state.postgres import transactions
@@ -16,7 +17,7 @@ from hermes.state.postgres.pool import Pool, Server, application_name
 from hermes.state.postgres.presence import Presence, end_connections, held_locks
 from hermes.state.postgres.transactions import CommitDoubtful, outcome_of
 from hermes.state.retry import retried
-from hermes.types.bus import Bus
+from hermes.types.bus import Bus, OpenBus
 from hermes.types.errors import StoreUnavailable, TransactionConflict
 from hermes.types.identity import OwnerId, new_id
 from hermes.types.store import OwnerKind, Work
@@ -143,42 +144,70 @@ class PostgresStore:
 
 @asynccontextmanager
 async def open_postgres(
-    url: str, kind: OwnerKind | None = None, direct_url: str = ""
+    url: str,
+    kind: OwnerKind | None = None,
+    direct_url: str = "",
+    open_bus: OpenBus | None = None,
 ) -> AsyncIterator[PostgresStore]:
     """Migrates the store at `url`, and keeps it open until the context ends.
 
     A process that runs turns passes its kind and is registered; other processes are not. If `url`
-    is the address of a pooler, `direct_url` is the address of the server itself.
+    is the address of a pooler, `direct_url` is the address of the server itself. A registered
+    process uses the bus that `open_bus` opens, instead of notifications.
     """
     async with await Server(direct_url or url).connect(starting=True) as connection:
         await require_no_copy(connection)
         await migrate(connection)
-    async with connected_store(url, kind, direct_url) as store:
+    async with connected_store(url, kind, direct_url, open_bus) as store:
         yield store
 
 
 @asynccontextmanager
 async def connected_store(
-    url: str, kind: OwnerKind | None = None, direct_url: str = ""
+    url: str,
+    kind: OwnerKind | None = None,
+    direct_url: str = "",
+    open_bus: OpenBus | None = None,
 ) -> AsyncIterator[PostgresStore]:
     """Does the same as `open_postgres`, for a database that is already migrated. The database may
     be an unfinished copy."""
     id = new_id()
     direct = Server(direct_url or url, application_name(id))
-    pool = Pool(Server(url, application_name(id)))
-    group = await anyio.create_task_group().__aenter__()
-    presence = Presence(id, pool, direct, group)
-    store = PostgresStore(pool, presence)
-    try:
-        if kind is None:
-            yield store
-        else:
-            async with presence.registered(kind):
+    async with AsyncExitStack() as opened:
+        bus: Bus | None = None
+        if open_bus is not None and kind is not None:
+            name = await _database_name(direct)
+            bus = await opened.enter_async_context(open_bus(OwnerId(id), name))
+        pool = Pool(Server(url, application_name(id)))
+        group = await anyio.create_task_group().__aenter__()
+        presence = Presence(id, pool, direct, group, bus)
+        store = PostgresStore(pool, presence)
+        try:
+            if kind is None:
                 yield store
-    finally:
-        with anyio.CancelScope(shield=True):
-            await presence.close()
-            await pool.close()
-        group.cancel_scope.cancel()
-        # The caller's error is not raised inside the group, because the group would wrap it.
-        await group.__aexit__(None, None, None)
+            else:
+                async with presence.registered(kind):
+                    yield store
+        finally:
+            with anyio.CancelScope(shield=True):
+                await presence.close()
+                await pool.close()
+            group.cancel_scope.cancel()
+            # The caller's error is not raised inside the group, because the group would wrap it.
+            await group.__aexit__(None, None, None)
+
+
+async def _database_name(server: Server) -> str:
+    """A name of the database that is the same for all processes, whatever their addresses are."""
+    try:
+        async with await server.connect(starting=True) as connection:
+            found = await connection.execute(
+                "select system_identifier::text || '-' || (select oid::text from pg_database"
+                " where datname = current_database()) from pg_control_system()"
+            )
+            row = await found.fetchone()
+    except psycopg.Error as error:
+        raise StoreUnavailable(f"the name of the database can't be read ({error})") from error
+    assert row is not None
+    name: str = row[0]
+    return name
