@@ -120,8 +120,8 @@ class Intake:
         turn: TurnRow,
         now: float,
     ) -> Work[IntakeResult]:
-        """Handles a message to a turn that waits for a person. The message answers a question, or it
-        is queued."""
+        """Handles a message to a turn that waits for a person. The message answers a question, or
+        it is queued."""
         open_ones = yield from turns.open_questions(turn.id)
         # If all questions have just expired, the turn waits for nobody and is about to be resumed.
         client_calls = () if open_ones else (yield from turns.open_client_calls(turn.id))

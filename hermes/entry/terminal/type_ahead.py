@@ -30,7 +30,7 @@ class TypeAhead:
         return sent
 
     def end_pending(self) -> None:
-        """Treats a pending Esc as the Esc key, because no further byte of a sequence has followed."""
+        """Treats a pending Esc as the Esc key, because no other byte has followed it."""
         self._parser.flush()
         self.pending = self._alt = False
 
