@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,15 @@ GENERAL = (
     "test_privacy",
     "test_resume",
     "test_secrets",
+    "control/test_client_call_questions",
+    "control/test_client_call_repeats",
+    "control/test_commands_left_running",
+    "control/test_unreadable_turns",
     "entry/cli/test_disks",
+    "entry/cli/test_gateway_key",
+    "entry/cli/test_gateway_plugins",
+    "entry/http/test_idempotency_keys",
+    "entry/http/test_model_names",
     "settings/test_load",
     "state/postgres/test_faults",
     "state/sqlite/test_trouble",
@@ -64,6 +73,7 @@ def name_of(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
