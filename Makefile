@@ -11,6 +11,8 @@ PY := $(BIN)/python
 STAMP := .venv/.with-dev,local
 RUNNABLE := .venv/.with-local
 STORE := sqlite
+# Without bytecode every process compiles the package anew, and the tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -56,7 +58,7 @@ check: $(STAMP)  ## format, lint, types and imports, without running anything
 	@$(BIN)/lint-imports | grep -v '^$$' | tail -n 7
 
 test: check  ## everything that must hold: check, then the whole suite
-	@$(PY) -m pytest -q -n 3 --dist loadfile
+	@$(PY) -m pytest -q -n 4 --dist worksteal
 
 format: $(STAMP)  ## put the code in its usual form
 	@$(BIN)/ruff format -q . && $(BIN)/ruff check -q --fix .

@@ -27,7 +27,7 @@ from msgspec import Meta, Struct
 from hermes.types.errors import HermesError
 from hermes.types.events import SegmentEnded, TextDelta
 from hermes.types.identity import CallId
-from hermes.types.messages import AssistantMessage, CutReason, ToolCall
+from hermes.types.messages import AssistantMessage, CutReason, ToolCall, ToolMessage
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
 
@@ -55,6 +55,11 @@ class ScriptedModel:
         answer = next(self._answers, None)
         assert answer is not None, f"the script ends before call {len(self.requests)}"
         return await answer(request, emit)
+
+
+def first_results(model: ScriptedModel) -> list[str]:
+    """The results of tools in the model's first request."""
+    return [one.text for one in model.requests[0].messages if isinstance(one, ToolMessage)]
 
 
 def says(text: str, cut: CutReason = "") -> Answer:

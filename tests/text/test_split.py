@@ -293,9 +293,9 @@ HOSTILE = pytest.mark.parametrize(
 @pytest.mark.parametrize(("limit", "size"), [(3, 5_000), (40, 100_000), (4096, 100_000)])
 def test_hostile_text_is_split_in_limited_time(text: str, limit: int, size: int) -> None:
     tree = parse(text[:size])
-    began = time.monotonic()
+    began = time.process_time()
     parts = list(split(tree, limit, print_markdown, utf16_units))
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
     assert max(utf16_units(print_markdown(part)) for part in parts) <= limit
 
 
