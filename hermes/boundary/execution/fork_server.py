@@ -30,12 +30,12 @@ from hermes.boundary.execution.process_tree import (
     end_descendants,
     forbid_inspection,
     process_table,
+    restore_signals,
     send_signal,
 )
 
 KEPT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 """Signals that end a command. The server and supervisors block them, because they end last."""
-IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 EXEC_FAILED = 127
 
 
@@ -235,9 +235,7 @@ def _become(
         if gate.recv(1) == b"g":
             for descriptor in (1, 2):
                 os.dup2(output, descriptor)
-            for number in IGNORED_BY_PYTHON:
-                # An ignored signal would stay ignored across the exec.
-                signal.signal(number, signal.SIG_DFL)
+            restore_signals()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, KEPT_FOR_THE_COMMAND)
             os.execve(command[0], command, environment)  # noqa: S606  # running commands is its purpose
     except (OSError, ValueError) as error:
