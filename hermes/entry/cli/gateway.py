@@ -75,8 +75,8 @@ def run(
 ) -> None:
     """Run the service in the foreground, until Ctrl-C or SIGTERM.
 
-    The embedded demo model runs in a process of this machine and has no tools; it is downloaded
-    once.
+    The embedded demo model runs in a process of this machine and has no tools. It is downloaded
+    once. The choice is saved in config.yaml, and the first key or address that you set replaces it.
     """
     wished = {
         "API_SERVER_HOST": host,
@@ -166,7 +166,7 @@ class GatewayService:
         self._hello = hello
         """A question that is sent to the API when it listens."""
         self.pause_log: Callable[[], AbstractContextManager[None]] = nullcontext
-        """Keeps log lines out of the answer to the question."""
+        """Keeps log lines out of the text for new users."""
 
     async def run(self) -> None:
         port = self._settings.api_server.port
@@ -289,10 +289,10 @@ class GatewayService:
         self._registration.write(RunningGateway(pid=os.getpid(), port=port, url=url))
         say(f"Hermes {__version__} listens on {url}")
         say(model_line(self._settings, self._runtime.models(self._settings)))
-        if self._hello:
-            with self.pause_log():
+        with self.pause_log():
+            if self._hello:
                 await say_hello(url, self._runtime.api_key(self._settings), self._hello)
-        say("\n".join(ways_in(self._settings, url)))
+            say("\n".join(ways_in(self._settings, url)))
 
 
 def tune_interpreter() -> None:

@@ -177,14 +177,17 @@ def test_a_first_question_is_answered_before_the_ways_in_are_shown(
         assert service.shown["model"].startswith("fake (custom")
 
 
-def test_no_log_line_appears_inside_the_first_answer(
+def test_no_log_line_appears_between_the_first_answer_and_the_ways_in(
     environ: dict[str, str],
 ) -> None:
     asked = ("--hello", "tokens:20 delay:0.02")
     with Service(environ, "--port", "0", *asked, stderr=subprocess.STDOUT) as service:
-        logged = [line for line in service.lines if "turn_log" in line]
         begun = service.lines.index("asked: tokens:20 delay:0.02")
         assert "you said:" in service.lines[begun + 1]
+        assert service.lines[begun + 3].startswith("The API key is in")
+        service.process.send_signal(signal.SIGTERM)
+        rest = service.process.communicate(timeout=30)[0].splitlines()
+        logged = [line for line in rest if "turn_log" in line]
         assert logged
         assert all(line.startswith("20") for line in logged)
 
