@@ -7,9 +7,9 @@ import click
 import msgspec
 
 from hermes import settings as configuration
-from hermes.entry.cli.main import plainly
+from hermes.entry.cli.main import Commands, plainly
 from hermes.entry.cli.runtime import Runtime
-from hermes.entry.output import say, say_json
+from hermes.entry.output import say, say_json, say_unwrapped
 from hermes.settings.edit import Change, migrate, set_value, unset_value
 from hermes.settings.models import explain as explain_key
 from hermes.settings.sources import ConfigProblems, Explanation
@@ -17,9 +17,16 @@ from hermes.text.redact import mask, redact_tokens
 from hermes.types.errors import HermesError
 
 
-@click.group()
+@click.command(cls=Commands, default="show")
 def config() -> None:
-    """Show, explain and change the configuration."""
+    """Show, explain and change the configuration. Without a command: `hermes config show`.
+
+    \b
+    hermes config set ANTHROPIC_API_KEY sk-…
+    hermes config set model.context_length 16384
+    hermes config explain model.default
+    hermes config unset ANTHROPIC_API_KEY
+    """
 
 
 @config.command()
@@ -34,7 +41,7 @@ def show(as_json: bool) -> None:
         return
     say(f"# {settings.home.config}")
     for key, value in values.items():
-        say(f"{key} = {_text(value)}")
+        say_unwrapped(f"{key} = {_text(value)}")
 
 
 @config.command()
@@ -44,7 +51,7 @@ def show(as_json: bool) -> None:
 def get(key: str, reveal: bool) -> None:
     """Print the value of KEY, a setting or a variable. A secret is masked."""
     explanation = explain_key(configuration.load(), key)
-    say(_text(explanation.value if reveal else _shown(explanation)))
+    say_unwrapped(_text(explanation.value if reveal else _shown(explanation)))
 
 
 # A negative number is a value, not an option.
@@ -133,7 +140,7 @@ def check(runtime: Runtime) -> None:
 @plainly
 def path() -> None:
     """Print the path of config.yaml."""
-    say(configuration.locate().config)
+    say_unwrapped(configuration.locate().config)
 
 
 @config.command(name="migrate")

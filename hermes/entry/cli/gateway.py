@@ -34,6 +34,7 @@ from hermes.settings import Settings
 from hermes.settings.keys import create_key
 from hermes.settings.platforms import check_platforms
 from hermes.settings.sources import ENVIRONMENT
+from hermes.text.quantity import counted
 from hermes.types.deployment import GatewayRegistration, RunningGateway
 from hermes.types.errors import ConfigError, HermesError, StoreUnavailable
 
@@ -130,7 +131,7 @@ def shortened(lines: Sequence[str]) -> list[str]:
     if len(lines) <= MOST_LINES:
         return list(lines)
     more = len(lines) - MOST_LINES
-    return [*lines[:MOST_LINES], f"{more} more lines; `hermes config check` shows them"]
+    return [*lines[:MOST_LINES], f"{counted(more, 'more line')}; `hermes config check` shows all"]
 
 
 def _refuse_twin(runtime: Runtime, settings: Settings) -> None:

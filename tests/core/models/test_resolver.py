@@ -157,8 +157,9 @@ def test_an_address_replaces_the_demo_model(tmp_path: Path) -> None:
     assert chosen.sources["provider"] == (
         f"the address in {written} line 3, instead of the demo model of {written} line 2"
     )
-    own_file = f"{config}  default: /own.gguf\n"
-    assert choice(tmp_path, own_file)[:2] == ("local", "/own.gguf")
+    own_file = models_of(settings(tmp_path, f"{config}  default: /own.gguf\n")).main()
+    assert own_file
+    assert own_file.provider == "local"
 
 
 def test_the_demo_model_is_kept_if_the_environment_or_a_request_names_it(tmp_path: Path) -> None:

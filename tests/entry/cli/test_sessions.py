@@ -193,7 +193,7 @@ def test_old_conversations_are_pruned(talked: Run) -> None:
 def test_search_finds_messages_in_all_conversations(talked: Run) -> None:
     found = talked("sessions", "search", "rye")
     assert found.exit_code == 0
-    assert "agent:main:cli:private:bread" in found.stdout
+    assert "  bread  user: " in found.stdout
     nothing = talked("sessions", "search", "zebra")
     assert nothing.exit_code == 1
     assert nothing.stderr == "Nothing was found.\n"
