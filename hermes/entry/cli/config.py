@@ -16,6 +16,9 @@ from hermes.settings.sources import ConfigProblems, Explanation
 from hermes.text.redact import mask, redact_tokens
 from hermes.types.errors import HermesError
 
+EMPTY = "nothing"
+"""Shown in place of an empty value."""
+
 
 @click.command(cls=Commands, default="show")
 def config() -> None:
@@ -58,20 +61,23 @@ def get(key: str, reveal: bool) -> None:
 @config.command(name="set", context_settings={"ignore_unknown_options": True})
 @click.argument("key")
 @click.argument("value")
+@click.pass_obj
 @plainly
-def set_(key: str, value: str) -> None:
+def set_(runtime: Runtime, key: str, value: str) -> None:
     """Set KEY to VALUE in config.yaml. Secrets and variables are written to .env."""
     change = set_value(key, value)
     say(f"{change.name} is set in {change.path}")
     _tell_backup(change)
     if change.overruled_by:
         say(f"note: {change.overruled_by} overrides it", err=True)
+    _tell_restart(runtime)
 
 
 @config.command()
 @click.argument("key")
+@click.pass_obj
 @plainly
-def unset(key: str) -> None:
+def unset(runtime: Runtime, key: str) -> None:
     """Remove KEY from config.yaml and .env."""
     changes = unset_value(key)
     for change in changes:
@@ -79,6 +85,12 @@ def unset(key: str) -> None:
         _tell_backup(change)
     if left := changes[-1].overruled_by:
         say(f"note: {left} still sets it", err=True)
+    _tell_restart(runtime)
+
+
+def _tell_restart(runtime: Runtime) -> None:
+    if runtime.running_gateways(configuration.locate().run):
+        say("note: the running gateway uses it after a restart", err=True)
 
 
 def _tell_backup(change: Change) -> None:
@@ -101,9 +113,9 @@ def explain(key: str, as_json: bool) -> None:
     if as_json:
         say_json(_json({**shown, "shadowed": shadowed}))
         return
-    say(f"{explanation.key} = {_text(shown['value'])}  ({explanation.source})")
+    say(f"{explanation.key} = {_text(shown['value']) or EMPTY}  ({explanation.source})")
     for one in shadowed:
-        say(f"  instead of {_text(one['value'])}  ({one['source']})")
+        say(f"  instead of {_text(one['value']) or EMPTY}  ({one['source']})")
 
 
 @config.command()

@@ -396,8 +396,13 @@ def stop(runtime: Runtime, port: int | None, everything: bool) -> None:
         sys.exit(1)
     meant = running if everything else _meant(settings, running, port)
     if not meant:
+        wanted = settings.api_server.port if port is None else port
         known = "; ".join(map(named, running))
-        say(f"Several gateways run. Choose one with --port, or use --all: {known}", err=True)
+        say(
+            f"No gateway of {settings.home.root} runs on port {wanted}. Choose another one with"
+            f" --port, or use --all: {known}",
+            err=True,
+        )
         sys.exit(1)
     for one in meant:
         os.kill(one.pid, signal.SIGTERM)

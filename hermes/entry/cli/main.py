@@ -15,6 +15,7 @@ from hermes.entry.cli.runtime import Runtime
 from hermes.entry.output import say, say_unwrapped, terminal_columns
 from hermes.text.console import printable
 from hermes.text.spelling import nearest
+from hermes.text.wrapping import wrap_words
 from hermes.types.errors import ConfigError, HermesError
 
 P = ParamSpec("P")
@@ -54,7 +55,10 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            raise click.UsageError(printable(error.format_message()), error.ctx) from None
+            message = f"Error: {printable(error.format_message())}"
+            columns = terminal_columns(err=True)
+            shown = wrap_words(message, columns) if columns else message
+            raise click.UsageError(shown.removeprefix("Error: "), error.ctx) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*self.lazy, *super().list_commands(ctx)]
@@ -132,9 +136,8 @@ def cli() -> None:
     """One agent, every door. Without a command: `hermes chat`.
 
     \b
-    hermes                          talk to the agent
-    hermes -q "Name three rivers."  ask one question
-    hermes --continue               continue the last talk
+    hermes -q "Name three rivers."
+    git diff | hermes -q "Review this."
     """
 
 

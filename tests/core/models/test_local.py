@@ -174,6 +174,19 @@ async def test_only_the_demo_model_gets_cautious_sampling_defaults(
     assert usual["n_ctx"] == CONTEXT
 
 
+@pytest.mark.parametrize(("wished", "limit"), [(None, 512), (100, 100), (4000, 512)])
+async def test_an_answer_of_the_demo_model_has_a_limit(
+    models: Path, wished: int | None, limit: int
+) -> None:
+    wire = Recorder()
+    async with local_models(models, wire, os.environ) as local:
+        await local.complete(replace(asked(), sampling=Sampling(max_tokens=wished)), ignore)
+        own = asked(choice=replace(CHOICE, model="own.gguf"))
+        (models / "own.gguf").symlink_to(next(models.glob("SmolLM2*")))
+        await local.complete(replace(own, sampling=Sampling(max_tokens=wished)), ignore)
+    assert [one.sampling.max_tokens for one in wire.requests] == [limit, wished]
+
+
 async def test_a_model_file_of_the_user_may_get_tools(models: Path) -> None:
     (models / "own.gguf").symlink_to(next(models.glob("SmolLM2*")))
     async with opened(models) as local:
@@ -266,4 +279,4 @@ async def test_the_process_ends_even_if_its_parent_is_killed(models: Path) -> No
         child = psutil.Process(int(parent.stdout.readline()))
         assert child.is_running()
         parent.kill()
-    await until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+    await until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, 60)

@@ -19,6 +19,7 @@ from urllib.request import Request, urlopen
 import psutil
 import pytest
 
+from hermes.settings import load
 from hermes.testing.used_home import make_used_home
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -216,6 +217,8 @@ def test_the_embedded_model_answers_without_a_network_and_ends_with_the_service(
     hello = ("--embedded", "--hello", "Hello! What can you do?")
     with Service(offline, "--port", "0", *hello) as service:
         assert "small demo model" in service.shown["model"]
+        # `hermes chat` then uses the same model.
+        assert load(home, {}).model.provider == "local"
         asked = service.lines.index("asked: Hello! What can you do?")
         assert service.lines[asked + 1].split()
         assert '"finish_reason":"stop"' in service.curl()
@@ -341,7 +344,9 @@ def test_only_the_service_on_the_port_is_stopped(environ: dict[str, str], hermes
         assert "--all" in hermes("gateway", "stop").stderr
         stopped = hermes("gateway", "stop", API_SERVER_PORT=ports[other.process.pid])
         assert stopped.stdout == f"stopped (pid {other.process.pid})\n"
-        assert hermes("gateway", "stop", "--port", ports[other.process.pid]).returncode == 1
+        again = hermes("gateway", "stop", "--port", ports[other.process.pid])
+        assert again.returncode == 1
+        assert f"runs on port {ports[other.process.pid]}. Choose another" in again.stderr
         assert one.process.poll() is None
         assert hermes("gateway", "stop", "--all").returncode == 0
         assert one.end()[0] == 0
