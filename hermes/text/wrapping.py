@@ -5,6 +5,7 @@ import textwrap
 
 _FIRST_COLUMN = re.compile(r"\S+(?: \S+)* {2,}")
 """Matches the first column of a row, such as `model      `."""
+_GAP = re.compile(" {2,}")
 
 
 def wrap_words(text: str, columns: int) -> str:
@@ -20,11 +21,12 @@ def _wrap_line(line: str, columns: int) -> str:
     if len(line) <= columns or line.startswith(" "):
         return line
     first = _FIRST_COLUMN.match(line)
-    indent = len(first[0]) if first and len(first[0]) <= columns // 3 else 0
+    label = first[0] if first and len(first[0]) <= columns // 2 else ""
     return textwrap.fill(
-        line,
+        # The other columns can't be aligned any more.
+        label + _GAP.sub("  ", line.removeprefix(label)),
         columns,
-        subsequent_indent=" " * indent,
+        subsequent_indent=" " * len(label),
         break_long_words=False,
         break_on_hyphens=False,
         replace_whitespace=False,

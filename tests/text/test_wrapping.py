@@ -17,6 +17,12 @@ def test_the_second_line_of_a_row_begins_under_its_second_column() -> None:
     assert wrap_words(row, 36) == "model      gpt-5.6  (environment\n           HERMES_MODEL)"
 
 
+def test_the_other_columns_of_a_wrapped_row_are_not_aligned() -> None:
+    row = "groq           no key (set GROQ_API_KEY)           Groq"
+    assert wrap_words(row, 44) == "groq           no key (set GROQ_API_KEY)\n               Groq"
+    assert wrap_words(row, 36) == ("groq           no key (set\n               GROQ_API_KEY)  Groq")
+
+
 def test_a_wide_first_column_does_not_narrow_the_rest() -> None:
     assert wrap_words("a-very-long-name  one two three", 20) == "a-very-long-name\none two three"
 

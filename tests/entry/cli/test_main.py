@@ -128,21 +128,18 @@ def test_the_one_error_inside_task_groups_is_found() -> None:
     assert sole(both) is both
 
 
-@pytest.mark.parametrize("command", [("--help",), ("sessions", "--help"), ("sessions",)])
+@pytest.mark.parametrize(
+    "command", [("--help",), ("sessions", "--help"), ("sessions",), ("confg",), ("config", "chekc")]
+)
 def test_no_word_is_broken_in_a_narrow_terminal(tmp_path: Path, command: tuple[str, ...]) -> None:
     environ = {"PATH": os.environ["PATH"], "HERMES_HOME": "home", "TERM": "xterm"}
-    with Terminal((sys.executable, "-m", "hermes", *command), environ, tmp_path, 40, 60) as narrow:
-        assert narrow.ended() == 0
-        shown = narrow.text.split()
+    whole = (sys.executable, "-m", "hermes", *command)
     wide = subprocess.run(
-        [sys.executable, "-m", "hermes", *command],
-        env=environ,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+        whole, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert shown == wide.stdout.split()
+    with Terminal(whole, environ, tmp_path, columns=40, rows=60) as narrow:
+        assert narrow.ended() == wide.returncode
+        assert narrow.text.split() == (wide.stdout + wide.stderr).split()
 
 
 @pytest.mark.parametrize("group", ["sessions", "config", "context", "prompt", "store"])

@@ -115,6 +115,7 @@ def test_new_begins_another_row_and_the_earlier_one_can_be_resumed(talked: Run) 
     assert [words[-1] for words in listed] == ["Bergen", "bread", "Oslo"]
     assert "Oslo" not in talked("sessions", "show", "trip").stdout
     assert "Oslo" in talked("sessions", "show", "trip.1").stdout
+    assert "  trip.1  user: " in talked("sessions", "search", "Oslo").stdout
     assert "Oslo" in talked("sessions", "show", "3").stdout
     asked = talked("chat", "--resume", "3", "-q", "messages?")
     assert asked.exit_code == 0
