@@ -55,10 +55,13 @@ def main() -> None:
     except RuntimeError:
         # llama.cpp has printed the cause.
         sys.exit(1)
-    os.write(1, f"{LISTENING}{server.listening_address}\n".encode())
-    sys.stdin.buffer.read()
-    # A normal exit would wait for answers that nobody reads.
-    os._exit(0)
+    try:
+        # Fails if the parent process has ended while the model was loaded.
+        os.write(1, f"{LISTENING}{server.listening_address}\n".encode())
+        sys.stdin.buffer.read()
+    finally:
+        # A normal exit, or an exception, would wait for answers that nobody reads.
+        os._exit(0)
 
 
 if __name__ == "__main__":

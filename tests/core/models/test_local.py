@@ -11,11 +11,12 @@ from pathlib import Path
 
 import aiohttp
 import anyio
+import msgspec
 import psutil
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.models.local import EMBEDDED, Engine, LocalModel, local_models
+from hermes.core.models.local import EMBEDDED, Engine, LocalModel, local_models, server_options
 from hermes.core.models.local_child import ServerOptions
 from hermes.testing.commands import new_children
 from hermes.testing.running import until
@@ -270,6 +271,20 @@ async def main():
 
 anyio.run(main)
 """
+
+
+def test_the_process_ends_if_its_parent_was_killed_while_the_model_was_loaded(models: Path) -> None:
+    options = server_options(replace(CHOICE, model=EMBEDDED), models)
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-P", "-m", "hermes.core.models.local_child"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=writing, stderr=writing) as child:
+        os.close(writing)
+        try:
+            child.communicate(msgspec.json.encode(options) + b"\n", timeout=60)
+            assert child.returncode == 0
+        finally:
+            child.kill()
 
 
 async def test_the_process_ends_even_if_its_parent_is_killed(models: Path) -> None:
