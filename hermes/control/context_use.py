@@ -3,6 +3,7 @@
 from hermes.core.window import message_tokens, tokens, tokens_in_bytes
 from hermes.state import sessions, transcript
 from hermes.state.transcript import History
+from hermes.text.quantity import counted
 from hermes.types.agents import FindModel
 from hermes.types.errors import ConfigError
 from hermes.types.store import Work
@@ -53,7 +54,7 @@ def context_use(session: str, find_model: FindModel) -> Work[ContextUse]:
     known = History(generation=row.generation, compaction=row.compaction)
     messages = (yield from transcript.history(session, known)).messages
     parts = [ContextPart(name=part.name, tokens=tokens(part.text)) for part in prompt.parts]
-    said = f"conversation ({len(messages)} messages)"
+    said = f"conversation ({counted(len(messages), 'message')})"
     return ContextUse(
         model=model,
         window=window,

@@ -1,6 +1,7 @@
 """Transactions that list, read, search, rename, resume and delete conversations."""
 
 import re
+from collections.abc import Sequence
 
 from hermes.state import compactions, conversations, search, session_lock, transcript, turns
 from hermes.state.audience import Operator
@@ -95,6 +96,15 @@ def waiting(name: str) -> Work[list[OpenQuestion]]:
 def searched(query: str, limit: int = 20) -> Work[list[FoundMessage]]:
     """Returns messages of all sessions that contain words of the query, best matches first."""
     return (yield from search.search(query, Operator(), limit=limit))
+
+
+def ids_of(messages: Sequence[FoundMessage]) -> Work[list[str]]:
+    """Returns the id of the conversation of each message."""
+    ids = []
+    for message in messages:
+        found = yield from conversations.of_message(message.number)
+        ids.append(found[0].id if found else message.session)
+    return ids
 
 
 def rename(name: str, title: str) -> Work[Summary]:

@@ -15,6 +15,7 @@ from hermes.core.prompt import PromptWriter
 from hermes.core.structured import structured_outcome
 from hermes.core.tools.call import CallRunner, ToolRuntime
 from hermes.core.window import Window
+from hermes.text.quantity import counted
 from hermes.types.errors import ClaimLost, HermesError, TooLong, ToolsNotSupported
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from hermes.types.models import ModelProvider
@@ -114,8 +115,8 @@ class AgentLoop:
                 continue
             if step >= turn.profile.budget.steps:
                 return Failed(
-                    reason=f"I stopped after {step} steps without an answer. Ask me to go on,"
-                    " or raise agent.max_turns.",
+                    reason=f"I stopped after {counted(step, 'step')} without an answer. Ask me to"
+                    " go on, or raise agent.max_turns.",
                     code="budget",
                 )
             message = await self._call_model(conversation, step)

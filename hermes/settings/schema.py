@@ -80,6 +80,8 @@ _NAME = r"[A-Z][A-Z0-9_]*"
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
+SETTINGS_HINT = ": `hermes config show` lists the settings"
+"""Ends the error for a setting that resembles none."""
 ANY_NAME = "<name>"
 """Placeholder for the platform's name in the key of a platform setting."""
 
@@ -268,7 +270,7 @@ class Schema(Value):
         if found := self.at(key) or self.field_of_variable(key):
             return found
         hint = did_you_mean(key, {*self.fields, *self.variables})
-        raise ConfigError(f"unknown setting {key!r}{hint}")
+        raise ConfigError(f"unknown setting {key!r}{hint or SETTINGS_HINT}")
 
     def unsupported(self, key: str) -> bool:
         head, _, rest = key.partition(".")

@@ -125,6 +125,16 @@ def of_generation(session: str, generation: int) -> Work[list[Summary]]:
     return [_summary(row) for row in rows]
 
 
+def of_message(number: int) -> Work[list[Summary]]:
+    """Returns the conversation of the message in the row with this number."""
+    rows = yield (
+        f"{_CONVERSATIONS} {_COLUMNS} from conversations found where"  # noqa: S608
+        " (key, generation) in (select session, generation from messages where id = ?)",
+        (number,),
+    )
+    return [_summary(row) for row in rows]
+
+
 def rename(one: Summary, title: str) -> Work[None]:
     if one.current:
         yield "update sessions set title = ? where key = ?", (title, one.key)

@@ -5,6 +5,7 @@ import os.path
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 
+from hermes.text.quantity import counted
 from hermes.types.value import Value
 
 MOST_TOLERANT_LINES = 500
@@ -82,7 +83,7 @@ def short_diff(before: str, after: str) -> str:
         for line in lines[:SHORT_DIFF_LINES]
     ]
     more = len(lines) - len(shown)
-    return "\n".join([*shown, f"… {more} more lines"] if more else shown)
+    return "\n".join([*shown, f"… {counted(more, 'more line')}"] if more else shown)
 
 
 def _lines(text: str) -> list[str]:

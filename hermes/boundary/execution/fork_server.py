@@ -30,13 +30,13 @@ from hermes.boundary.execution.process_tree import (
     end_descendants,
     forbid_inspection,
     process_table,
+    restore_signals,
     send_signal,
 )
 
 KEPT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 """Signals that end a command. The server and the supervisors block these signals, because they must
 outlive the command."""
-IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 EXEC_FAILED = 127
 
 
@@ -236,9 +236,7 @@ def _become(
         if gate.recv(1) == b"g":
             for descriptor in (1, 2):
                 os.dup2(output, descriptor)
-            for number in IGNORED_BY_PYTHON:
-                # An ignored signal would stay ignored across the exec.
-                signal.signal(number, signal.SIG_DFL)
+            restore_signals()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, KEPT_FOR_THE_COMMAND)
             os.execve(command[0], command, environment)  # noqa: S606  # running commands is its purpose
     except (OSError, ValueError) as error:

@@ -110,6 +110,16 @@ def send_signal(pid: int, started: int, number: signal.Signals) -> bool:
     return False
 
 
+def restore_signals() -> None:
+    """Ends the ignoring of signals, which a program would inherit across its exec.
+
+    Python ignores SIGPIPE and SIGXFSZ, and `nohup` and shells ignore others for the gateway.
+    """
+    for number in signal.valid_signals():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def adopt_orphans() -> None:
     """Makes this process a subreaper: orphans among its descendants become its children.
 

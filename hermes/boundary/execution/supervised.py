@@ -15,6 +15,7 @@ import anyio.to_thread
 from hermes.boundary.execution import fork_server
 from hermes.boundary.execution.handles import end_command, handle_of
 from hermes.boundary.execution.process import ProcessGroup, signal_group, start_time
+from hermes.boundary.execution.process_tree import send_signal
 from hermes.boundary.execution.scripts import script
 from hermes.types.errors import ToolFailed
 from hermes.types.value import Value
@@ -239,6 +240,8 @@ class SupervisedCommand:
 
     async def end(self) -> CommandEnd | None:
         """Ends everything that the command has started. Returns None if the result is unknown."""
+        # A command can stop its supervisor, which then does not read its orders.
+        send_signal(self._supervisor.group, self._supervisor.started, signal.SIGCONT)
         with anyio.move_on_after(self.ending_seconds):
             while self._left is None and not self._lost:
                 with contextlib.suppress(ConnectionError):
@@ -246,6 +249,7 @@ class SupervisedCommand:
                 await self._listen()
         if self._left is None or self._code is None:
             await anyio.to_thread.run_sync(end_command, self._shell, self._mark, self._supervisor)
+            self._lost = True
             return None
         return CommandEnd(code=self._code, left=self._left)
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from hermes.boundary.execution.process_tree import adopt_orphans
+from hermes.boundary.execution.process_tree import adopt_orphans, restore_signals
 
 OUTPUT_PIECE = 5_000_000
 """Maximum number of bytes in one file of output. The last two files are kept."""
@@ -111,8 +111,7 @@ def _become(shell: str, command: str, streams: tuple[int, int, int]) -> NoReturn
     try:
         for descriptor, stream in enumerate(streams):
             os.dup2(stream, descriptor)
-        # Python ignores SIGPIPE. Without this line, the command would inherit that setting.
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        restore_signals()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, MEANT_FOR_THE_COMMAND)
         os.execv(shell, [shell, "-c", command])  # noqa: S606  # running commands is its purpose
     finally:

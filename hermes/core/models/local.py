@@ -20,7 +20,8 @@ from msgspec.structs import replace
 
 from hermes.boundary.execution.environment import child_environment
 from hermes.core.models.download import SMOLLM2, fetch
-from hermes.core.models.local_child import LISTENING, ServerOptions
+from hermes.core.models.local_child import DEMO_ANSWER_TOKENS, LISTENING, ServerOptions
+from hermes.core.models.request_fields import answer_limit
 from hermes.types.errors import ConfigError, Disconnected, HermesError
 from hermes.types.events import Notice
 from hermes.types.messages import AssistantMessage
@@ -112,8 +113,12 @@ def check_installed() -> None:
 
 
 def _addressed(request: ModelRequest, engine: "Engine") -> ModelRequest:
-    url, key = f"{engine.url}/v1", engine.options.key
-    return replace(request, choice=replace(request.choice, base_url=url, api_key=key, wire="chat"))
+    url, key, sampling = f"{engine.url}/v1", engine.options.key, request.sampling
+    choice = replace(request.choice, base_url=url, api_key=key, wire="chat")
+    if engine.options.tiny:
+        limit = min(answer_limit(request) or DEMO_ANSWER_TOKENS, DEMO_ANSWER_TOKENS)
+        sampling = replace(sampling, max_tokens=limit)
+    return replace(request, choice=choice, sampling=sampling)
 
 
 def server_options(choice: ModelChoice, models: Path) -> ServerOptions:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from hermes.core.models.catalog import LOCAL, MODEL_FILE
 from hermes.core.models.facts import with_known_facts
 from hermes.core.models.model_cache import ListedModel
+from hermes.core.models.model_config import SettingLayer
 from hermes.core.models.resolver import ConfiguredModels
 from hermes.text.spelling import did_you_mean
 from hermes.types.errors import ConfigError
@@ -100,8 +101,8 @@ class OfferedModels:
             if name.model.endswith(MODEL_FILE) and path.is_file():
                 return ""
             return (
-                f"there is no model file {name.model!r}: here are {', '.join(names)},"
-                " or name a .gguf by its path"
+                f"there is no model file {name.model!r}: give the path of a .gguf file, or"
+                f" provider/model; the files here are {', '.join(names)}"
             )
         if not names or name.model in names:
             return ""
@@ -129,12 +130,14 @@ class OfferedModels:
 
     def _instead_of_demo(self) -> str:
         """Returns the provider that replaces the demo model of config.yaml, or "". A provider
-        replaces the demo model if the provider's key is set."""
+        replaces the demo model if its key or its address is set."""
+        if not self._configured.names_demo:
+            return ""
+        written = self._config.layer("model.base_url") == SettingLayer.CONFIG
+        if written and self._config.main.base_url:
+            return CUSTOM
         choice = self.used()
-        demo = self._catalog.find(self._config.main.provider) == self._catalog.named(LOCAL)
-        if choice and demo and choice.provider not in (LOCAL, CUSTOM):
-            return choice.provider
-        return ""
+        return choice.provider if choice and choice.provider not in (LOCAL, CUSTOM) else ""
 
     def _is_vendor(self, meant: Provider, name: str) -> bool:
         """Returns whether `vendor/model` is a model of the configured provider, which is a

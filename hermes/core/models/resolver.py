@@ -118,6 +118,13 @@ class ConfiguredModels:
             raise ConfigError(f"{name!r} is not a model in {self.config.models}")
         return choice
 
+    @property
+    def names_demo(self) -> bool:
+        """Whether the configuration names the embedded demo model."""
+        main = self.config.main
+        is_local = self.catalog.find(main.provider) == self.catalog.named(LOCAL)
+        return is_local and not main.model.endswith(MODEL_FILE)
+
     def is_demo(self, choice: ModelChoice) -> bool:
         """Returns whether the choice is the embedded demo model, and not a file of the operator."""
         return choice.provider == LOCAL and not choice.model.endswith(MODEL_FILE)
@@ -165,15 +172,14 @@ class ConfiguredModels:
     def _without_demo(self, wanted: EndpointConfig) -> tuple[EndpointConfig, str]:
         """Returns the settings without the demo model, and the source that named it.
 
-        The demo model in config.yaml is a fallback. The first provider with a key replaces it.
+        The demo model in config.yaml is a fallback. An address replaces it, and so does the first
+        provider with a key.
         """
         local = self.catalog.named(LOCAL)
         if (
-            self.catalog.find(wanted.provider) != local
+            not self.names_demo
             or self.config.layer("model.provider") > SettingLayer.CONFIG
-            or wanted.model.endswith(MODEL_FILE)
-            or wanted.base_url
-            or self.catalog.auto(self.config.environ) is None
+            or not (wanted.base_url or self.catalog.auto(self.config.environ))
         ):
             return wanted, ""
         model = "" if local.model(wanted.model) == local.default_model else wanted.model

@@ -60,9 +60,10 @@ def chat(
     """Talk to the agent in this terminal.
 
     With -q, or with text on standard input, the answer is printed and the command ends. The exit
-    code is 0 if the turn was completed, 130 if it was stopped, and 1 in all other cases. Everything
-    else is printed to standard error. With -q, standard input is read to its end and added to the
-    question, unless it is a terminal. In a loop that reads a list, add </dev/null to the command.
+    code is 0 if the turn was completed, 130 if it was stopped, 2 if the command line is wrong, 78
+    if a setting can't be used, and 1 otherwise. Everything else is printed to standard error. With
+    -q, standard input is read to its end and added to the question, unless it is a terminal. In a
+    loop that reads a list, add </dev/null to the command.
 
     File tools work in the current directory, unless the setting `workspace` says otherwise.
     """

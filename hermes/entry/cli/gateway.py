@@ -34,6 +34,7 @@ from hermes.settings import Settings
 from hermes.settings.keys import create_key
 from hermes.settings.platforms import check_platforms
 from hermes.settings.sources import ENVIRONMENT
+from hermes.text.quantity import counted
 from hermes.types.deployment import GatewayRegistration, RunningGateway
 from hermes.types.errors import ConfigError, HermesError, StoreUnavailable
 
@@ -75,8 +76,8 @@ def run(
 ) -> None:
     """Run the service in the foreground, until Ctrl-C or SIGTERM.
 
-    The embedded demo model runs in a process of this machine and has no tools; it is downloaded
-    once.
+    The embedded demo model runs in a process of this machine and has no tools. It is downloaded
+    once. The choice is saved in config.yaml, and the first key or address that you set replaces it.
     """
     wished = {
         "API_SERVER_HOST": host,
@@ -130,7 +131,7 @@ def shortened(lines: Sequence[str]) -> list[str]:
     if len(lines) <= MOST_LINES:
         return list(lines)
     more = len(lines) - MOST_LINES
-    return [*lines[:MOST_LINES], f"{more} more lines; `hermes config check` shows them"]
+    return [*lines[:MOST_LINES], f"{counted(more, 'more line')}; `hermes config check` shows all"]
 
 
 def _refuse_twin(runtime: Runtime, settings: Settings) -> None:
@@ -166,7 +167,7 @@ class GatewayService:
         self._hello = hello
         """A question that is sent to the API when it listens."""
         self.pause_log: Callable[[], AbstractContextManager[None]] = nullcontext
-        """Holds back log lines while the answer to the question is printed."""
+        """Holds back log lines while a text for new users is printed."""
 
     async def run(self) -> None:
         port = self._settings.api_server.port
@@ -291,10 +292,10 @@ class GatewayService:
         self._registration.write(RunningGateway(pid=os.getpid(), port=port, url=url))
         say(f"Hermes {__version__} listens on {url}")
         say(model_line(self._settings, self._runtime.models(self._settings)))
-        if self._hello:
-            with self.pause_log():
+        with self.pause_log():
+            if self._hello:
                 await say_hello(url, self._runtime.api_key(self._settings), self._hello)
-        say("\n".join(ways_in(self._settings, url)))
+            say("\n".join(ways_in(self._settings, url)))
 
 
 def tune_interpreter() -> None:
@@ -397,8 +398,13 @@ def stop(runtime: Runtime, port: int | None, everything: bool) -> None:
         sys.exit(1)
     meant = running if everything else _meant(settings, running, port)
     if not meant:
+        wanted = settings.api_server.port if port is None else port
         known = "; ".join(map(named, running))
-        say(f"Several gateways run. Choose one with --port, or use --all: {known}", err=True)
+        say(
+            f"No gateway of {settings.home.root} runs on port {wanted}. Choose another one with"
+            f" --port, or use --all: {known}",
+            err=True,
+        )
         sys.exit(1)
     for one in meant:
         os.kill(one.pid, signal.SIGTERM)

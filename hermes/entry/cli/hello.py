@@ -10,19 +10,20 @@ import aiohttp
 import msgspec
 
 from hermes import settings as configuration
-from hermes.entry.output import say
+from hermes.entry.output import say, say_unwrapped, terminal_columns
 from hermes.settings import Settings
 from hermes.settings.sources import ENVIRONMENT
 from hermes.text.event_stream import EventStreamParser
 from hermes.text.redact import redact_tokens
+from hermes.text.wrapping import StreamWrapper
 from hermes.types.errors import Disconnected, HermesError, Rejected
 from hermes.types.offers import ModelResolver
 from hermes.types.value import Value
 
 DEMO = """\
 model: {model}, a small demo model that runs here, without tools
-       For a real one set the key of a provider, such as {key}, in
-       {dotenv}, or choose with `hermes model`."""
+For a real one, set the key of a provider, such as {key}, in {dotenv}, or choose one with \
+`hermes model`. Then start again."""
 LAST_PAYLOAD = b"[DONE]"
 """The last payload of a streamed answer."""
 TRY_BODY = (
@@ -92,12 +93,14 @@ async def say_hello(url: str, key: str, text: str) -> None:
     """Shows a question and its answer, or the error."""
     say(f"\nasked: {text}")
 
+    lines = StreamWrapper(terminal_columns() or sys.maxsize)
+
     def show(words: str) -> None:
-        say(words, nl=False)
+        say_unwrapped(lines.feed(words), nl=False)
 
     try:
         await ask(url, key, text, show)
-        say("\n")
+        say_unwrapped(f"{lines.flush()}\n")
     except HermesError as error:
         say(f"{error}\n", err=True)
 

@@ -12,7 +12,8 @@ import click
 
 from hermes import settings as configuration
 from hermes.entry.cli.main import plainly
-from hermes.entry.output import say, say_line
+from hermes.entry.output import say, say_unwrapped
+from hermes.text.console import printable_line
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOG_POLL_SECONDS = 0.2
@@ -46,7 +47,7 @@ def logs(follow: bool, lines: int, level: str) -> None:
         say(f"There is no log yet: `hermes gateway` writes it to {path}.", err=True)
         raise SystemExit(1)
     for line in LogTail(path, follow=follow).last(lines, wanted):
-        say_line(line)
+        say_unwrapped(printable_line(line))
 
 
 class LevelFilter:

@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from hermes import settings as configuration
+from hermes.entry.cli.main import Commands
 from hermes.entry.cli.progress_bar import ProgressBar
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.output import say, say_json
@@ -15,7 +16,7 @@ from hermes.types.store_copy import CopyResult, CopyStep
 LABELS = {"check": "checking the interrupted copy", "copy": "copying", "compare": "comparing"}
 
 
-@click.group()
+@click.command(cls=Commands)
 def store() -> None:
     """Copy the store to another database."""
 

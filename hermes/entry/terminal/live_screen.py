@@ -16,6 +16,7 @@ from hermes.streaming.final import end_remark, question_text
 from hermes.streaming.stdout import CUT, DIFF_INDENT, diff_lines, outcome_text, tool_label
 from hermes.text.console import printable
 from hermes.text.incremental import IncrementalMarkdown, Piece, pieces
+from hermes.text.quantity import counted
 from hermes.types.events import (
     AgentEvent,
     ContextCompacted,
@@ -195,7 +196,8 @@ class LiveScreen:
                 self._labels.pop(call, None)
                 return _question(event)
             case ContextCompacted(messages=messages):
-                return [_dim(f"{messages} earlier messages were summarised")]
+                were = "was" if messages == 1 else "were"
+                return [_dim(f"{counted(messages, 'earlier message')} {were} summarised")]
             case Notice(text=text):
                 return [_dim(text)]
             case _:

@@ -18,6 +18,7 @@ from urllib.request import Request, urlopen
 import psutil
 import pytest
 
+from hermes.settings import load
 from hermes.testing.used_home import make_used_home
 from tests.entry.cli.conftest import Run, Service
 
@@ -57,14 +58,17 @@ def test_a_first_question_is_answered_before_the_ways_in_are_shown(
         assert service.shown["model"].startswith("fake (custom")
 
 
-def test_no_log_line_appears_inside_the_first_answer(
+def test_no_log_line_appears_between_the_first_answer_and_the_ways_in(
     environ: dict[str, str],
 ) -> None:
     asked = ("--hello", "tokens:20 delay:0.02")
     with Service(environ, "--port", "0", *asked, stderr=subprocess.STDOUT) as service:
-        logged = [line for line in service.lines if "turn_log" in line]
         begun = service.lines.index("asked: tokens:20 delay:0.02")
         assert "you said:" in service.lines[begun + 1]
+        assert service.lines[begun + 3].startswith("The API key is in")
+        service.process.send_signal(signal.SIGTERM)
+        assert service.process.stdout
+        logged = [line for line in service.process.stdout if "turn_log" in line]
         assert logged
         assert all(line.startswith("20") for line in logged)
 
@@ -93,6 +97,8 @@ def test_the_embedded_model_answers_without_a_network_and_ends_with_the_service(
     hello = ("--embedded", "--hello", "Hello! What can you do?")
     with Service(offline, "--port", "0", *hello) as service:
         assert "small demo model" in service.shown["model"]
+        # `hermes chat` then uses the same model.
+        assert load(home, {}).model.provider == "local"
         asked = service.lines.index("asked: Hello! What can you do?")
         assert service.lines[asked + 1].split()
         assert '"finish_reason":"stop"' in service.curl()
@@ -218,7 +224,9 @@ def test_only_the_service_on_the_port_is_stopped(environ: dict[str, str], hermes
         assert "--all" in hermes("gateway", "stop").stderr
         stopped = hermes("gateway", "stop", API_SERVER_PORT=ports[other.process.pid])
         assert stopped.stdout == f"stopped (pid {other.process.pid})\n"
-        assert hermes("gateway", "stop", "--port", ports[other.process.pid]).returncode == 1
+        again = hermes("gateway", "stop", "--port", ports[other.process.pid])
+        assert again.returncode == 1
+        assert f"runs on port {ports[other.process.pid]}. Choose another" in again.stderr
         assert one.process.poll() is None
         assert hermes("gateway", "stop", "--all").returncode == 0
         assert one.end()[0] == 0
