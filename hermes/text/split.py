@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from hermes.text.dialect import Plain
-from hermes.text.slices import VisibleText, drop_first, take_first
+from hermes.text.slices import VisibleText, drop_first, take_first, visible
 from hermes.types import nodes
 
 Render = Callable[[nodes.Document], str]
@@ -70,7 +70,8 @@ class _Splitter:
         while tree:
             reach = self._reach(tree)
             if reach is None:
-                return tree, ()
+                # Code may consist of white space alone.
+                return tree if visible(tree).strip() else (), ()
             if reach <= self._limit // _ROOM and (plainer := _plainer(tree)) is not None:
                 tree = _without_space(plainer)
                 continue

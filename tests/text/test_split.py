@@ -128,6 +128,7 @@ def text_of(page: str) -> str:
 @example("> " * 40 + "some words", 40, print_markdown, len)
 @example(f"[words](http://x.y/{'z' * 300})", 60, print_markdown, utf16_units)
 @example("&" * 100, 40, RENDERS["html"], len)
+@example("` `", 40, print_markdown, len)
 def test_parts_fit_and_contain_the_whole_text_in_order(
     text: str, limit: int, render: Render, measure: Measure
 ) -> None:
