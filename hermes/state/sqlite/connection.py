@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from hermes.state.session_lock import LOCK_SESSION
 from hermes.state.sqlite.files import restrict
 from hermes.state.storable import require_storable
 from hermes.types.errors import StoreDamaged, StoreUnavailable, TransactionConflict
@@ -45,8 +46,6 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute("pragma synchronous = full")
         connection.execute("pragma cache_size = -4000")
         connection.execute("pragma temp_store = memory")
-        # There is one writer, so a transaction has the lock of every session.
-        connection.create_function("lock_session", 1, lambda session: None)
     except BaseException:
         connection.close()
         raise
@@ -81,6 +80,10 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
     try:
         sql, parameters = next(work)
         while True:
+            if sql == LOCK_SESSION:
+                # There is one writer, so a transaction has the lock of every session.
+                sql, parameters = work.send([])
+                continue
             for parameter in parameters:
                 # On the hot path: the function is called only to raise its error.
                 if type(parameter) is str and "\0" in parameter:
