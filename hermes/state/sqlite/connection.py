@@ -27,6 +27,7 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_NOMEM,
 }
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_is_text = str.__instancecheck__
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -84,10 +85,10 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
                 # There is one writer, so a transaction has the lock of every session.
                 sql, parameters = work.send([])
                 continue
-            for parameter in parameters:
-                # On the hot path: the function is called only to raise its error.
-                if type(parameter) is str and "\0" in parameter:
-                    require_storable(parameter)
+            # Every statement comes here, and a loop in Python would take as long as the statement.
+            if "\0" in "".join(filter(_is_text, parameters)):
+                for text in filter(_is_text, parameters):
+                    require_storable(text)
             cursor = connection.execute(sql, parameters)
             # Fetching from a statement that has no rows would take the GIL once more.
             sql, parameters = work.send(cursor.fetchall() if cursor.description else [])
