@@ -85,7 +85,7 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
                 # There is one writer, so a transaction has the lock of every session.
                 sql, parameters = work.send([])
                 continue
-            # Every statement comes here, and a loop in Python would take as long as the statement.
+            # Every statement comes here, so the parameters are searched without a loop in Python.
             if "\0" in "".join(filter(_is_text, parameters)):
                 for text in filter(_is_text, parameters):
                     require_storable(text)
