@@ -24,6 +24,7 @@ from hermes.control.gateway import Gateway, GatewayOptions, running_gateway
 from hermes.control.maintenance import DAY, HOUR, Retention
 from hermes.control.media import Download, MediaIntake
 from hermes.control.routing import Router
+from hermes.core.models.connector import ModelConnector
 from hermes.core.tools.todo import delete_todos
 from hermes.plugins import Plugins
 from hermes.settings import Settings
@@ -173,10 +174,9 @@ def delete_session_files(settings: Settings, plugins: Plugins, session: str) -> 
 
 @asynccontextmanager
 async def http_session() -> AsyncIterator[aiohttp.ClientSession]:
-    connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
     # Cookies are disabled, because one person's requests must not affect another person's.
     jar = aiohttp.DummyCookieJar()
-    async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as session:
+    async with aiohttp.ClientSession(connector=ModelConnector(), cookie_jar=jar) as session:
         yield session
 
 

@@ -105,12 +105,11 @@ class Outbox:
             await self._idle.wait()
 
     @asynccontextmanager
-    async def preview(self, claim: Claim, live: EventLog) -> AsyncIterator[None]:
+    async def preview(self, claim: Claim, live: EventLog, target: Target) -> AsyncIterator[None]:
         """Shows in the chat that the turn is running, and its answer so far, if the platform can do
         so."""
-        target = claim.turn.reply_to
-        adapter, _ = self._accounts.get(target.account, (None, 0)) if target else (None, 0)
-        if target is None or not (adapter is None or isinstance(adapter, CanEdit | CanType)):
+        adapter, _ = self._accounts.get(target.account, (None, 0))
+        if not (adapter is None or isinstance(adapter, CanEdit | CanType)):
             yield
             return
         preview = Preview(self._store, self._gate, self._policy, self._adapter)

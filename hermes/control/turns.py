@@ -99,8 +99,11 @@ class TurnRunner:
             live.emit(SegmentDiscarded(from_seq=claim.row.seq + 1))
         checkpoint = TurnCheckpoint(self._store, claim, live)
         try:
-            async with self._outbox.preview(claim, live):
+            if claim.turn.reply_to is None:
                 outcome = await self._outcome(claim, live, checkpoint)
+            else:
+                async with self._outbox.preview(claim, live, claim.turn.reply_to):
+                    outcome = await self._outcome(claim, live, checkpoint)
             if outcome is None:
                 return None
             if claim.turn.stateless and checkpoint.steps and not isinstance(outcome, Suspended):

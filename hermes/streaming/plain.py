@@ -20,6 +20,8 @@ class PlainAnswer:
     def __init__(self) -> None:
         self.end = 0
         """Number of the first `TurnFinished` event; 0 until it arrives."""
+        self._early: list[tuple[int, AgentEvent]] = []
+        """The events before the text became long. Only a long answer needs an outline."""
         self._outline = AnswerOutline()
         self._folder = EventFold()
         self._characters = 0
@@ -31,15 +33,26 @@ class PlainAnswer:
         a later request."""
         if self.end:
             return
-        self._outline.feed(seq, event)
         if isinstance(event, TurnFinished):
             self.end = seq
-        if isinstance(event, TextDelta):
+        if isinstance(event, TextDelta) and not self._dropped:
             self._characters += len(event.text)
-            self._dropped = self._dropped or self._characters > LONG_ANSWER_CHARACTERS
-            if self._dropped:
-                return
-        self._folder.feed(seq, event)
+            if self._characters > LONG_ANSWER_CHARACTERS:
+                self._drop()
+        if not self._dropped:
+            self._early.append((seq, event))
+            self._folder.feed(seq, event)
+            return
+        self._outline.feed(seq, event)
+        if not isinstance(event, TextDelta):
+            self._folder.feed(seq, event)
+
+    def _drop(self) -> None:
+        """Keeps no more text from now on."""
+        self._dropped = True
+        for seq, event in self._early:
+            self._outline.feed(seq, event)
+        self._early.clear()
 
     @property
     def is_long(self) -> bool:

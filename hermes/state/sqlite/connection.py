@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from hermes.state.session_lock import LOCK_SESSION
 from hermes.state.sqlite.files import restrict
 from hermes.state.storable import require_storable
 from hermes.types.errors import StoreDamaged, StoreUnavailable, TransactionConflict
@@ -26,6 +27,7 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_NOMEM,
 }
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_is_text = str.__instancecheck__
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -45,8 +47,6 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute("pragma synchronous = full")
         connection.execute("pragma cache_size = -4000")
         connection.execute("pragma temp_store = memory")
-        # There is one writer, so a transaction has the lock of every session.
-        connection.create_function("lock_session", 1, lambda session: None)
     except BaseException:
         connection.close()
         raise
@@ -81,10 +81,14 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
     try:
         sql, parameters = next(work)
         while True:
-            for parameter in parameters:
-                # This is the hot path, so the function is called only if it will raise an error.
-                if type(parameter) is str and "\0" in parameter:
-                    require_storable(parameter)
+            if sql == LOCK_SESSION:
+                # There is one writer, so a transaction has the lock of every session.
+                sql, parameters = work.send([])
+                continue
+            # Every statement comes here, so the parameters are searched without a loop in Python.
+            if "\0" in "".join(filter(_is_text, parameters)):
+                for text in filter(_is_text, parameters):
+                    require_storable(text)
             cursor = connection.execute(sql, parameters)
             # Fetching from a statement that has no rows would take the GIL once more.
             sql, parameters = work.send(cursor.fetchall() if cursor.description else [])

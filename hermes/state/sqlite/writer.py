@@ -222,8 +222,13 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
         with translated():
             connection.rollback()  # ends a batch whose rollback had failed
             connection.execute("begin immediate")
-            for job in batch:
-                _attempt(connection, job, alone=len(batch) == 1)
+            if failure := _run_all(connection, batch):
+                connection.rollback()
+                connection.execute("begin immediate")
+                if len(batch) == 1:
+                    batch[0].error = failure
+                else:
+                    _run_each(connection, batch)
             connection.execute("commit")
     except BaseException as error:  # noqa: BLE001  # passed to all callers; the writer continues
         with contextlib.suppress(sqlite3.Error):
@@ -238,24 +243,38 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
     return None
 
 
-def _attempt(connection: sqlite3.Connection, job: Job, *, alone: bool) -> None:
-    """Runs one job, under a savepoint if the batch has other jobs. Raises only errors that fail the
-    whole batch."""
-    if not alone:
-        connection.execute("savepoint job")
+def _run_all(connection: sqlite3.Connection, batch: list[Job]) -> BaseException | None:
+    """Runs all jobs without savepoints, because a savepoint needs two more statements for each job.
+
+    If a job fails, returns its error. No job may be committed then.
+    """
     try:
-        job.result = drive(connection, job.transaction())
+        for job in batch:
+            job.result = drive(connection, job.transaction())
     except BaseException as error:
-        if not connection.in_transaction or error_class(error) is not None:
+        if _fails_batch(connection, error):
             raise
-        job.error = error
-        if alone:
-            connection.rollback()
-            connection.execute("begin immediate")
-        else:
+        return error
+    return None
+
+
+def _run_each(connection: sqlite3.Connection, batch: list[Job]) -> None:
+    """Runs each job under a savepoint. Raises only errors that fail the batch."""
+    for job in batch:
+        connection.execute("savepoint job")
+        try:
+            job.result = drive(connection, job.transaction())
+        except BaseException as error:
+            if _fails_batch(connection, error):
+                raise
+            job.error = error
             connection.execute("rollback to job")
-    if not alone:
         connection.execute("release job")
+
+
+def _fails_batch(connection: sqlite3.Connection, error: BaseException) -> bool:
+    """Returns whether the error of a job is one of the disk, the lock or the file."""
+    return not connection.in_transaction or error_class(error) is not None
 
 
 def data_version(connection: sqlite3.Connection) -> int:
