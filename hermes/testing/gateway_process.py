@@ -27,6 +27,8 @@ class SharedStore(Value):
     """The database of several gateways, and the times by which they find each other dead."""
 
     url: str
+    direct_url: str = ""
+    """The address of the server itself, if `url` is the address of a pooler."""
     beat_seconds: float = presence.BEAT_SECONDS
     stale_seconds: float = presence.STALE_SECONDS
 
@@ -66,6 +68,7 @@ class GatewayProcess:
             "HERMES_CUSTOM_BASE_URL": model_url,
             "HERMES_MODEL": "scripted",
             "HERMES_STORE_URL": store.url if store else "",
+            "HERMES_STORE_DIRECT_URL": store.direct_url if store else "",
         }
         self._start = ["-c", _WITH_TIMES.format(store)] if store else ["-m", "hermes"]
         self._descriptors = descriptors

@@ -85,8 +85,8 @@ class PostgresProcess:
                 [*command, *options],
                 stdout=log,
                 stderr=log,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509  # no thread of ours holds a lock
-                **_account(),
+                preexec_fn=end_with_parent,  # noqa: PLW1509  # no thread of ours holds a lock
+                **server_account(),
             )
         deadline = time.monotonic() + SERVER_SECONDS
         while True:
@@ -116,7 +116,7 @@ class PostgresProcess:
 
     def _initialize(self) -> None:
         self._data.mkdir(mode=0o700)
-        owner = _account()
+        owner = server_account()
         if owner:
             for path in (self.folder, self._data):
                 os.chown(path, owner["user"], owner["group"])
@@ -210,8 +210,8 @@ def running_postgres(
         server.remove()
 
 
-def _account() -> dict[str, Any]:
-    """The account that the server runs as: PostgreSQL refuses to run as root."""
+def server_account() -> dict[str, Any]:
+    """The account that a server runs as: PostgreSQL and pgbouncer refuse to run as root."""
     if os.geteuid() != 0:
         return {}
     nobody = pwd.getpwnam("nobody")
@@ -226,7 +226,7 @@ def _binaries(folder: Path) -> Path:
     installed = Path(spec.submodule_search_locations[0]) / "pginstall18"
     try:
         command = [str(installed / "bin" / "postgres"), "--version"]
-        subprocess.run(command, check=True, capture_output=True, **_account())  # noqa: S603
+        subprocess.run(command, check=True, capture_output=True, **server_account())  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
         # The checkout may be in a folder that only root can read. The programs find their
         # libraries by a relative path, so the libraries are copied too.
@@ -239,6 +239,6 @@ def _binaries(folder: Path) -> Path:
     return installed / "bin"
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Makes the kernel stop the server when this process ends, whatever ends it."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)

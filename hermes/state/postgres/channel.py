@@ -76,12 +76,17 @@ class StatementReply:
 
 
 class Channel:
-    """One connection. Its user sends statements and waits for all their results at once."""
+    """One connection. Its user sends statements and waits for all their results at once.
 
-    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+    Each statement is prepared once. `pooled` says that a pooler may pass every transaction to
+    another connection of its own, on which a statement of an earlier transaction is not prepared.
+    """
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any], *, pooled: bool = False) -> None:
         self.lost: Exception | None = None
         """The reason why the connection can't be used any more."""
         self._connection = connection
+        self._pooled = pooled
         self._libpq = connection.pgconn
         self._libpq.enter_pipeline_mode()
         self._socket = self._libpq.socket
@@ -101,21 +106,26 @@ class Channel:
     def send(self, sql: PreparedSql, parameters: Sequence[object] = ()) -> StatementReply:
         """Sends a statement; `settle` waits for its reply."""
         values, formats = encoded(parameters)
-        name = self._names.get(sql)
         try:
-            if name is None:
-                self._count += 1
-                name = self._names[sql] = b"s%d" % self._count
-                self._unproven.append(sql)
-                self._libpq.send_prepare(name, sql.text)
-                self._expected.append(StatementReply())
-            self._libpq.send_query_prepared(name, values, formats, _BINARY)
+            if self._pooled:
+                self._libpq.send_query_params(sql.text, values, None, formats, _BINARY)
+            else:
+                name = self._names.get(sql) or self._prepare(sql)
+                self._libpq.send_query_prepared(name, values, formats, _BINARY)
         except psycopg.OperationalError as error:
             self._lose(error)
             raise ConnectionLost(f"the connection to the database was lost ({error})") from error
         reply = StatementReply()
         self._expected.append(reply)
         return reply
+
+    def _prepare(self, sql: PreparedSql) -> bytes:
+        self._count += 1
+        name = self._names[sql] = b"s%d" % self._count
+        self._unproven.append(sql)
+        self._libpq.send_prepare(name, sql.text)
+        self._expected.append(StatementReply())
+        return name
 
     def synchronize(self) -> None:
         """Ends a series of statements: an error in it no longer skips those that follow."""

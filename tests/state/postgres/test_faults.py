@@ -186,6 +186,31 @@ async def _restart(postgres: PostgresProcess, gateway: Gateway, how: signal.Sign
     await until(lambda: gateway.trouble is None, within=10)
 
 
+async def stopped_and_started(folder: Path, postgres: PostgresProcess) -> None:
+    """Stops the server of a service and starts it again; checks what clients get meanwhile."""
+    headers = {"Authorization": f"Bearer {SERVICE_KEY}"}
+    async with (
+        serving(folder) as service,
+        aiohttp.ClientSession(service.base_url, headers=headers) as client,
+    ):
+        body = {"messages": [{"role": "user", "content": "hi"}]}
+        async with client.post("/v1/chat/completions", json=body) as response:
+            assert response.status == 200
+        postgres.stop()
+        async with client.post("/v1/chat/completions", json=body) as response:
+            assert response.status == 503
+            assert int(response.headers["Retry-After"]) > 0
+            assert postgres.folder.name not in await response.text()
+        async with client.get("/ready") as response:
+            assert response.status == 503
+        postgres.start()
+        await until(lambda: service.gateway.trouble is None, within=10)
+        async with client.get("/ready") as response:
+            assert response.status == 200
+        async with client.post("/v1/chat/completions", json=body) as response:
+            assert response.status == 200
+
+
 @pytest.mark.slow
 async def test_while_the_server_is_down_requests_get_503_and_it_recovers_by_itself(
     tmp_path: Path,
@@ -193,28 +218,7 @@ async def test_while_the_server_is_down_requests_get_503_and_it_recovers_by_itse
     with running_postgres() as postgres:
         postgres.execute("create database hermes")
         with store_reached_by(tmp_path, postgres.url("hermes")):
-            async with (
-                serving(tmp_path) as service,
-                aiohttp.ClientSession(
-                    service.base_url, headers={"Authorization": f"Bearer {SERVICE_KEY}"}
-                ) as client,
-            ):
-                body = {"messages": [{"role": "user", "content": "hi"}]}
-                async with client.post("/v1/chat/completions", json=body) as response:
-                    assert response.status == 200
-                postgres.stop()
-                async with client.post("/v1/chat/completions", json=body) as response:
-                    assert response.status == 503
-                    assert int(response.headers["Retry-After"]) > 0
-                    assert postgres.folder.name not in await response.text()
-                async with client.get("/ready") as response:
-                    assert response.status == 503
-                postgres.start()
-                await until(lambda: service.gateway.trouble is None, within=10)
-                async with client.get("/ready") as response:
-                    assert response.status == 200
-                async with client.post("/v1/chat/completions", json=body) as response:
-                    assert response.status == 200
+            await stopped_and_started(tmp_path, postgres)
 
 
 @pytest.mark.slow
