@@ -110,6 +110,15 @@ class GatewayProcess:
     def wake(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
+    async def terminate(self) -> int:
+        """Sends SIGTERM and waits until the process has ended; returns its exit code."""
+        assert self._process is not None, "no gateway is running"
+        self._process.terminate()
+        code = await self._process.wait()
+        process, self._process = self._process, None
+        await process.aclose()
+        return code
+
     async def kill(self) -> None:
         """Sends SIGKILL and waits until the process is gone."""
         process, self._process = self._process, None

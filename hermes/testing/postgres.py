@@ -71,6 +71,11 @@ class PostgresProcess:
         return f"postgresql://{SUPERUSER}@/{database}?host={self.folder}"
 
     @property
+    def pid(self) -> int:
+        assert self._process is not None, "the server does not run"
+        return self._process.pid
+
+    @property
     def socket(self) -> Path:
         return self.folder / ".s.PGSQL.5432"
 

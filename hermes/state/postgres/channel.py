@@ -19,6 +19,9 @@ from hermes.state.postgres.sql import PreparedSql
 from hermes.state.storable import require_storable
 from hermes.types.store import Row
 
+CHECK_SECONDS = 1.0
+"""How often a connection that is waited for is read without an event. uvloop reports a socket with
+an error only once, and more data may follow the data that was read then."""
 _BINARY = 1
 _double = struct.Struct("!d").unpack
 
@@ -101,6 +104,7 @@ class Channel:
         self._error: psycopg.Error | None = None
         """The first error since the last synchronization."""
         self._waiter: asyncio.Future[None] | None = None
+        self._check: asyncio.TimerHandle | None = None
         self._writing = False
 
     def send(self, sql: PreparedSql, parameters: Sequence[object] = ()) -> StatementReply:
@@ -163,6 +167,8 @@ class Channel:
                 self._lose(error)
         if self._expected and self.lost is None:
             self._waiter = self._loop.create_future()
+            if self._check is None:
+                self._check = self._loop.call_later(CHECK_SECONDS, self._read_without_event)
             try:
                 await self._waiter
             finally:
@@ -205,6 +211,12 @@ class Channel:
         elif not self._expected:
             self._wake()
 
+    def _read_without_event(self) -> None:
+        self._check = None
+        if self._waiter is not None and self.lost is None:
+            self._check = self._loop.call_later(CHECK_SECONDS, self._read_without_event)
+            self._on_readable()
+
     def _take(self) -> None:
         libpq, expected = self._libpq, self._expected
         while expected and not libpq.is_busy():
@@ -233,6 +245,8 @@ class Channel:
             self._loop.remove_reader(self._socket)
             if self._writing:
                 self._loop.remove_writer(self._socket)
+            if self._check is not None:
+                self._check.cancel()
         self._wake()
 
 
