@@ -26,7 +26,7 @@ from hermes.types.errors import Disconnected
 PROGRAM = "pgbouncer"
 SYSTEM_PROGRAMS = "/usr/sbin"
 """The folder of Debian's programs for administrators, which is not on every PATH."""
-INSTALL_SECONDS = 300
+PGBOUNCER_INSTALL_SECONDS = 300
 PORT = 6432
 """The number in the name of the socket. Nothing listens on a TCP port."""
 SERVER_CONNECTIONS = 3
@@ -74,7 +74,7 @@ def _install() -> None:
             command,
             env={**environ, "DEBIAN_FRONTEND": "noninteractive"},
             capture_output=True,
-            timeout=INSTALL_SECONDS,
+            timeout=PGBOUNCER_INSTALL_SECONDS,
             check=False,
         )
         if command is install and done.returncode == 0:

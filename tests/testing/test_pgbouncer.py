@@ -14,7 +14,7 @@ from hermes.testing.cluster import ClusterClient, RunFrame, cluster
 from hermes.testing.gateway_process import SharedStore
 from hermes.testing.model import FakeModel
 from hermes.testing.pgbouncer import (
-    INSTALL_SECONDS,
+    PGBOUNCER_INSTALL_SECONDS,
     SERVER_CONNECTIONS,
     PgbouncerProcess,
     installed_pgbouncer,
@@ -30,7 +30,7 @@ from hermes.types.store import Work
 from tests.state.postgres.test_faults import Appender, check, one_turn, stopped_and_started
 from tests.testing.test_cluster import check_answers, runs_turn, talk
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * INSTALL_SECONDS)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * PGBOUNCER_INSTALL_SECONDS)]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from hermes.state.postgres.sql import PreparedSql
 from hermes.state.storable import require_storable
 from hermes.types.store import Row
 
-CHECK_SECONDS = 1.0
+READ_AGAIN_SECONDS = 1.0
 """How often a connection that is waited for is read without an event. uvloop reports a socket with
 an error only once, and more data may follow the data that was read then."""
 _BINARY = 1
@@ -168,7 +168,7 @@ class Channel:
         if self._expected and self.lost is None:
             self._waiter = self._loop.create_future()
             if self._check is None:
-                self._check = self._loop.call_later(CHECK_SECONDS, self._read_without_event)
+                self._check = self._loop.call_later(READ_AGAIN_SECONDS, self._read_without_event)
             try:
                 await self._waiter
             finally:
@@ -214,7 +214,7 @@ class Channel:
     def _read_without_event(self) -> None:
         self._check = None
         if self._waiter is not None and self.lost is None:
-            self._check = self._loop.call_later(CHECK_SECONDS, self._read_without_event)
+            self._check = self._loop.call_later(READ_AGAIN_SECONDS, self._read_without_event)
             self._on_readable()
 
     def _take(self) -> None:
