@@ -28,7 +28,7 @@ from hermes.testing.stores import store_reached_by, store_url, stored_rows, stor
 from hermes.types.errors import Disconnected
 from hermes.types.store import Work
 from tests.state.postgres.test_faults import Appender, check, one_turn, stopped_and_started
-from tests.testing.test_cluster import check_answers, runs_turn, talk
+from tests.testing.test_cluster import check_answers, runs_turn, talk_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * PGBOUNCER_INSTALL_SECONDS)]
 
@@ -136,22 +136,22 @@ async def test_behind_the_pooler_gateways_are_killed_and_nothing_is_lost(
     tmp_path: Path, pooler: PgbouncerProcess
 ) -> None:
     store = SharedStore(url=pooled_url(pooler, tmp_path), direct_url=store_url(tmp_path))
-    texts = {
-        f"talk{session}": [f"s{session}m{number} word" for number in range(8)]
-        for session in range(4)
-    }
+    texts: dict[str, list[str]] = {f"talk{session}": [] for session in range(4)}
     answers: dict[str, list[RunFrame]] = {}
     plan = Plan(tokens=20, delay=0.02)
     async with FakeModel(plan) as model, cluster(tmp_path, store, model.base_url, 2) as nodes:
+        over = anyio.Event()
         async with anyio.create_task_group() as group:
-            for number, (session, said) in enumerate(texts.items()):
-                group.start_soon(talk, ClusterClient(nodes, session, number % 2), said, answers)
+            for number, (name, said) in enumerate(texts.items()):
+                client = ClusterClient(nodes, name, number % 2)
+                group.start_soon(talk_until, over, client, said, answers)
             for node in nodes:
                 await until(lambda node=node: runs_turn(tmp_path, node), within=60)  # type: ignore[misc]
                 await node.kill()
                 pooler.stop(signal.SIGKILL)
                 pooler.start()
                 await node.start()
+            over.set()
         logs = [node.log for node in nodes]
     check_answers(tmp_path, texts, answers)
     assert not any("Traceback" in log for log in logs), logs
