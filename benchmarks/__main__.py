@@ -20,6 +20,7 @@ from benchmarks import (
     lasting_readers,
     phases,
     replays,
+    scale,
     soak,
     stalls,
     timing,
@@ -47,6 +48,7 @@ SHORT: dict[str, Phase] = {
 LONG: dict[str, Phase] = {
     "stored": crowds.stored,
     "postgres": databases.postgres,
+    "scale": scale.scale,
     "readers": stalls.readers,
     "replays": replays.replays,
     "slow_replays": replays.slow_replays,

@@ -132,6 +132,20 @@ BARS = (
     _shown("postgres.cpu.stateless", "CPU of the gateway per turn on PostgreSQL, ms", 2),
     _shown("postgres.cpu.stored", "CPU of the gateway per new session on PostgreSQL, ms", 2),
     Bar(
+        key="scale.cpu",
+        measure="CPU per turn of 4 gateways × 50 turns beside 1 × 50, with PostgreSQL, ms",
+        kind="times",
+        number=1.3,
+        digits=2,
+    ),
+    Bar(
+        key="scale.reruns",
+        measure="transactions that were run again, %",
+        kind="at most",
+        number=1.0,
+        digits=2,
+    ),
+    Bar(
         key="tokens.rate",
         measure="32 streams × 200 tokens, tokens/s",
         kind="share",

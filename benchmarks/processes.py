@@ -21,6 +21,18 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     threads: int
 
 
+def cpu_of(pid: int) -> float:
+    """Seconds of CPU that a process and all its children have used, also those that have ended."""
+    spent = 0.0
+    with contextlib.suppress(psutil.Error):
+        root = psutil.Process(pid)
+        for one in (root, *root.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                times = one.cpu_times()
+                spent += times.user + times.system + times.children_user + times.children_system
+    return spent
+
+
 class Tree:
     """A command and all its children."""
 
@@ -49,12 +61,7 @@ class Tree:
 
     def cpu(self) -> float:
         """Returns the seconds of CPU that the tree has used."""
-        spent = 0.0
-        for one in self.members():
-            with contextlib.suppress(psutil.Error):
-                times = one.cpu_times()
-                spent += times.user + times.system + times.children_user + times.children_system
-        return spent
+        return cpu_of(self.root.pid)
 
     def usage(self) -> Usage:
         rss, threads = 0, 0

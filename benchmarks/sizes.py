@@ -26,6 +26,10 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Number of turns of an old session."""
     grown: int = 3
     """Number of old sessions."""
+    pairs: int = 3
+    """Number of alternating pairs in which one gateway is compared with several."""
+    scale_seconds: float = 8.0
+    """Seconds of load of each of them."""
     crowd: int = 2000
     stored: int = 5000
     replays: int = 200
@@ -52,4 +56,4 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 USUAL = Sizes()
-FULL = Sizes(rounds=6, seconds=4.0, latency=200, waves=5, grown=6)
+FULL = Sizes(rounds=6, seconds=4.0, latency=200, waves=5, grown=6, pairs=5)

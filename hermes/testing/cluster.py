@@ -56,7 +56,7 @@ class ClusterClient:
 
     def __init__(self, nodes: Sequence[GatewayProcess], session: str, first: int = 0) -> None:
         self._nodes = itertools.cycle([*nodes[first:], *nodes[:first]])
-        self._session = session
+        self.session = session
         self.run = ""
         """The id of the last run that a node has accepted."""
 
@@ -81,8 +81,8 @@ class ClusterClient:
         body = msgspec.json.encode({"model": "main", "stream": True, "messages": said})
         headers = {
             "Content-Type": "application/json",
-            "Idempotency-Key": f"{self._session} {text}",
-            "X-Hermes-Session-Id": self._session,
+            "Idempotency-Key": f"{self.session} {text}",
+            "X-Hermes-Session-Id": self.session,
         }
         while True:
             url = f"{next(self._nodes).base_url}/chat/completions"

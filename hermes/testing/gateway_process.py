@@ -28,6 +28,8 @@ class SharedStore(Value):
     dead."""
 
     url: str
+    direct_url: str = ""
+    """The address of the server itself, if `url` is the address of a pooler."""
     beat_seconds: float = presence.BEAT_SECONDS
     stale_seconds: float = presence.STALE_SECONDS
     bus_url: str = ""
@@ -72,6 +74,7 @@ class GatewayProcess:
             "HERMES_CUSTOM_BASE_URL": model_url,
             "HERMES_MODEL": "scripted",
             "HERMES_STORE_URL": store.url if store else "",
+            "HERMES_STORE_DIRECT_URL": store.direct_url if store else "",
         }
         self._start = ["-c", _WITH_TIMES.format(store)] if store else ["-m", "hermes"]
         self._descriptors = descriptors
@@ -112,6 +115,15 @@ class GatewayProcess:
 
     def wake(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
+
+    async def terminate(self) -> int:
+        """Sends SIGTERM and waits until the process has ended; returns its exit code."""
+        assert self._process is not None, "no gateway is running"
+        self._process.terminate()
+        code = await self._process.wait()
+        process, self._process = self._process, None
+        await process.aclose()
+        return code
 
     async def kill(self) -> None:
         """Sends SIGKILL and waits until the process is gone."""

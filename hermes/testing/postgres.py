@@ -71,6 +71,11 @@ class PostgresProcess:
         return f"postgresql://{SUPERUSER}@/{database}?host={self.folder}"
 
     @property
+    def pid(self) -> int:
+        assert self._process is not None, "the server does not run"
+        return self._process.pid
+
+    @property
     def socket(self) -> Path:
         return self.folder / ".s.PGSQL.5432"
 
@@ -86,7 +91,7 @@ class PostgresProcess:
                 stdout=log,
                 stderr=log,
                 preexec_fn=end_with_parent,  # noqa: PLW1509  # no thread of ours holds a lock
-                **_account(),
+                **server_account(),
             )
         deadline = time.monotonic() + SERVER_SECONDS
         while True:
@@ -117,7 +122,7 @@ class PostgresProcess:
 
     def _initialize(self) -> None:
         self._data.mkdir(mode=0o700)
-        owner = _account()
+        owner = server_account()
         if owner:
             for path in (self.folder, self._data):
                 os.chown(path, owner["user"], owner["group"])
@@ -211,8 +216,9 @@ def running_postgres(
         server.remove()
 
 
-def _account() -> dict[str, Any]:
-    """Returns the account that runs the server, because PostgreSQL refuses to run as root."""
+def server_account() -> dict[str, Any]:
+    """Returns the account that runs a server, because PostgreSQL and pgbouncer refuse to run as
+    root."""
     if os.geteuid() != 0:
         return {}
     nobody = pwd.getpwnam("nobody")
@@ -227,7 +233,7 @@ def _binaries(folder: Path) -> Path:
     installed = Path(spec.submodule_search_locations[0]) / "pginstall18"
     try:
         command = [str(installed / "bin" / "postgres"), "--version"]
-        subprocess.run(command, check=True, capture_output=True, **_account())  # noqa: S603
+        subprocess.run(command, check=True, capture_output=True, **server_account())  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
         # The checkout may be in a folder that only root can read.
         # The programs find their libraries by a relative path, so the libraries are copied too.

@@ -70,6 +70,28 @@ class Server(NamedTuple):
         except (psycopg.Error, OSError, TimeoutError) as error:
             raise connect_error(error, self.place, starting=starting) from error
 
+    async def open_channel(self) -> Channel:
+        """Opens a connection for transactions. Raises StoreUnavailable."""
+        connection = await self.connect()
+        try:
+            with anyio.fail_after(CONNECT_SECONDS):
+                return Channel(connection, pooled=await is_pooled(connection))
+        except BaseException as error:
+            await connection.close()
+            if isinstance(error, psycopg.Error | TimeoutError):
+                raise connect_error(error, self.place, starting=False) from error
+            raise
+
+
+async def is_pooled(connection: psycopg.AsyncConnection[Any]) -> bool:
+    """Whether a pooler such as pgbouncer is between this process and the server.
+
+    A pooler answers the login itself, so the process id that it tells a client is not that of the
+    server's process.
+    """
+    found = await connection.execute("select pg_backend_pid()")
+    return await found.fetchone() != (connection.info.backend_pid,)
+
 
 class Pool:
     """Lends connections. A lost connection is replaced when a connection is needed."""
@@ -92,7 +114,7 @@ class Pool:
                 if channel.lost is None:
                     return channel
                 await channel.close()
-            return Channel(await self._server.connect())
+            return await self._server.open_channel()
         except BaseException:
             self._free_slot()
             raise

@@ -20,7 +20,7 @@ from hermes.state import owners
 from hermes.state.changes import Changes
 from hermes.state.postgres import transactions
 from hermes.state.postgres.bus import BUS_CHANNEL, COMMITS_CHANNEL, PostgresBus, channel_of
-from hermes.state.postgres.pool import Pool, Server, application_name
+from hermes.state.postgres.pool import Pool, Server, application_name, is_pooled
 from hermes.types.bus import Bus
 from hermes.types.deployment import StoreNode
 from hermes.types.errors import StoreUnavailable
@@ -255,6 +255,12 @@ class Presence:
             with anyio.fail_after(BEAT_SECONDS):
                 await connection.execute(f"listen {COMMITS_CHANNEL}")
                 self._seen = await _completed(connection)
+                if starting and await is_pooled(connection):
+                    log.warning(
+                        "%s is reached through a pooler: set store.direct_url to the address of the"
+                        " server itself, which locks and notifications need",
+                        self._direct.place,
+                    )
                 if self._owner is not None:
                     if self.bus is self._notifications:
                         await connection.execute(f"listen {BUS_CHANNEL}")

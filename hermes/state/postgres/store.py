@@ -16,7 +16,7 @@ from hermes.state.postgres.migration import migrate
 from hermes.state.postgres.pool import Pool, Server, application_name
 from hermes.state.postgres.presence import Presence, end_connections, held_locks
 from hermes.state.postgres.transactions import CommitDoubtful, outcome_of
-from hermes.state.retry import retried
+from hermes.state.retry import ATTEMPTS, retried
 from hermes.types.bus import Bus, OpenBus
 from hermes.types.errors import StoreUnavailable, TransactionConflict
 from hermes.types.identity import OwnerId, new_id
@@ -29,6 +29,8 @@ P = ParamSpec("P")
 
 LOOKUP_SECONDS = 0.2
 """Seconds between two attempts to look up the outcome of a commit."""
+CANCELLED_LOOKUP_SECONDS = 5.0
+"""Seconds for which the outcome of a commit is looked up for a caller that was cancelled."""
 
 
 class PostgresStore:
@@ -49,13 +51,18 @@ class PostgresStore:
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         bound = partial(transaction, *args, **kwargs)
-        # A cancelled caller must still learn whether the transaction was committed.
-        with anyio.CancelScope(shield=True):
+        for _ in range(ATTEMPTS):
             try:
-                result = await self._commit(bound)
-            except TransactionConflict:
-                result = await retried(partial(self._commit, bound))
-        return result  # for mypy, the scope might have swallowed an error
+                # A cancelled caller must know whether the transaction was committed.
+                with anyio.CancelScope(shield=True):
+                    return await self._committed(bound)
+            except CommitDoubtful as doubt:
+                doubtful = doubt
+            if await self._look_up(doubtful):
+                self._note_commit(doubtful.number)
+                result: T = doubtful.result  # type: ignore[assignment]  # of this very transaction
+                return result
+        raise TransactionConflict("the connection was lost during several commits")
 
     async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         bound = partial(transaction, *args, **kwargs)
@@ -84,55 +91,67 @@ class PostgresStore:
     def permission(self) -> AsyncIterator[bool]:
         return self._presence.permission()
 
+    async def _committed(self, transaction: Callable[[], Work[T]]) -> T:
+        try:
+            return await self._commit(transaction)
+        except TransactionConflict:
+            return await retried(partial(self._commit, transaction))
+
     async def _commit(self, transaction: Callable[[], Work[T]]) -> T:
         try:
-            result, number = await self._attempt(transaction)
+            self._presence.need_proof()
+            channel = await self._pool.acquire()
+            try:
+                result, number = await transactions.commit(channel, transaction)
+            finally:
+                await self._pool.release(channel)
         except StoreUnavailable as error:
             self._trouble = str(error)
             raise
+        self._note_commit(number)
+        return result
+
+    def _note_commit(self, number: int | None) -> None:
         self._trouble = None
         if number is not None:
             self._presence.note_commit(number)
-        return result
 
-    async def _attempt(self, transaction: Callable[[], Work[T]]) -> tuple[T, int | None]:
-        self._presence.need_proof()
-        channel = await self._pool.acquire()
-        try:
-            return await transactions.commit(channel, transaction)
-        except CommitDoubtful as doubt:
-            doubtful = doubt
-        finally:
-            await self._pool.release(channel)
-        await self._look_up(doubtful)
-        result: T = doubtful.result  # type: ignore[assignment]  # of this very transaction
-        return result, doubtful.number
-
-    async def _look_up(self, doubt: CommitDoubtful) -> None:
-        """Returns if the transaction was committed. Raises TransactionConflict if it was rolled
-        back.
+    async def _look_up(self, doubt: CommitDoubtful) -> bool:
+        """Returns whether the transaction was committed. Otherwise it was rolled back.
 
         While the server can't be reached, this method waits, because any earlier answer might be
-        wrong.
+        wrong. For a cancelled caller it waits only a few seconds, because otherwise a process could
+        not end without its server. The caller then does not learn the outcome, as if the process
+        had been killed.
         """
         log.warning("the connection was lost during a commit: looking up its outcome")
+        try:
+            return await self._outcome(doubt)
+        except anyio.get_cancelled_exc_class():
+            with anyio.move_on_after(CANCELLED_LOOKUP_SECONDS, shield=True):
+                return await self._outcome(doubt)
+            raise
+
+    async def _outcome(self, doubt: CommitDoubtful) -> bool:
         while True:
             try:
-                channel = await self._pool.acquire()
-                try:
-                    status = await outcome_of(channel, doubt.number, doubt.at)
-                finally:
-                    await self._pool.release(channel)
+                with anyio.CancelScope(shield=True):
+                    status = await self._status(doubt)
             except StoreUnavailable as error:
                 if self._pool.closed:
                     raise
                 self._trouble = str(error)
             else:
-                if status == "committed":
-                    return
-                if status == "aborted":
-                    raise TransactionConflict("the connection was lost, and nothing was committed")
+                if status in ("committed", "aborted"):
+                    return status == "committed"
             await anyio.sleep(LOOKUP_SECONDS)
+
+    async def _status(self, doubt: CommitDoubtful) -> str | None:
+        channel = await self._pool.acquire()
+        try:
+            return await outcome_of(channel, doubt.number, doubt.at)
+        finally:
+            await self._pool.release(channel)
 
     async def _read(self, transaction: Callable[[], Work[T]]) -> T:
         channel = await self._pool.acquire()
