@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from hermes.types.identity import OwnerId
+from hermes.types.identity import FolderId, OwnerId
 from hermes.types.value import Value
 
 
@@ -36,3 +36,13 @@ class StoreNode(Value):
     """Whether it holds its lock. Otherwise another process takes its work over."""
     beat_age: float | None
     """Seconds since its last heartbeat, by the clock of the database; None if it has ended."""
+
+
+class NodeFolder(Value):
+    """The folder with the files of a node's agents: workspaces, memory, media, long results and
+    lists of tasks."""
+
+    id: FolderId
+    path: str
+    shared: bool = False
+    """Whether other nodes may have the same folder."""

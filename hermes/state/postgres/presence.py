@@ -23,7 +23,7 @@ from hermes.state.postgres.bus import BUS_CHANNEL, PostgresBus, channel_of
 from hermes.state.postgres.pool import Pool, Server, application_name
 from hermes.types.deployment import StoreNode
 from hermes.types.errors import StoreUnavailable
-from hermes.types.identity import OwnerId
+from hermes.types.identity import FolderId, OwnerId
 from hermes.types.store import OwnerKind, Work
 
 log = logging.getLogger(__name__)
@@ -110,6 +110,7 @@ class Presence:
         """Marks the notifications of this store, so that it can ignore its own."""
         self._owner: OwnerId | None = None
         self._kind: OwnerKind = "gateway"
+        self._folder: FolderId | None = None
         self._pool = pool
         self._direct = direct
         self._group = group
@@ -165,9 +166,11 @@ class Presence:
             yield told
 
     @asynccontextmanager
-    async def registered(self, kind: OwnerKind) -> AsyncIterator[None]:
+    async def registered(
+        self, kind: OwnerKind, folder: FolderId | None = None
+    ) -> AsyncIterator[None]:
         """Registers this process until the block ends."""
-        self._owner, self._kind = OwnerId(self._id), kind
+        self._owner, self._kind, self._folder = OwnerId(self._id), kind, folder
         connection = await self._opened(starting=True)
         self._following = True
         self._group.start_soon(self._follow, connection)
@@ -268,11 +271,19 @@ class Presence:
         await connection.execute("select pg_advisory_lock(%s, hashtext(%s))", (_NAMESPACE, owner))
         self._backend = connection.info.backend_pid
         await connection.execute(
-            "insert into owners (id, kind, host, pid, started_at, backend, beat_at)"
-            " values (%s, %s, %s, %s, %s, %s, extract(epoch from clock_timestamp()))"
+            "insert into owners (id, kind, host, pid, folder, started_at, backend, beat_at)"
+            " values (%s, %s, %s, %s, %s, %s, %s, extract(epoch from clock_timestamp()))"
             " on conflict (id) do update set backend = excluded.backend,"
             " beat_at = excluded.beat_at",
-            (owner, self._kind, platform.node(), os.getpid(), time.time(), self._backend),
+            (
+                owner,
+                self._kind,
+                platform.node(),
+                os.getpid(),
+                self._folder,
+                time.time(),
+                self._backend,
+            ),
         )
         self._proved_at = time.monotonic()
 

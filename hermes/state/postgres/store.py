@@ -18,7 +18,7 @@ from hermes.state.postgres.transactions import CommitDoubtful, outcome_of
 from hermes.state.retry import retried
 from hermes.types.bus import Bus
 from hermes.types.errors import StoreUnavailable, TransactionConflict
-from hermes.types.identity import OwnerId, new_id
+from hermes.types.identity import FolderId, OwnerId, new_id
 from hermes.types.store import OwnerKind, Work
 
 log = logging.getLogger(__name__)
@@ -142,23 +142,29 @@ class PostgresStore:
 
 @asynccontextmanager
 async def open_postgres(
-    url: str, kind: OwnerKind | None = None, direct_url: str = ""
+    url: str,
+    kind: OwnerKind | None = None,
+    direct_url: str = "",
+    folder: FolderId | None = None,
 ) -> AsyncIterator[PostgresStore]:
     """Opens and migrates the store at `url`, until the context ends.
 
-    A process that runs turns passes its kind and is registered; other processes are not. If `url`
-    is the address of a pooler, `direct_url` is the address of the server itself.
+    A process that runs turns passes its kind and its folder, and is registered; other processes are
+    not. If `url` is the address of a pooler, `direct_url` is the address of the server itself.
     """
     async with await Server(direct_url or url).connect(starting=True) as connection:
         await require_no_copy(connection)
         await migrate(connection)
-    async with connected_store(url, kind, direct_url) as store:
+    async with connected_store(url, kind, direct_url, folder) as store:
         yield store
 
 
 @asynccontextmanager
 async def connected_store(
-    url: str, kind: OwnerKind | None = None, direct_url: str = ""
+    url: str,
+    kind: OwnerKind | None = None,
+    direct_url: str = "",
+    folder: FolderId | None = None,
 ) -> AsyncIterator[PostgresStore]:
     """Like `open_postgres`, for a database that is already migrated. It may be an unfinished
     copy."""
@@ -172,7 +178,7 @@ async def connected_store(
         if kind is None:
             yield store
         else:
-            async with presence.registered(kind):
+            async with presence.registered(kind, folder):
                 yield store
     finally:
         with anyio.CancelScope(shield=True):
