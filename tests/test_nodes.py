@@ -1,8 +1,6 @@
 """Several gateways on one store: turns in order, live events and stops across nodes."""
 
-import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -10,25 +8,15 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.control import following as followings
-from hermes.control.gateway import Gateway
+from hermes.testing.nodes import asked, followed, node, said, states, text_of
 from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
-from hermes.testing.running import QUIET, Conditions, WrappedStore, held, running, until
+from hermes.testing.running import QUIET, WrappedStore, held, until
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
-from hermes.testing.stores import store_reached_by, store_url, stored_rows, stores_on_postgres
+from hermes.testing.stores import stored_rows, stores_on_postgres
 from hermes.types.bus import Bus
 from hermes.types.events import Envelope, TextDelta, TurnFinished
-from hermes.types.identity import OWNER, Principal, Source, TurnId, new_id
-from hermes.types.messages import (
-    Accepted,
-    Asked,
-    AssistantMessage,
-    MessageEvent,
-    Origin,
-    Said,
-    UserMessage,
-)
-from hermes.types.models import ModelProvider, ModelRequest
-from hermes.types.platforms import PlatformAdapter
+from hermes.types.messages import AssistantMessage
+from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
 
 
@@ -56,71 +44,6 @@ class Speaker:
                 return AssistantMessage(text=said)
             emit(TextDelta(text=word))
             said += word
-
-
-@asynccontextmanager
-async def node(
-    folder: Path,
-    name: str,
-    model: ModelProvider,
-    conditions: Conditions = QUIET,
-    adapters: tuple[PlatformAdapter, ...] = (),
-) -> AsyncIterator[Gateway]:
-    """A gateway with a home of its own, on the database that the folder's gateways share."""
-    with store_reached_by(folder / name, store_url(folder)):
-        async with running(folder / name, adapters, model, conditions) as gateway:
-            yield gateway
-
-
-async def asked(gateway: Gateway, text: str, session: str = "s") -> TurnId:
-    """Accepts an API request; returns the turn that answers it."""
-    receipt = await gateway.accept(
-        MessageEvent(
-            dedupe_key=new_id(),
-            source=Source(
-                platform="api", account="api", chat_kind="private", chat_id=session, user_id="k"
-            ),
-            origin=Origin(trigger="api", principal=Principal(name="api", person=OWNER)),
-            received_at=time.time(),
-            body=Asked(messages=(UserMessage(text=text),), stateless=False, detached=True),
-        )
-    )
-    assert isinstance(receipt, Accepted)
-    assert receipt.turn is not None
-    return TurnId(receipt.turn)
-
-
-async def said(gateway: Gateway, text: str, session: str = "s") -> None:
-    """Accepts a message of a person in the same session, such as a command."""
-    receipt = await gateway.accept(
-        MessageEvent(
-            dedupe_key=new_id(),
-            source=Source(
-                platform="api", account="api", chat_kind="private", chat_id=session, user_id="k"
-            ),
-            origin=Origin(trigger="api", principal=Principal(name="api", person=OWNER)),
-            received_at=time.time(),
-            body=Said(text=text),
-        )
-    )
-    assert isinstance(receipt, Accepted)
-
-
-async def followed(gateway: Gateway, turn: TurnId, found: list[Envelope], after: int = 0) -> None:
-    async with aclosing(gateway.follow(turn, after)) as events:
-        async for one in events:
-            found.append(one)
-
-
-def text_of(found: list[Envelope]) -> str:
-    return "".join(one.event.text for one in found if isinstance(one.event, TextDelta))
-
-
-def states(folder: Path) -> list[tuple[str, int]]:
-    return [
-        (row[0], row[1])
-        for row in stored_rows(folder, "select state, epoch from turns order by started_at, id")
-    ]
 
 
 async def test_a_message_waits_for_the_turn_on_another_node_and_is_answered_after_it(

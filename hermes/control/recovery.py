@@ -1,6 +1,7 @@
 """Finds turns that no process runs: those of dead processes, and those that can be resumed."""
 
 import logging
+import platform
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
@@ -8,11 +9,13 @@ import msgspec
 
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.control.turns import end_processes
-from hermes.state import inbox, owners, session_lock, turns
+from hermes.state import folders, inbox, owners, session_lock, turns
+from hermes.state.folder_ids import FOLDER_ID
 from hermes.state.turns import TurnRow
 from hermes.types.agents import HostedAgent
-from hermes.types.errors import ClaimLost, HermesError
-from hermes.types.identity import AgentId, CallId, OwnerId, SessionKey, TurnId
+from hermes.types.deployment import NodeFolder
+from hermes.types.errors import ClaimLost, ConfigError, HermesError
+from hermes.types.identity import AgentId, CallId, FolderId, OwnerId, SessionKey, TurnId
 from hermes.types.store import OwnerKind, Store, Work
 
 log = logging.getLogger(__name__)
@@ -24,13 +27,15 @@ StartTurn = Callable[[Claim], None]
 
 
 class Recovery:
-    """Recovers only turns that this process may own: its own, and those of dead processes."""
+    """Recovers only turns that this process may own: its own, and those of dead processes. Leaves
+    the turns whose files only other nodes have."""
 
     def __init__(
         self, store: Store, transactions: TurnTransactions, agents: Mapping[AgentId, HostedAgent]
     ) -> None:
         self._store = store
         self._transactions = transactions
+        self._placement = transactions.placement
         self._agents = agents
         self._warned_of: set[AgentId] = set()
 
@@ -39,6 +44,32 @@ class Recovery:
         dead = set(await self._store.dead())
         owner = self._store.owner
         return await self._store.run(owners.claim_lease, name, owner, dead, time.time())
+
+    async def use_folder(self, folder: NodeFolder) -> None:
+        """Records that this process uses the folder.
+
+        Raises ConfigError if the folder is a copy of the one that another gateway uses: files that
+        one of them writes would be missing in the other.
+        """
+        host, owner = platform.node(), self._store.owner
+        if self._placement.checked and not folder.shared:
+            before = await self._store.read(folders.place_of, folder.id)
+            moved = before is not None and (before.host, before.path) != (host, folder.path)
+            if before is not None and moved and await self._is_used(folder.id):
+                raise ConfigError(
+                    f"{folder.path} is a copy of {before.path} on {before.host}, whose gateway"
+                    f" runs: delete {FOLDER_ID} in one of them, or set store.shared_folder"
+                )
+        await self._store.run(folders.record, folder, owner, host, time.time())
+
+    async def _is_used(self, folder: FolderId) -> bool:
+        """Whether another living gateway has the folder."""
+        dead = set(await self._store.dead())
+        living = await self._store.read(folders.living_owners, dead)
+        return any(
+            one.folder == folder and one.kind == "gateway" and one.id != self._store.owner
+            for one in living
+        )
 
     async def take_over(self, start: StartTurn, kind: OwnerKind | None = None) -> None:
         """Resumes the turns of dead processes, after their remaining commands have been ended."""
@@ -49,7 +80,7 @@ class Recovery:
         for owner in dead:
             left += await self._store.run(turns.running_of, owner)
         for row in left:
-            if not self._hosts(row.session):
+            if not self._hosts(row.session) or not self._placement.has(row.folder):
                 continue
             claim = await self._resumed(row, self._take_turn)
             if claim is not None:
@@ -155,7 +186,8 @@ class Recovery:
         here."""
         left: set[AgentId] = set()
         yield from inbox.adopt(dead, self._store.owner, self._agents)
-        yield from turns.adopt_suspended(dead, self._store.owner, self._agents)
+        limit = self._placement.limit
+        yield from turns.adopt_suspended(dead, self._store.owner, self._agents, limit)
         for owner in dead:
             left |= yield from turns.open_agents(owner)
             left |= yield from inbox.waiting_agents(owner)
@@ -165,7 +197,15 @@ class Recovery:
 
     def _to_resume(self) -> Work[tuple[list[TurnRow], list[str]]]:
         """Turns that are to be resumed or stopped, and idle sessions with waiting messages."""
-        suspended = yield from turns.suspended_to_resume(self._store.owner)
-        running = yield from turns.running_of(self._store.owner)
-        idle = yield from inbox.idle_sessions(self._store.owner)
+        owner, folder = self._store.owner, self._placement.limit
+        suspended = yield from turns.suspended_to_resume(owner)
+        running = yield from turns.running_of(owner)
+        if folder is None or self._placement.terminal:
+            idle = yield from inbox.idle_sessions(owner)
+        else:
+            # Other gateways leave the work that needs this folder.
+            known = {row.id for row in suspended}
+            there = yield from folders.suspended_with(folder)
+            suspended += [row for row in there if row.id not in known]
+            idle = yield from inbox.idle_sessions_of(owner, folder)
         return [*suspended, *(row for row in running if row.stop_requested)], idle

@@ -14,6 +14,7 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
+from hermes.control import stranded_work
 from hermes.state.paths import write_private
 from hermes.state.postgres import presence
 from hermes.testing.running import until
@@ -29,13 +30,18 @@ class SharedStore(Value):
     url: str
     beat_seconds: float = presence.BEAT_SECONDS
     stale_seconds: float = presence.STALE_SECONDS
+    shared_folder: str = ""
+    """The folder with the files of all gateways; empty if each has them in its own home."""
+    folder_seconds: float = stranded_work.FOLDER_SECONDS
 
 
 _WITH_TIMES = """
 from hermes.__main__ import main
+from hermes.control import stranded_work
 from hermes.state.postgres import presence
 
 presence.BEAT_SECONDS, presence.STALE_SECONDS = {0.beat_seconds}, {0.stale_seconds}
+stranded_work.FOLDER_SECONDS = {0.folder_seconds}
 main()
 """
 
@@ -66,6 +72,7 @@ class GatewayProcess:
             "HERMES_CUSTOM_BASE_URL": model_url,
             "HERMES_MODEL": "scripted",
             "HERMES_STORE_URL": store.url if store else "",
+            "HERMES_STORE_SHARED_FOLDER": store.shared_folder if store else "",
         }
         self._start = ["-c", _WITH_TIMES.format(store)] if store else ["-m", "hermes"]
         self._descriptors = descriptors

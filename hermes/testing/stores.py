@@ -33,9 +33,12 @@ def stores_on_postgres() -> Iterator[None]:
 
 
 @contextmanager
-def store_reached_by(folder: Path, url: str, direct_url: str = "") -> Iterator[None]:
-    """The gateways of the folder reach their database by these addresses while the block lasts."""
-    _addresses[folder] = StoreSettings(url=url, direct_url=direct_url)
+def store_reached_by(
+    folder: Path, url: str, direct_url: str = "", shared_folder: str = ""
+) -> Iterator[None]:
+    """The gateways of the folder reach their database by these addresses while the block lasts, and
+    have their files in the shared folder."""
+    _addresses[folder] = StoreSettings(url=url, direct_url=direct_url, shared_folder=shared_folder)
     try:
         yield
     finally:

@@ -237,6 +237,7 @@ def web_search_tool(search: Search) -> Tool[WebSearch]:
         handler=look,
         read_only=True,
         repeatable=True,
+        uses_files=False,
         toolset="web",
     )
 
