@@ -15,7 +15,7 @@ from hermes.entry.cli.main import sole
 from hermes.state.folder_ids import FOLDER_ID
 from hermes.testing.nodes import api_event, asked, followed, node, said, states, text_of
 from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
-from hermes.testing.running import QUIET, Conditions, held, until
+from hermes.testing.running import QUIET, Conditions, TroubledStore, held, until
 from hermes.testing.scripted import ScriptedModel, calls, fails, hangs, says
 from hermes.testing.stores import stored_rows, stores_on_postgres
 from hermes.types.errors import ConfigError, Disconnected
@@ -229,6 +229,24 @@ async def test_a_turn_of_a_dead_node_waits_for_the_node_with_its_files(tmp_path:
             assert (await finished(second, turn))[0] == "done"
     assert not two.requests
     assert appended(tmp_path / "one") == ["x"]
+
+
+async def test_work_that_waits_for_another_node_causes_no_commits(tmp_path: Path) -> None:
+    committed: list[str] = []
+
+    async def before(name: str) -> None:
+        committed.append(name)
+
+    watched = replace(QUIET, wrap_store=lambda store: TroubledStore(store, before))
+    one = ScriptedModel([calls(("append", {"token": "x"}), ("ask", {}))])
+    async with node(tmp_path, "two", ScriptedModel([]), watched) as second:
+        async with node(tmp_path, "one", one) as first:
+            await finished(first, await asked(first, "write"))
+        await second._sweep()
+        committed.clear()
+        await second._sweep()
+        assert "Recovery._adopt_the_rest" not in committed
+    assert states(tmp_path) == [("suspended", 1)]
 
 
 async def test_a_turn_of_a_dead_node_fails_if_no_node_with_its_files_comes_back(

@@ -226,5 +226,6 @@ def options_of(settings: Settings, *, terminal: bool) -> GatewayOptions:
             media=settings.retention.media_days * DAY,
         ),
         most_runs=settings.api_server.max_concurrent_runs,
+        several_folders=bool(settings.store.url),
         terminal=terminal,
     )

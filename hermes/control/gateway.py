@@ -80,6 +80,9 @@ class GatewayOptions(Value):
     """Seconds for which a stateless request continues without a reader."""
     folder: NodeFolder | None = None
     """The folder with the files of the agents; None if there are none, as in some tests."""
+    several_folders: bool = False
+    """Whether other processes of the store may have other folders. On SQLite, all processes have
+    the same one."""
     terminal: bool = False
     """Whether this is the gateway of a terminal. It runs only its own sessions, and takes over
     those of terminals that died."""
@@ -109,10 +112,9 @@ class Gateway:
         self._agents = agents
         self._access = Access(options.access)
         self._agents = agents
-        # On SQLite there is no bus, and all processes have the same files.
         placement = Placement(
             folder=options.folder.id if options.folder else None,
-            checked=store.bus is not None and options.folder is not None,
+            checked=options.several_folders and options.folder is not None,
             terminal=options.terminal,
         )
         transactions = TurnTransactions(store.owner, agents, placement)

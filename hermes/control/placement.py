@@ -17,8 +17,7 @@ class Placement(Value):
     """The folder's id, which is stored with each session that uses files; None in tests without
     files."""
     checked: bool = False
-    """Whether other processes of the store may have other folders. On SQLite, all processes have
-    the same one."""
+    """Whether other processes of the store may have other folders."""
     terminal: bool = False
     """Whether this process is a terminal, which runs only its own sessions."""
 

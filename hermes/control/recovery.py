@@ -86,7 +86,10 @@ class Recovery:
             if claim is not None:
                 log.info("resuming turn %s of a process that died", row.id)
                 start(claim)
-        self._warn_of(await self._store.run(self._adopt_the_rest, dead))
+        leaving, agents = await self._store.read(self._left_by, dead)
+        self._warn_of(agents)
+        if leaving:
+            await self._store.run(self._adopt_the_rest, leaving)
 
     async def take_back(self, stopped: Collection[TurnId], start: StartTurn) -> None:
         """Resumes turns that this process had to stop, unless another process has taken them
@@ -181,19 +184,32 @@ class Recovery:
             log.warning("turns or messages of agent %r wait: it is not hosted here", agent)
             self._warned_of.add(agent)
 
-    def _adopt_the_rest(self, dead: list[OwnerId]) -> Work[set[AgentId]]:
-        """Takes over the waiting work of dead processes; returns the agents that are not hosted
-        here."""
-        left: set[AgentId] = set()
+    def _left_by(self, dead: list[OwnerId]) -> Work[tuple[list[OwnerId], set[AgentId]]]:
+        """The dead processes that have left work for this process, or no work at all; and the
+        agents of all work that is left."""
+        found: list[OwnerId] = []
+        agents: set[AgentId] = set()
+        for owner in dead:
+            waiting = yield from inbox.waiting_agents(owner)
+            open_ones = yield from turns.open_agents(owner)
+            suspended = yield from folders.suspended_of(owner, self._placement.limit)
+            agents |= waiting | open_ones
+            if (
+                not waiting | open_ones
+                or not waiting.isdisjoint(self._agents)
+                or any(self._transactions.hosts(row.session) for row in suspended)
+            ):
+                found.append(owner)
+        return found, agents
+
+    def _adopt_the_rest(self, dead: list[OwnerId]) -> Work[None]:
+        """Takes over the waiting work of dead processes, and removes those without other work."""
         yield from inbox.adopt(dead, self._store.owner, self._agents)
         limit = self._placement.limit
         yield from turns.adopt_suspended(dead, self._store.owner, self._agents, limit)
         for owner in dead:
-            left |= yield from turns.open_agents(owner)
-            left |= yield from inbox.waiting_agents(owner)
             # A process stays registered as long as rows name it as their owner.
             yield from owners.leave(owner)
-        return left
 
     def _to_resume(self) -> Work[tuple[list[TurnRow], list[str]]]:
         """Turns that are to be resumed or stopped, and idle sessions with waiting messages."""

@@ -86,3 +86,10 @@ def suspended_with(folder: FolderId) -> Work[list[TurnRow]]:
         " and not exists (select 1 from owners o where o.id = t.owner and o.kind = 'terminal')",
         folder,
     )
+
+
+def suspended_of(owner: OwnerId, folder: FolderId | None = None) -> Work[list[TurnRow]]:
+    """Returns the owner's suspended turns. If `folder` is given, turns that need another folder
+    are left out."""
+    needed = "(folder is null or coalesce(?, folder) = folder)"
+    return turns.open_turns(f"state = 'suspended' and owner = ? and {needed}", owner, folder)

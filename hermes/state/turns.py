@@ -120,7 +120,7 @@ def open_in(session: str) -> Work[TurnRow | None]:
     return _row(rows[0]) if rows else None
 
 
-def open_turns(condition: str, *parameters: str) -> Work[list[TurnRow]]:
+def open_turns(condition: str, *parameters: str | None) -> Work[list[TurnRow]]:
     """Returns the open turns that meet a condition in SQL, in which `t` is the table."""
     rows = yield (
         f"select {_COLUMNS} from turns t where {_OPEN} and {condition}",  # noqa: S608
