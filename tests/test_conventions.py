@@ -27,6 +27,7 @@ GENERAL = (
     "test_docs",
     "test_imports",
     "test_makefile",
+    "test_node_folders",
     "test_nodes",
     "test_plugin_example",
     "test_privacy",

@@ -1,8 +1,7 @@
 """Several gateways on one store: the order of turns, and live events and stops between nodes."""
 
-import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -12,23 +11,16 @@ from msgspec.structs import replace
 from hermes.control import following as followings
 from hermes.control.gateway import Gateway
 from hermes.settings.sections import BusSettings
+from hermes.testing import nodes
 from hermes.testing.nats import NatsProcess, running_nats
+from hermes.testing.nodes import asked, followed, said, states, text_of
 from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
-from hermes.testing.running import QUIET, Conditions, WrappedStore, held, running, until
+from hermes.testing.running import QUIET, Conditions, WrappedStore, held, until
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
-from hermes.testing.stores import store_reached_by, store_url, stored_rows, stores_on_postgres
+from hermes.testing.stores import stored_rows, stores_on_postgres
 from hermes.types.bus import Bus
 from hermes.types.events import Envelope, TextDelta, TurnFinished
-from hermes.types.identity import OWNER, Principal, Source, TurnId, new_id
-from hermes.types.messages import (
-    Accepted,
-    Asked,
-    AssistantMessage,
-    MessageEvent,
-    Origin,
-    Said,
-    UserMessage,
-)
+from hermes.types.messages import AssistantMessage
 from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.platforms import PlatformAdapter
 from hermes.types.protocols import Emit
@@ -80,62 +72,10 @@ async def node(
     conditions: Conditions = QUIET,
     adapters: tuple[PlatformAdapter, ...] = (),
 ) -> AsyncIterator[Gateway]:
-    """A gateway with a home of its own. All gateways of a test share one database."""
-    with store_reached_by(folder / name, store_url(folder)):
-        conditions = replace(conditions, bus=_buses[-1])
-        async with running(folder / name, adapters, model, conditions) as gateway:
-            yield gateway
-
-
-async def asked(gateway: Gateway, text: str, session: str = "s") -> TurnId:
-    """Accepts an API request. Returns the turn that answers the request."""
-    receipt = await gateway.accept(
-        MessageEvent(
-            dedupe_key=new_id(),
-            source=Source(
-                platform="api", account="api", chat_kind="private", chat_id=session, user_id="k"
-            ),
-            origin=Origin(trigger="api", principal=Principal(name="api", person=OWNER)),
-            received_at=time.time(),
-            body=Asked(messages=(UserMessage(text=text),), stateless=False, detached=True),
-        )
-    )
-    assert isinstance(receipt, Accepted)
-    assert receipt.turn is not None
-    return TurnId(receipt.turn)
-
-
-async def said(gateway: Gateway, text: str, session: str = "s") -> None:
-    """Accepts a message that a person sends in the same session, such as a command."""
-    receipt = await gateway.accept(
-        MessageEvent(
-            dedupe_key=new_id(),
-            source=Source(
-                platform="api", account="api", chat_kind="private", chat_id=session, user_id="k"
-            ),
-            origin=Origin(trigger="api", principal=Principal(name="api", person=OWNER)),
-            received_at=time.time(),
-            body=Said(text=text),
-        )
-    )
-    assert isinstance(receipt, Accepted)
-
-
-async def followed(gateway: Gateway, turn: TurnId, found: list[Envelope], after: int = 0) -> None:
-    async with aclosing(gateway.follow(turn, after)) as events:
-        async for one in events:
-            found.append(one)
-
-
-def text_of(found: list[Envelope]) -> str:
-    return "".join(one.event.text for one in found if isinstance(one.event, TextDelta))
-
-
-def states(folder: Path) -> list[tuple[str, int]]:
-    return [
-        (row[0], row[1])
-        for row in stored_rows(folder, "select state, epoch from turns order by started_at, id")
-    ]
+    """Runs a gateway that uses the bus of the test."""
+    conditions = replace(conditions, bus=_buses[-1])
+    async with nodes.node(folder, name, model, conditions, adapters) as gateway:
+        yield gateway
 
 
 async def test_a_message_waits_for_the_turn_on_another_node_and_is_answered_after_it(

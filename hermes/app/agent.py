@@ -96,7 +96,7 @@ class AgentBuilder:
         secrets = tuple(settings.secrets())
         self._redact = partial(redact_secrets, secrets=secrets)
         self._longest_secret = max(map(len, secrets), default=0)
-        self._spill = Spill(settings.home.spill)
+        self._spill = Spill(settings.files.spill)
         self._provider: MemoryProvider | None = None
         if settings.memory.provider == "local":
             self._provider = LocalMemory(store)
@@ -154,7 +154,7 @@ class AgentBuilder:
     def tools(self) -> tuple[AnyTool, ...]:
         """Returns the built-in tools that the settings allow, in the order in which the model sees
         them."""
-        settings, home, web = self._settings, self._settings.home, self._settings.web
+        settings, web = self._settings, self._settings.web
         found = [*file_tools(self._spill, search_file)]
         if self._commands:
             found += terminal_tools(settings.terminal.timeout, self._backend.isolation)
@@ -170,7 +170,7 @@ class AgentBuilder:
         if settings.memory.enabled:
             found.append(memory_tool(self._memory))
         found += self._provider.tools() if self._provider else [session_search_tool(self._store)]
-        found += [todo_tool(home.todos), clarify_tool(settings.agent.clarify_timeout)]
+        found += [todo_tool(settings.files.todos), clarify_tool(settings.agent.clarify_timeout)]
         return tuple(found)
 
     def _check_request(self, asked: Asked) -> None:
@@ -182,7 +182,7 @@ class AgentBuilder:
     async def _end_session(self, ended: Turn, ended_at: float) -> None:
         """Writes notes about a conversation that has ended, and deletes its list of tasks."""
         settings = self._settings
-        drop = partial(delete_todos, settings.home.todos, str(ended.session), before=ended_at)
+        drop = partial(delete_todos, settings.files.todos, str(ended.session), before=ended_at)
         await anyio.to_thread.run_sync(drop)
         choice = self._models.auxiliary() or self._models.main()
         if settings.memory.enabled and choice is not None:
@@ -242,7 +242,7 @@ def profile_of(settings: Settings, models: ConfiguredModels, agent: AgentId) -> 
     soul = home.soul.read_text("utf-8") if home.soul.exists() else ""
     return AgentProfile(
         id=agent,
-        home=str(home.root),
+        home=str(settings.files.root),
         workspace=str(settings.workspace),
         model=models.main(),
         budget=own.budget,

@@ -130,7 +130,7 @@ class Application:
     def context_files(self, settings: Settings) -> ContextFiles:
         from hermes.state.context_trust import ContextTrust
 
-        return ContextTrust(settings.home.context)
+        return ContextTrust(settings.files.context)
 
     def models(self, settings: Settings) -> ModelResolver:
         from hermes.app.builtins import all_plugins, configured_models

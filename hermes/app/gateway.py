@@ -3,7 +3,7 @@
 import logging
 import math
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import aiohttp
@@ -16,7 +16,7 @@ from hermes import settings as configuration
 from hermes.app.agent import AgentBuilder, open_model
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
-from hermes.app.stores import home_store
+from hermes.app.stores import home_store, node_folder
 from hermes.boundary.egress import Egress
 from hermes.control.access import AccessPolicy, AllowedUsers
 from hermes.control.commands import CommandTable
@@ -31,8 +31,9 @@ from hermes.settings import Settings
 from hermes.state.media import MediaCache
 from hermes.state.spill import Spill
 from hermes.streaming.policy import StreamingPolicy
-from hermes.types.agents import HostedAgent
+from hermes.types.agents import AgentHome, HostedAgent
 from hermes.types.commands import SlashCommand
+from hermes.types.errors import ConfigError
 from hermes.types.execution import ExecutionBackend
 from hermes.types.identity import AgentId, SessionKey
 from hermes.types.models import ModelProvider
@@ -82,11 +83,13 @@ async def open_gateway(
     builtins = Builtins()
     plugins = all_plugins(builtins, overrides.plugins)
     profiles = agent_settings(settings, plugins)
-    settings.home.ensure()
+    folder = node_folder(settings)
+    if not terminal:
+        check_workspaces(profiles.values())
     # All agents share this folder, because the entry points store files before an agent is chosen.
-    media = MediaCache(settings.home.media)
+    media = MediaCache(settings.files.media)
     async with (
-        home_store(settings, "terminal" if terminal else "gateway") as store,
+        home_store(settings, "terminal" if terminal else "gateway", folder.id) as store,
         http_session() as session,
         AsyncExitStack() as opened,
     ):
@@ -111,7 +114,9 @@ async def open_gateway(
             Router(agents, plugins.select_agent),
             CommandTable(plugins.commands()),
             replace(
-                options_of(settings, terminal=terminal), unread_seconds=overrides.unread_seconds
+                options_of(settings, terminal=terminal),
+                unread_seconds=overrides.unread_seconds,
+                folder=folder,
             ),
             MediaIntake(media, overrides.download or Egress(seconds=MEDIA_SECONDS).download),
             settings.agent.drain_seconds,
@@ -128,13 +133,29 @@ def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settin
     """Returns the settings of every agent.
 
     The agent in the gateway's home uses the gateway's settings. An agent with another home reads
-    its own config.yaml and .env instead.
+    its own config.yaml and .env instead. If the gateway has a shared folder, such an agent has its
+    own folder in it.
     """
     home, process = settings.home.root, settings.sources.process
-    return {
-        agent.id: settings if agent.home == home else configuration.load(agent.home, process)
-        for agent in plugins.agents(home)
-    }
+    shared = settings.files.profiles if settings.store.shared_folder else None
+
+    def own(agent: AgentHome) -> Settings:
+        if agent.home == home:
+            return settings
+        folder = str(shared / agent.id) if shared else ""
+        return configuration.load(agent.home, process).with_shared_folder(folder)
+
+    return {agent.id: own(agent) for agent in plugins.agents(home)}
+
+
+def check_workspaces(profiles: Iterable[Settings]) -> None:
+    """Raises ConfigError if an agent has a shared folder, but its workspace is elsewhere."""
+    for own in profiles:
+        if own.store.shared_folder and not own.workspace.is_relative_to(own.files.root):
+            raise ConfigError(
+                f"workspace {str(own.workspace)!r} is outside of store.shared_folder"
+                f" {str(own.files.root)!r}: set it to a path inside, or remove the setting"
+            )
 
 
 def hosted_agents(
@@ -167,9 +188,8 @@ def delete_session_files(settings: Settings, plugins: Plugins, session: str) -> 
     if own is None:
         log.warning("files of %s may remain: the agent %s is not hosted here", session, agent)
         return
-    home = own.home
-    delete_todos(home.todos, session, before=math.inf)
-    Spill(home.spill).forget_session(session)
+    delete_todos(own.files.todos, session, before=math.inf)
+    Spill(own.files.spill).forget_session(session)
 
 
 @asynccontextmanager
@@ -206,5 +226,6 @@ def options_of(settings: Settings, *, terminal: bool) -> GatewayOptions:
             media=settings.retention.media_days * DAY,
         ),
         most_runs=settings.api_server.max_concurrent_runs,
+        several_folders=bool(settings.store.url),
         terminal=terminal,
     )

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from hermes.app.agent import AgentBuilder, choose_model
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
-from hermes.app.gateway import agent_settings, hosted_agents, http_session
+from hermes.app.gateway import agent_settings, check_workspaces, hosted_agents, http_session
 from hermes.app.stores import home_store
 from hermes.control.keys import session_key
 from hermes.control.routing import DEFAULT_AGENT
@@ -19,6 +19,7 @@ from hermes.plugins import Plugins
 from hermes.settings import Settings
 from hermes.settings.keys import read_key
 from hermes.settings.platforms import check_platforms
+from hermes.state.folder_ids import check_shared_folder
 from hermes.state.paths import Home
 from hermes.types.identity import OWNER, AgentId, Source, TurnId, new_id
 from hermes.types.messages import Origin
@@ -63,6 +64,9 @@ async def check(settings: Settings) -> Sequence[str]:
                     for name in own.agent.toolsets
                     if name in UNSUPPORTED_SETS
                 ]
+    if settings.store.shared_folder:
+        check_shared_folder(settings.files.root)
+        check_workspaces([settings])
     if settings.api_server.enabled and not settings.api_server.key:
         read_key(settings.home)
     plugins.commands()

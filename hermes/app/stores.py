@@ -11,23 +11,29 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from hermes.settings import Settings
+from hermes.state.folder_ids import home_folder, shared_folder
 from hermes.state.sqlite.guard import guarded
 from hermes.state.sqlite.store import open_store
 from hermes.types.bus import OpenBus
-from hermes.types.deployment import StoreNode
+from hermes.types.deployment import NodeFolder, StoreNode
 from hermes.types.errors import ConfigError
+from hermes.types.identity import FolderId
 from hermes.types.store import OwnerKind, Store
 
-OpenStore = Callable[[Settings, OwnerKind | None], AbstractAsyncContextManager[Store]]
+OpenStore = Callable[
+    [Settings, OwnerKind | None, FolderId | None], AbstractAsyncContextManager[Store]
+]
 
 
 @asynccontextmanager
-async def home_store(settings: Settings, kind: OwnerKind | None = None) -> AsyncIterator[Store]:
-    """Opens the store that the settings name. A process that runs turns passes its kind, and is
-    then registered in the store."""
+async def home_store(
+    settings: Settings, kind: OwnerKind | None = None, folder: FolderId | None = None
+) -> AsyncIterator[Store]:
+    """Opens the store that the settings name. A process that runs turns passes its kind and its
+    folder, and is then registered in the store."""
     settings.home.ensure()
     if settings.store.url:
-        async with _driver(settings.store.url)(settings, kind) as store:
+        async with _driver(settings.store.url)(settings, kind, folder) as store:
             yield store
         return
     if settings.bus.url:
@@ -38,8 +44,19 @@ async def home_store(settings: Settings, kind: OwnerKind | None = None) -> Async
             " of a PostgreSQL database"
         )
     with guarded(settings.home):
-        async with open_store(settings.home.store, kind) as store:
+        async with open_store(settings.home.store, kind, folder) as store:
             yield store
+
+
+def node_folder(settings: Settings) -> NodeFolder:
+    """Returns the folder with the files of the agents. Creates its id if there is none.
+
+    Raises ConfigError if store.shared_folder can't be used.
+    """
+    settings.home.ensure()
+    if settings.store.shared_folder:
+        return shared_folder(settings.files.root, settings.home)
+    return home_folder(settings.home)
 
 
 async def store_nodes(settings: Settings) -> list[StoreNode]:
@@ -67,12 +84,14 @@ def known_scheme(url: str, setting: str) -> str:
     return scheme
 
 
-def _postgres(settings: Settings, kind: OwnerKind | None) -> AbstractAsyncContextManager[Store]:
+def _postgres(
+    settings: Settings, kind: OwnerKind | None, folder: FolderId | None
+) -> AbstractAsyncContextManager[Store]:
     with postgres_extra():
         # Imported here because psycopg is an extra, and takes a while to import.
         from hermes.state.postgres.store import open_postgres  # noqa: PLC0415
     open_bus = _nats(settings.bus.url) if kind and settings.bus.url else None
-    return open_postgres(settings.store.url, kind, settings.store.direct_url, open_bus)
+    return open_postgres(settings.store.url, kind, settings.store.direct_url, folder, open_bus)
 
 
 def _nats(url: str) -> OpenBus:

@@ -85,8 +85,8 @@ class ClientCalls:
             return TakenResults(receipt=Accepted(id=id, reply=_asked(questions)))
         found = yield from turns.get(row.id)
         assert found is not None
-        claim = yield from self._transactions.resume(found, now)
-        after = claim.row.epoch * EPOCH
+        claim = yield from self._transactions.resume_if_here(found, now)
+        after = (found.epoch + 1) * EPOCH
         yield from inbox.set_after(id, after)
         return TakenResults(receipt=Accepted(id=id, turn=row.id, after=after), claim=claim)
 
@@ -123,7 +123,7 @@ class ClientCalls:
             row is None
             or not theirs
             or (not body.stateless and row.session != str(key))
-            or not self._transactions.hosts(row)
+            or not self._transactions.hosts(row.session)
         ):
             call = body.results[0].call
             raise ResultsRefused(404, "unknown_tool_call", f"There is no tool call {call!r}.")

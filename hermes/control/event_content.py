@@ -1,5 +1,7 @@
 """Reads inbound events: the messages that they add, and the question that they answer."""
 
+from collections.abc import Sequence
+
 from hermes.text.commands import unescaped
 from hermes.types.identity import parse_call_id
 from hermes.types.messages import (
@@ -47,6 +49,11 @@ def files_of(event: MessageEvent) -> list[Attachment]:
     """Returns the attachments that the event adds to the conversation."""
     messages = new_messages(event)
     return [file for one in messages if isinstance(one, UserMessage) for file in one.attachments]
+
+
+def has_files(messages: Sequence[Message]) -> bool:
+    """Whether any of the messages has an attachment."""
+    return any(isinstance(one, UserMessage) and one.attachments for one in messages)
 
 
 def first_step(asked: Asked) -> int:

@@ -71,4 +71,7 @@ def _page(turn: TurnId, after: int) -> Work[ReplayPage]:
         return ReplayPage(events=events, more=True, over=False)
     row = yield from turns.get(turn)
     over = row is not None and row.state != "running"
+    if row is not None and row.state == "suspended":
+        # If nothing is left to decide, a process is about to resume the turn.
+        over = yield from turns.has_open_question(row.id)
     return ReplayPage(events=events, more=False, over=over)

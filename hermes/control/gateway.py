@@ -25,11 +25,13 @@ from hermes.control.long_events import store_long_bodies
 from hermes.control.maintenance import Maintenance, Retention
 from hermes.control.media import MediaIntake
 from hermes.control.outbox import Outbox
+from hermes.control.placement import Placement
 from hermes.control.rate_gate import RateGate
 from hermes.control.recovery import Recovery
 from hermes.control.routing import Route, RoutingFailed
 from hermes.control.session_end import SessionEndWorker
 from hermes.control.sessions import Summary
+from hermes.control.stranded_work import StrandedWork
 from hermes.control.titles import TitleWriter
 from hermes.control.turn_log import log_receipt
 from hermes.control.turn_transactions import Claim, TurnTransactions
@@ -39,6 +41,7 @@ from hermes.state.access import load_paired
 from hermes.state.sessions import model_of
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.agents import HostedAgent
+from hermes.types.deployment import NodeFolder
 from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, TooBusy
 from hermes.types.events import Envelope
 from hermes.types.identity import AgentId, SessionKey, Source, TurnId
@@ -76,6 +79,11 @@ class GatewayOptions(Value):
     """Maximum number of API turns that run at once; 0 for no limit."""
     unread_seconds: float = 10.0
     """Seconds for which a stateless request continues without a reader."""
+    folder: NodeFolder | None = None
+    """The folder with the files of the agents; None if there are none, as in some tests."""
+    several_folders: bool = False
+    """Whether other processes of the store may have other folders. On SQLite, all processes have
+    the same one."""
     terminal: bool = False
     """Whether this is the gateway of a terminal. It runs only its own sessions and the sessions of
     terminals that died."""
@@ -105,14 +113,27 @@ class Gateway:
         self._agents = agents
         self._access = Access(options.access)
         self._agents = agents
-        transactions = TurnTransactions(store.owner, agents)
+        placement = Placement(
+            folder=options.folder.id if options.folder else None,
+            checked=options.several_folders and options.folder is not None,
+            terminal=options.terminal,
+        )
+        transactions = TurnTransactions(store.owner, agents, placement)
         self._intake = Intake(transactions, commands)
         self._runner = TurnRunner(store, transactions, self._hub, self._outbox, agents)
         self._lanes = Lanes(group, self._runner)
         self._recovery = Recovery(store, transactions, agents)
-        self._session_end_worker = SessionEndWorker(store, agents, gateway=not options.terminal)
+        self._session_end_worker = SessionEndWorker(
+            store, agents, placement.limit, gateway=not options.terminal
+        )
+        stranded = StrandedWork(store, transactions, self._lanes.start)
         self._maintenance = Maintenance(
-            store, self._recovery, options.retention, self._sweep, media
+            store,
+            self._recovery,
+            options.retention,
+            self._sweep,
+            media,
+            stranded if placement.checked else None,
         )
         self._changed = anyio.Event()
         self._closed = False
@@ -261,6 +282,8 @@ class Gateway:
 
     async def start(self) -> None:
         """Takes over the work that this process may own, and starts the background tasks."""
+        if self._options.folder is not None and not self._options.terminal:
+            await self._recovery.use_folder(self._options.folder)
         await self._sweep()
         self._group.start_soon(self._watch)
         self._group.start_soon(self._follow_changes)

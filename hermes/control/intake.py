@@ -10,18 +10,19 @@ from hermes.control.event_content import answer_text, files_of
 from hermes.control.event_hub import EPOCH
 from hermes.control.repeats import repeat
 from hermes.control.turn_transactions import Claim, TurnTransactions
-from hermes.state import deliveries, inbox, session_lock, turns
+from hermes.state import deliveries, folders, inbox, session_lock, turns
 from hermes.state.codec import record
 from hermes.state.turns import OpenQuestion, TurnRow
 from hermes.types.commands import CommandContext, CommandReply, OpenTurn
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
-from hermes.types.identity import PersonId, SessionKey, Target, TurnId, new_id
+from hermes.types.identity import FolderId, PersonId, SessionKey, Target, TurnId, new_id
 from hermes.types.messages import (
     APPROVE,
     DENY,
     Accepted,
     Asked,
     Content,
+    Duplicate,
     Edited,
     MessageEvent,
     Pressed,
@@ -96,9 +97,26 @@ class Intake:
             return (yield from self._answer(event, key, person, turn, now))
         if isinstance(event.body, Pressed):
             return IntakeResult(receipt=Refused(reason="this question is no longer open"))
-        if turn is None and not (yield from inbox.count_pending(str(key))):
+        if turn is None:
+            return (yield from self._start_or_wait(event, key, person, now))
+        return (yield from self._queue(event, key, person, "after the current one", now))
+
+    def _start_or_wait(
+        self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
+    ) -> Work[IntakeResult]:
+        """Handles a message to an idle session."""
+        waiting, folder = yield from self._waiting_in(str(key))
+        if not self._transactions.placement.has(folder):
+            return (yield from self._leave(event, key, person, folder, now))
+        if not waiting:
             return (yield from self._begin(event, key, person, now))
         return (yield from self._queue(event, key, person, "after the current one", now))
+
+    def _waiting_in(self, session: str) -> Work[tuple[int, FolderId | None]]:
+        """The number of waiting messages of the session, and the folder with its files."""
+        if self._transactions.placement.checked:
+            return (yield from inbox.waiting_in(session))
+        return (yield from inbox.count_pending(session)), None
 
     def _begin(
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
@@ -111,6 +129,35 @@ class Intake:
             return IntakeResult(receipt=duplicate)
         claim = yield from self._transactions.open(id, event, key, person, now)
         return IntakeResult(receipt=Accepted(id=id, turn=id), claim=claim)
+
+    def _leave(
+        self,
+        event: MessageEvent,
+        key: SessionKey,
+        person: PersonId,
+        folder: FolderId | None,
+        now: float,
+    ) -> Work[IntakeResult]:
+        """Leaves a message to the nodes that have the files of its session."""
+        assert folder is not None, "a session without files can run here"
+        attached = files_of(event)
+        if not attached and not self._transactions.placement.terminal:
+            return (yield from self._queue(event, key, person, None, now))
+        # The other nodes don't have the attachments, and don't run the messages of a terminal.
+        place = yield from folders.place_of(folder)
+        where = f"on {place.host}" if place else "on another machine"
+        what = "send files there" if attached else "continue it there"
+        reason = f"the files of this conversation are {where}: {what}, or begin a new one with /new"
+        if event.origin.reply_to is None:
+            return IntakeResult(receipt=Refused(reason=reason))
+        id = new_id()
+        duplicate = yield from inbox.insert(
+            id, event, key, person, self._transactions.owner, "done"
+        )
+        if duplicate:
+            return IntakeResult(receipt=duplicate)
+        told = CommandReply(reply=f"Not accepted: {reason}.", failed=True)
+        return (yield from self._tell(id, event, key, told, now))
 
     def _answer(
         self,
@@ -149,8 +196,8 @@ class Intake:
             return (yield from self._tell(id, event, key, noted, now))
         yield from inbox.bind(id, turn.id, "done")
         yield from self._client_calls.give_up(turn, now)
-        claim = yield from self._transactions.resume(turn, now)
-        after = claim.row.epoch * EPOCH
+        claim = yield from self._transactions.resume_if_here(turn, now)
+        after = (turn.epoch + 1) * EPOCH
         yield from inbox.set_after(id, after)
         return IntakeResult(receipt=Accepted(id=id, turn=turn.id, after=after), claim=claim)
 
@@ -160,20 +207,30 @@ class Intake:
         """Handles a message that contains no results, to a turn that waits for results of client
         tools."""
         id = new_id()
-        duplicate = yield from inbox.insert(id, event, key, person, self._transactions.owner)
+        duplicate = yield from self._insert_waiting(id, event, key, person)
         if duplicate:
             return IntakeResult(receipt=duplicate)
         yield from self._client_calls.end(turn, now)
         claim = yield from self._transactions.open_next(str(key), now)
         return IntakeResult(receipt=Accepted(id=id, turn=id), claim=claim)
 
+    def _insert_waiting(
+        self, id: str, event: MessageEvent, key: SessionKey, person: PersonId
+    ) -> Work[Duplicate | None]:
+        folder = self._transactions.placement.folder if files_of(event) else None
+        owner = self._transactions.owner
+        return (yield from inbox.insert(id, event, key, person, owner, folder=folder))
+
     def _queue(
-        self, event: MessageEvent, key: SessionKey, person: PersonId, when: str, now: float
+        self, event: MessageEvent, key: SessionKey, person: PersonId, when: str | None, now: float
     ) -> Work[IntakeResult]:
+        """Lets the message wait. Tells its chat until when, unless `when` is None."""
         id = new_id()
-        duplicate = yield from inbox.insert(id, event, key, person, self._transactions.owner)
+        duplicate = yield from self._insert_waiting(id, event, key, person)
         if duplicate:
             return IntakeResult(receipt=duplicate)
+        if when is None:
+            return IntakeResult(receipt=Accepted(id=id, turn=id))
         position = yield from inbox.count_pending(str(key))
         text = f"Queued ({position}): I answer this {when}. /stop ends what is running."
         # The turn of an API request has the id of the request, so that its reader can wait for it.

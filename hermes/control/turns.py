@@ -12,7 +12,7 @@ from hermes.control.outbox import Outbox
 from hermes.control.persistence import persist
 from hermes.control.turn_log import log_finished
 from hermes.control.turn_transactions import Claim, Closing, TurnTransactions
-from hermes.state import compactions, session_lock, sessions, transcript, turns
+from hermes.state import compactions, folders, session_lock, sessions, transcript, turns
 from hermes.state.compactions import Condensed
 from hermes.streaming.final import final_content
 from hermes.streaming.fold import View
@@ -28,7 +28,7 @@ from hermes.types.events import (
     TurnFinished,
 )
 from hermes.types.execution import Sandbox, SandboxScope
-from hermes.types.identity import AgentId, CallId, SessionKey, TurnId, new_id
+from hermes.types.identity import AgentId, CallId, FolderId, SessionKey, TurnId, new_id
 from hermes.types.messages import AssistantMessage, Content, ToolMessage, UserMessage
 from hermes.types.store import Store, Work
 from hermes.types.turns import Completed, Failed, Outcome, Prompt, Stopped, Suspended
@@ -97,7 +97,7 @@ class TurnRunner:
         live = self._hub.begin(claim.turn.id, claim.row.epoch)
         if claim.recovered:
             live.emit(SegmentDiscarded(from_seq=claim.row.seq + 1))
-        checkpoint = TurnCheckpoint(self._store, claim, live)
+        checkpoint = TurnCheckpoint(self._store, claim, live, self._transactions.placement.folder)
         try:
             if claim.turn.reply_to is None:
                 outcome = await self._outcome(claim, live, checkpoint)
@@ -208,9 +208,16 @@ class TurnRunner:
 class TurnCheckpoint:
     """Makes the agent's steps durable under the turn's claim."""
 
-    def __init__(self, store: Store, claim: Claim, live: EventLog) -> None:
+    def __init__(
+        self, store: Store, claim: Claim, live: EventLog, folder: FolderId | None = None
+    ) -> None:
+        """`folder` is the folder with the files that tools use in this process."""
         self._store = store
         self._claim = claim
+        self._folder = folder
+        self._used_folder = claim.row.folder
+        self._new_folder: FolderId | None = None
+        """The folder that the turn uses, until this is stored."""
         self._live = live
         self.steps = claim.row.steps
         self.said_texts: list[str] = []
@@ -224,7 +231,7 @@ class TurnCheckpoint:
 
     async def said(self, message: AssistantMessage) -> None:
         first, recorded = self._live.unkept()
-        seq, usage = self._live.seq, self._live.usage()
+        seq, usage, folder = self._live.seq, self._live.usage(), self._new_folder
 
         def work() -> Work[int]:
             row, writer = self._claim.row, self._claim.writer
@@ -233,13 +240,15 @@ class TurnCheckpoint:
             number = yield from transcript.append(writer, self.steps, 0, message, time.time())
             if self.prompt and not row.transient:
                 yield from sessions.keep_prompt(row.session, row.generation, self.prompt)
+            if folder:
+                yield from folders.use(row, folder)
             if row.trigger == "api":
                 yield from turns.keep_events(row.id, first, recorded)
             return number
 
         number = await persist(self._store, work)
         self.used += usage
-        self.prompt = None
+        self.prompt = self._new_folder = None
         self._spans.append((number, number))
         self._live.keep(seq)
         self._place(self.steps, message)
@@ -258,24 +267,33 @@ class TurnCheckpoint:
     async def answered(self, message: ToolMessage) -> None:
         step, index = self._places[message.call]
         first, recorded = self._live.unkept()
-        seq, usage = self._live.seq, self._live.usage()
+        seq, usage, folder = self._live.seq, self._live.usage(), self._new_folder
 
         def work() -> Work[int]:
             row, writer = self._claim.row, self._claim.writer
             yield from session_lock.lock(row.session)
             yield from turns.advance(row.id, row.epoch, self.steps, seq, usage)
             number = yield from transcript.append(writer, step, index, message, time.time())
+            if folder:
+                yield from folders.use(row, folder)
             if row.trigger == "api":
                 yield from turns.keep_events(row.id, first, recorded)
             return number
 
         number = await persist(self._store, work)
+        if folder:
+            # Another call of the step may have set it meanwhile.
+            self._new_folder = None
         self.used += usage
         self._spans.append((number, number))
         self._live.keep(seq)
 
     def prompted(self, prompt: Prompt) -> None:
         self.prompt = prompt
+
+    def uses_files(self) -> None:
+        if self._folder != self._used_folder:
+            self._new_folder = self._used_folder = self._folder
 
     async def compacted(self, first: int, last: int, summary: UserMessage) -> None:
         row = self._claim.row

@@ -123,6 +123,8 @@ class AgentLoop:
             step += 1
             if not message.calls:
                 return await self._outcome(conversation, message, step)
+            if runner.use_files(message.calls):
+                checkpoint.uses_files()
             await checkpoint.said(message)
             conversation.add(message)
 

@@ -224,6 +224,9 @@ class StoreSettings(Value):
     SQLite database in the home."""
     direct_url: Annotated[str, Aliases(env=("HERMES_STORE_DIRECT_URL",), secret=True)] = ""
     """The address of the database server itself, if store.url is the address of a pooler."""
+    shared_folder: Annotated[str, Aliases(env=("HERMES_STORE_SHARED_FOLDER",))] = ""
+    """A folder that all gateways of the database share, for workspaces, memory, media, long results
+    and lists of tasks; empty if each gateway has these files in its own home."""
     snapshot_minutes: Annotated[float, msgspec.Meta(gt=0)] = 5.0
     """Minutes between two snapshots of a database of at most 1 GB."""
     large_snapshot_minutes: Annotated[float, msgspec.Meta(gt=0)] = 60.0

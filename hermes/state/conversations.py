@@ -149,8 +149,9 @@ def end_current(session: str) -> Work[None]:
     """Ends the current conversation of the session and keeps it as a past conversation. The new
     current conversation is empty."""
     yield (
-        "insert into past_conversations (session, generation, title, created_at, updated_at)"
-        " select key, generation, coalesce(title, ''),"
+        "insert into past_conversations"
+        " (session, generation, title, folder, created_at, updated_at)"
+        " select key, generation, coalesce(title, ''), folder,"
         " coalesce((select at from messages where messages.session = sessions.key"
         " and messages.generation = sessions.generation and messages.transient = 0"
         " order by messages.id limit 1), created_at), updated_at"
@@ -163,7 +164,7 @@ def end_current(session: str) -> Work[None]:
         "update sessions set generation = 1 + coalesce((select max(generation)"
         " from past_conversations where session = sessions.key"
         " and past_conversations.generation > sessions.generation), generation),"
-        " title = null, prompt = null, compaction = 0 where key = ?",
+        " title = null, prompt = null, compaction = 0, folder = null where key = ?",
         (session,),
     )
 
@@ -173,8 +174,10 @@ def reopen(one: Summary) -> Work[None]:
     yield from end_current(one.key)
     yield (
         "update sessions set generation = ?, title = ?, compaction = coalesce((select max(id)"
-        " from compactions where session = sessions.key and generation = ?), 0) where key = ?",
-        (one.generation, one.title, one.generation, one.key),
+        " from compactions where session = sessions.key and generation = ?), 0),"
+        " folder = (select folder from past_conversations where session = sessions.key"
+        " and past_conversations.generation = ?) where key = ?",
+        (one.generation, one.title, one.generation, one.generation, one.key),
     )
     yield from _forget_past(one)
 

@@ -3,15 +3,15 @@
 import os
 import platform
 
-from hermes.types.identity import OwnerId
+from hermes.types.identity import FolderId, OwnerId
 from hermes.types.store import Work
 
 
-def register(owner: OwnerId, kind: str, now: float) -> Work[None]:
+def register(owner: OwnerId, kind: str, now: float, folder: FolderId | None = None) -> Work[None]:
     """Registers a process, so that others can see it."""
     yield (
-        "insert into owners (id, kind, host, pid, started_at) values (?, ?, ?, ?, ?)",
-        (owner, kind, platform.node(), os.getpid(), now),
+        "insert into owners (id, kind, host, pid, started_at, folder) values (?, ?, ?, ?, ?, ?)",
+        (owner, kind, platform.node(), os.getpid(), now, folder),
     )
 
 

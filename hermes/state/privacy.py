@@ -43,7 +43,7 @@ def restrict_to_owner(path: Path) -> None:
         ) from error
     if ignored:
         raise ConfigError(
-            f"other users can read {path}, and its disk ignores permissions: set HERMES_HOME to a"
-            " folder on another disk"
+            f"other users can read {path}, and its disk ignores permissions: use a folder on"
+            " another disk"
         )
     log.warning("other users could read %s: its permissions are now %o", path, wanted)

@@ -312,3 +312,27 @@ alter table owners add column host text not null default '';
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m013_folders",
+        """
+-- The id of the folder with the files that a conversation has used; null if it has used none.
+alter table sessions add column folder text;
+alter table past_conversations add column folder text;
+alter table endings add column folder text;
+-- The same for a turn, which may have no session.
+alter table turns add column folder text;
+-- The folder with the attachments of the message; null if it has none.
+alter table inbox add column folder text;
+-- The folder that the process has.
+alter table owners add column folder text;
+-- The process that used each folder last, so that people can be told where their files are.
+create table folders (
+    id text primary key, node text not null, host text not null, path text not null,
+    used_at real not null
+);
+""",
+    )
+)

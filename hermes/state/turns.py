@@ -6,7 +6,7 @@ from hermes.state.codec import Recorded, decode_choices, decode_recorded, encode
 from hermes.state.storable import storable
 from hermes.types.errors import ClaimLost
 from hermes.types.events import NO_USAGE, UsageReported
-from hermes.types.identity import AgentId, CallId, OwnerId, PersonId, TurnId
+from hermes.types.identity import AgentId, CallId, FolderId, OwnerId, PersonId, TurnId
 from hermes.types.store import Row, Work
 from hermes.types.turns import Answered, Approved, Decision, Denied, Expired, Question
 from hermes.types.value import Value
@@ -45,6 +45,8 @@ class TurnRow(Value):
     """The folder in which the turn works, also after another process has resumed it."""
     request: str | None = None
     """The message whose options apply to the turn; None for the message that opened the turn."""
+    folder: FolderId | None = None
+    """The folder with the files that the turn needs; None if the turn can run on any node."""
 
 
 class OpenQuestion(Value):
@@ -59,7 +61,7 @@ CLIENT_CALL = "client_call"
 """The kind of an open call of a client tool. Only the client can answer it."""
 _COLUMNS = (
     "id, session, person, account, state, owner, epoch, trigger_kind, transient, generation,"
-    " steps, seq, shown, stop_requested, reason, code, started_at, workspace, request"
+    " steps, seq, shown, stop_requested, reason, code, started_at, workspace, request, folder"
 )
 
 
@@ -76,7 +78,7 @@ def _row(row: Row) -> TurnRow:
 def insert(turn: TurnRow, agent: str, chat_id: str) -> Work[None]:
     yield (
         f"insert into turns ({_COLUMNS}, agent, chat_id)"  # noqa: S608
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             turn.id,
             turn.session,
@@ -97,6 +99,7 @@ def insert(turn: TurnRow, agent: str, chat_id: str) -> Work[None]:
             turn.started_at,
             turn.workspace,
             turn.request,
+            turn.folder,
             agent,
             chat_id,
         ),
@@ -118,18 +121,21 @@ def open_in(session: str) -> Work[TurnRow | None]:
     return _row(rows[0]) if rows else None
 
 
-def all_open() -> Work[list[TurnRow]]:
-    rows = yield f"select {_COLUMNS} from turns where {_OPEN}", ()  # noqa: S608
+def open_turns(condition: str, *parameters: str | None) -> Work[list[TurnRow]]:
+    """Returns the open turns that meet a condition in SQL, in which `t` is the table."""
+    rows = yield (
+        f"select {_COLUMNS} from turns t where {_OPEN} and {condition}",  # noqa: S608
+        parameters,
+    )
     return [_row(row) for row in rows]
+
+
+def all_open() -> Work[list[TurnRow]]:
+    return open_turns("true")
 
 
 def running_of(owner: OwnerId) -> Work[list[TurnRow]]:
-    rows = yield (
-        f"select {_COLUMNS} from turns where {_OPEN}"  # noqa: S608
-        " and state = 'running' and owner = ?",
-        (owner,),
-    )
-    return [_row(row) for row in rows]
+    return open_turns("state = 'running' and owner = ?", owner)
 
 
 def hold(turn: TurnId, epoch: int) -> Work[None]:
@@ -306,6 +312,12 @@ def open_questions(turn: TurnId) -> Work[list[OpenQuestion]]:
     ]
 
 
+def has_open_question(turn: TurnId) -> Work[bool]:
+    """Whether the turn waits for a person or for a client."""
+    rows = yield "select 1 from questions where turn = ? and state = 'open' limit 1", (turn,)
+    return bool(rows)
+
+
 def await_client(
     call: CallId, turn: TurnRow, agent: str, expires_at: float, now: float
 ) -> Work[None]:
@@ -365,26 +377,33 @@ def overdue_questions(now: float) -> Work[list[str]]:
     return [row[0] for row in rows]
 
 
+DECIDED = (
+    "state = 'suspended' and (stop_requested is not null or not exists"
+    " (select 1 from questions q where q.turn = t.id and q.state = 'open'))"
+)
+"""The condition for a suspended turn that waits for nobody any more."""
+
+
 def suspended_to_resume(owner: OwnerId) -> Work[list[TurnRow]]:
     """Returns the owner's suspended turns that were stopped, or whose questions are all decided."""
-    rows = yield (
-        f"select {_COLUMNS} from turns t where {_OPEN}"  # noqa: S608
-        " and state = 'suspended' and owner = ?"
-        " and (stop_requested is not null or not exists"
-        " (select 1 from questions q where q.turn = t.id and q.state = 'open'))",
-        (owner,),
-    )
-    return [_row(row) for row in rows]
+    return open_turns(f"owner = ? and {DECIDED}", owner)
 
 
-def adopt_suspended(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> Work[None]:
-    """Takes over the suspended turns of these agents from dead processes."""
+def adopt_suspended(
+    dead: list[OwnerId],
+    owner: OwnerId,
+    agents: Collection[AgentId],
+    folder: FolderId | None = None,
+) -> Work[None]:
+    """Takes over the suspended turns of these agents from dead processes. If `folder` is given,
+    turns that need another folder are left alone."""
     marks = ", ".join("?" for _ in agents)
     for gone in dead:
         yield (
             "update turns set owner = ? where owner = ? and state = 'suspended'"  # noqa: S608
+            " and (folder is null or coalesce(?, folder) = folder)"
             f" and agent in ({marks})",
-            (owner, gone, *agents),
+            (owner, gone, folder, *agents),
         )
 
 

@@ -16,6 +16,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     slow = metafunc.definition.get_closest_marker("slow") is not None
     has_store = "tmp_path" in metafunc.fixturenames
     kinds = ["plain", "conflicting", "postgres"] if has_store and not slow else ["plain"]
+    if metafunc.definition.get_closest_marker("sqlite"):
+        kinds.remove("postgres")
     metafunc.parametrize("store_kind", kinds, indirect=True)
 
 

@@ -14,6 +14,7 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
+from hermes.control import stranded_work
 from hermes.state.paths import write_private
 from hermes.state.postgres import presence
 from hermes.testing.running import until
@@ -34,13 +35,18 @@ class SharedStore(Value):
     stale_seconds: float = presence.STALE_SECONDS
     bus_url: str = ""
     """The address of a NATS server; empty for notifications of the database."""
+    shared_folder: str = ""
+    """The folder with the files of all gateways; empty if each has them in its own home."""
+    folder_seconds: float = stranded_work.FOLDER_SECONDS
 
 
 _WITH_TIMES = """
 from hermes.__main__ import main
+from hermes.control import stranded_work
 from hermes.state.postgres import presence
 
 presence.BEAT_SECONDS, presence.STALE_SECONDS = {0.beat_seconds}, {0.stale_seconds}
+stranded_work.FOLDER_SECONDS = {0.folder_seconds}
 main()
 """
 
@@ -75,6 +81,7 @@ class GatewayProcess:
             "HERMES_MODEL": "scripted",
             "HERMES_STORE_URL": store.url if store else "",
             "HERMES_STORE_DIRECT_URL": store.direct_url if store else "",
+            "HERMES_STORE_SHARED_FOLDER": store.shared_folder if store else "",
         }
         self._start = ["-c", _WITH_TIMES.format(store)] if store else ["-m", "hermes"]
         self._descriptors = descriptors

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,9 @@ class TestDatabases:
         self._used: dict[Path, str] = {}
         self._count = 0
         server.execute(f"create database {TEMPLATE}")
-        anyio.run(_migrated, server.url(TEMPLATE))
+        # A thread of its own, because a test may call this while its event loop runs.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(anyio.run, _migrated, server.url(TEMPLATE)).result()
 
     def url_of(self, folder: Path) -> str:
         """Returns the address of the folder's database, which is empty at the first call."""

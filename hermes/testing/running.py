@@ -115,16 +115,17 @@ async def running(
     conditions: Conditions = QUIET,
 ) -> AsyncIterator[Gateway]:
     """Runs a gateway on the store of the home, which serves the adapters until the block ends."""
+    store = store_settings(home)
     settings = Settings(
         home=Home(root=home),
-        workspace=home / conditions.workspace,
+        workspace=Path(store.shared_folder or home) / conditions.workspace,
         model=conditions.model,
         agent=conditions.agent,
         streaming=conditions.streaming,
         access=conditions.access,
         auxiliary=conditions.auxiliary,
         memory=conditions.memory,
-        store=store_settings(home),
+        store=store,
         bus=conditions.bus,
     )
     overrides = GatewayOverrides(

@@ -33,9 +33,12 @@ def stores_on_postgres() -> Iterator[None]:
 
 
 @contextmanager
-def store_reached_by(folder: Path, url: str, direct_url: str = "") -> Iterator[None]:
-    """Lets the gateways of the folder reach their database at these addresses inside the block."""
-    _addresses[folder] = StoreSettings(url=url, direct_url=direct_url)
+def store_reached_by(
+    folder: Path, url: str, direct_url: str = "", shared_folder: str = ""
+) -> Iterator[None]:
+    """Lets the gateways of the folder reach their database at these addresses inside the block, and
+    keep their files in the shared folder."""
+    _addresses[folder] = StoreSettings(url=url, direct_url=direct_url, shared_folder=shared_folder)
     try:
         yield
     finally:

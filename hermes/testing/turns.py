@@ -47,6 +47,7 @@ class Notebook:
         self.summaries: list[tuple[int, int, UserMessage]] = []
         self.log: list[str] = []
         self.lost = False
+        self.used_files = False
 
     async def said(self, message: AssistantMessage) -> None:
         if self.lost:
@@ -66,6 +67,9 @@ class Notebook:
 
     def prompted(self, prompt: Prompt) -> None:
         self.prompts.append(prompt)
+
+    def uses_files(self) -> None:
+        self.used_files = True
 
     async def compacted(self, first: int, last: int, summary: UserMessage) -> None:
         self.summaries.append((first, last, summary))

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from hermes.types.identity import OwnerId
+from hermes.types.identity import FolderId, OwnerId
 from hermes.types.value import Value
 
 
@@ -37,3 +37,13 @@ class StoreNode(Value):
     beat_age: float | None
     """Seconds since the last heartbeat of the process, by the clock of the database. None if the
     process has ended."""
+
+
+class NodeFolder(Value):
+    """The folder with the files of a node's agents: workspaces, memory, media, long results and
+    lists of tasks."""
+
+    id: FolderId
+    path: str
+    shared: bool = False
+    """Whether other nodes may have the same folder."""

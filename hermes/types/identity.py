@@ -16,6 +16,8 @@ PersonId = NewType("PersonId", str)
 OwnerId = NewType("OwnerId", str)
 """Identifies a process that works on the store. The process is alive while it holds its lock
 file."""
+FolderId = NewType("FolderId", str)
+"""Identifies a folder with files of agents: the home of a node, or a folder that nodes share."""
 TurnId = NewType("TurnId", str)
 CallId = NewType("CallId", str)
 """Our own id of a tool call, `<turn>_<step>_<index>`, because the ids of providers are not unique.

@@ -42,6 +42,11 @@ class Checkpoint(Protocol):
         """Sets the prompt of a new epoch. It is stored together with the next message."""
         ...
 
+    def uses_files(self) -> None:
+        """Notes that the turn uses files of the agent. This is stored together with the next
+        message, and the session is then run only by nodes that have these files."""
+        ...
+
     async def compacted(self, first: int, last: int, summary: UserMessage) -> None:
         """Stores a summary that replaces the messages from `first` up to, but not including,
         `last`."""

@@ -77,6 +77,8 @@ class AnyTool(Protocol):
     @property
     def repeatable(self) -> bool: ...
     @property
+    def uses_files(self) -> bool: ...
+    @property
     def toolset(self) -> str: ...
     @property
     def risk(self) -> Risk: ...
@@ -98,6 +100,9 @@ class Tool(Value, Generic[A]):
     """Whether the tool changes nothing. Read-only calls of one step run concurrently."""
     repeatable: bool = False
     """Whether the tool may run again after a crash without doing harm."""
+    uses_files: bool = True
+    """Whether the tool may read or write files of the agent, for example in the sandbox. A session
+    whose tools have used files is run only by nodes that have these files."""
     toolset: str = ""
     """Name of the toolset that the tool belongs to."""
     risk: Risk = "low"

@@ -1,4 +1,5 @@
-"""When gateway processes on one store are killed or paused, nothing is lost or done twice."""
+"""When gateway processes on one store are killed or paused, nothing is lost or done twice, and a
+session keeps its files."""
 
 import re
 from collections import Counter
@@ -18,6 +19,9 @@ from hermes.testing.stores import store_url, stored_rows, stores_on_postgres
 
 TABLES = ("inbox", "turns", "messages", "calls", "questions", "deliveries", "run_events")
 """The tables that only the owner of the work may change."""
+WRITE = 'tool:write_file{"path":"note.txt","content":"remember-this"} tokens:60 delay:0.2'
+"""The model calls the tool, and then takes twelve seconds for its answer."""
+READ = 'tool:read_file{"path":"note.txt"} tokens:30'
 
 
 @pytest.fixture(autouse=True)
@@ -171,3 +175,56 @@ async def paused_in_a_turn(folder: Path, store: SharedStore, seconds: float) -> 
 async def test_a_node_that_was_paused_writes_nothing_after_it_wakes(tmp_path: Path) -> None:
     store = SharedStore(url=store_url(tmp_path), beat_seconds=0.5, stale_seconds=3.0)
     await paused_in_a_turn(tmp_path, store, seconds=5.0)
+
+
+async def killed_after_a_write(nodes: list[GatewayProcess], workspace: Path) -> list[RunFrame]:
+    """Kills the first node while it answers, after a tool has written a file. Returns the events
+    that a reader gets from the second node."""
+    answers: list[list[RunFrame]] = []
+
+    async def ask() -> None:
+        answers.append(await ClusterClient(nodes, "talk").ask(WRITE))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask)
+        await until((workspace / "note.txt").exists, within=30)
+        await nodes[0].kill()
+    return answers[0]
+
+
+async def answer_of(node: GatewayProcess, text: str, session: str = "talk") -> RunFrame:
+    return (await ClusterClient([node], session).ask(text))[-1]
+
+
+@pytest.mark.slow
+async def test_with_a_shared_folder_a_session_continues_on_another_node_with_its_files(
+    tmp_path: Path,
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o700)
+    store = SharedStore(url=store_url(tmp_path), shared_folder=str(shared))
+    async with FakeModel(Plan()) as model, cluster(tmp_path, store, model.base_url, 2) as nodes:
+        frames = await killed_after_a_write(nodes, shared / "workspace")
+        assert frames[-1].name == "run.completed"
+        assert "remember-this" in (await answer_of(nodes[1], READ)).output
+
+
+@pytest.mark.slow
+async def test_without_a_shared_folder_a_session_waits_for_the_node_with_its_files(
+    tmp_path: Path,
+) -> None:
+    store = SharedStore(url=store_url(tmp_path), folder_seconds=2.0)
+    async with FakeModel(Plan()) as model, cluster(tmp_path, store, model.base_url, 2) as nodes:
+        # This session uses no files.
+        assert (await answer_of(nodes[0], "hello", "other")).name == "run.completed"
+        frames = await killed_after_a_write(nodes, nodes[0].workspace)
+        assert frames[-1].name == "run.failed"
+        ((node, host, reason),) = stored_rows(
+            tmp_path,
+            "select f.node, f.host, t.reason from turns t join folders f on f.id = t.folder",
+        )
+        assert f"on node {node} ({host})" in reason
+        assert (await answer_of(nodes[1], "hello again", "other")).name == "run.completed"
+        await nodes[0].start()
+        assert "remember-this" in (await answer_of(nodes[1], READ)).output
+        assert not (nodes[1].workspace / "note.txt").exists()

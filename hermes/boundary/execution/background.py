@@ -16,6 +16,7 @@ import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from hermes.boundary.execution import supervisor
+from hermes.boundary.execution.handles import boot_id, is_here
 from hermes.boundary.execution.process import (
     KILL_GRACE,
     ProcessGroup,
@@ -55,6 +56,9 @@ class BackgroundProcess(Value):
     process: ProcessGroup
     """The process group of the command. The supervisor is its leader."""
     started_at: float
+    boot: str = ""
+    """The boot id under which it was started. The records may be on a disk that is used by another
+    machine now."""
 
 
 class Background:
@@ -84,6 +88,7 @@ class Background:
                 workdir=str(workdir),
                 process=await self._spawn(command, workdir, folder, reading),
                 started_at=time.time(),
+                boot=boot_id(),
             )
             await anyio.to_thread.run_sync(_keep, folder, record)
             begun = os.write(gate, b"g") == 1
@@ -164,6 +169,8 @@ class Background:
     async def kill(self, id: str, session: SessionKey) -> ProcessStatus:
         """Ends the process and everything that it started. SIGTERM is sent first."""
         record, status = await anyio.to_thread.run_sync(self._find, id, session)
+        if not is_here(record.boot):
+            return status
         process = record.process
         if status.running:
             await anyio.to_thread.run_sync(_terminate_all, record)
@@ -211,7 +218,7 @@ class Background:
             record = msgspec.json.decode((folder / RECORD).read_bytes(), type=BackgroundProcess)
         except (OSError, msgspec.DecodeError):
             return None
-        alive = runs(record.process)
+        alive = is_here(record.boot) and runs(record.process)
         code = _code(folder)
         running = alive and code is None
         until = time.time() if running else _changed_at(folder)

@@ -18,20 +18,37 @@ from hermes.boundary.execution.process import (
 CALL_MARK = "HERMES_CALL"
 """The environment variable by which the processes of a command are found."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_PID_NAMESPACE = Path("/proc/self/ns/pid")
 
 
 @cache
 def boot_id() -> str:
-    """Returns an id that changes with every boot of the machine.
+    """Returns an id that changes with every boot of the machine, and that differs between the
+    containers of a machine, because each has its own process numbers.
 
-    If the system has no such id, returns the machine's name.
-
-    Two machines never have the same id, so a handle of another machine's command is left alone.
+    Two machines never have the same id, so a process of another machine is left alone.
     """
+    try:
+        number = "".join(filter(str.isdecimal, str(_PID_NAMESPACE.readlink())))
+    except OSError:
+        return _machine_boot()
+    return f"{_machine_boot()}-{number}"
+
+
+@cache
+def _machine_boot() -> str:
+    """Returns the boot id that earlier versions used. If the system has none, returns the
+    machine's name."""
     try:
         return _BOOT_ID.read_text().strip()
     except OSError:
         return platform.node().replace(":", "-")
+
+
+def is_here(boot: str) -> bool:
+    """Returns whether a process that was started under this boot id can still run here. Earlier
+    versions recorded an empty id, or one without the container."""
+    return boot in ("", boot_id(), _machine_boot())
 
 
 def handle_of(group: ProcessGroup, mark: str, supervisor: ProcessGroup) -> str:
@@ -48,7 +65,7 @@ def end_handle(handle: str) -> bool:
     boot, number, started, mark, *supervised = fields
     group = _parse(number, started)
     supervisor = _parse(*supervised) if supervised else None
-    if boot not in ("", boot_id()) or not mark or group is None or (supervised and not supervisor):
+    if not is_here(boot) or not mark or group is None or (supervised and not supervisor):
         return False
     return end_command(group, mark, supervisor)
 

@@ -7,6 +7,7 @@ import anyio.to_thread
 from hermes.state.spill import Spill, trimmed
 from hermes.types.identity import CallId
 from hermes.types.turns import Turn
+from hermes.types.value import Value
 
 LARGEST_RESULT = 1_000_000
 """Maximum number of characters of a result that are stored. Further characters are dropped."""
@@ -18,6 +19,14 @@ file."""
 
 Redact = Callable[[str], str]
 """Masks the secrets in a text."""
+
+
+class FilteredResult(Value):
+    """A result as the model sees it."""
+
+    text: str
+    spilled: bool = False
+    """Whether the whole result is in a file."""
 
 
 class ResultFilter:
@@ -37,16 +46,16 @@ class ResultFilter:
         self._spill = spill
         self._longest = longest
 
-    async def apply(self, turn: Turn, call: CallId, text: str) -> str:
+    async def apply(self, turn: Turn, call: CallId, text: str) -> FilteredResult:
         if len(text) <= LONGEST_RESULT:
             safe = self.redact(text)
         else:
             # Redaction of a long text would block the event loop.
             safe = await anyio.to_thread.run_sync(redacted, text, self.redact, LARGEST_RESULT)
         if len(safe) <= self._longest:
-            return safe
+            return FilteredResult(text=safe)
         name = await anyio.to_thread.run_sync(self._spill.keep, str(turn.session), call, safe)
-        return trimmed(safe, self._longest, name)
+        return FilteredResult(text=trimmed(safe, self._longest, name), spilled=True)
 
 
 def redacted(text: str, redact: Redact, longest: int) -> str:

@@ -238,6 +238,7 @@ def web_search_tool(search: Search) -> Tool[WebSearch]:
         handler=look,
         read_only=True,
         repeatable=True,
+        uses_files=False,
         toolset="web",
     )
 

@@ -24,7 +24,7 @@ from hermes.state.postgres.pool import Pool, Server, application_name, is_pooled
 from hermes.types.bus import Bus
 from hermes.types.deployment import StoreNode
 from hermes.types.errors import StoreUnavailable
-from hermes.types.identity import OwnerId
+from hermes.types.identity import FolderId, OwnerId
 from hermes.types.store import OwnerKind, Work
 
 log = logging.getLogger(__name__)
@@ -123,6 +123,7 @@ class Presence:
         """Marks the notifications of this store, so that it can ignore its own notifications."""
         self._owner: OwnerId | None = None
         self._kind: OwnerKind = "gateway"
+        self._folder: FolderId | None = None
         self._pool = pool
         self._direct = direct
         self._group = group
@@ -180,9 +181,11 @@ class Presence:
             yield told
 
     @asynccontextmanager
-    async def registered(self, kind: OwnerKind) -> AsyncIterator[None]:
+    async def registered(
+        self, kind: OwnerKind, folder: FolderId | None = None
+    ) -> AsyncIterator[None]:
         """Registers this process until the block ends."""
-        self._owner, self._kind = OwnerId(self._id), kind
+        self._owner, self._kind, self._folder = OwnerId(self._id), kind, folder
         self._start_following(await self._opened(starting=True))
         try:
             yield
@@ -287,11 +290,19 @@ class Presence:
         await connection.execute("select pg_advisory_lock(%s, hashtext(%s))", (_NAMESPACE, owner))
         self._backend = connection.info.backend_pid
         await connection.execute(
-            "insert into owners (id, kind, host, pid, started_at, backend, beat_at)"
-            " values (%s, %s, %s, %s, %s, %s, extract(epoch from clock_timestamp()))"
+            "insert into owners (id, kind, host, pid, folder, started_at, backend, beat_at)"
+            " values (%s, %s, %s, %s, %s, %s, %s, extract(epoch from clock_timestamp()))"
             " on conflict (id) do update set backend = excluded.backend,"
             " beat_at = excluded.beat_at",
-            (owner, self._kind, platform.node(), os.getpid(), time.time(), self._backend),
+            (
+                owner,
+                self._kind,
+                platform.node(),
+                os.getpid(),
+                self._folder,
+                time.time(),
+                self._backend,
+            ),
         )
         self._proved_at = time.monotonic()
 

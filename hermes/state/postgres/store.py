@@ -19,7 +19,7 @@ from hermes.state.postgres.transactions import CommitDoubtful, outcome_of
 from hermes.state.retry import ATTEMPTS, retried
 from hermes.types.bus import Bus, OpenBus
 from hermes.types.errors import StoreUnavailable, TransactionConflict
-from hermes.types.identity import OwnerId, new_id
+from hermes.types.identity import FolderId, OwnerId, new_id
 from hermes.types.store import OwnerKind, Work
 
 log = logging.getLogger(__name__)
@@ -166,18 +166,19 @@ async def open_postgres(
     url: str,
     kind: OwnerKind | None = None,
     direct_url: str = "",
+    folder: FolderId | None = None,
     open_bus: OpenBus | None = None,
 ) -> AsyncIterator[PostgresStore]:
     """Migrates the store at `url`, and keeps it open until the context ends.
 
-    A process that runs turns passes its kind and is registered; other processes are not. If `url`
-    is the address of a pooler, `direct_url` is the address of the server itself. A registered
-    process uses the bus that `open_bus` opens, instead of notifications.
+    A process that runs turns passes its kind and its folder, and is registered; other processes are
+    not. If `url` is the address of a pooler, `direct_url` is the address of the server itself. A
+    registered process uses the bus that `open_bus` opens, instead of notifications.
     """
     async with await Server(direct_url or url).connect(starting=True) as connection:
         await require_no_copy(connection)
         await migrate(connection)
-    async with connected_store(url, kind, direct_url, open_bus) as store:
+    async with connected_store(url, kind, direct_url, folder, open_bus) as store:
         yield store
 
 
@@ -186,6 +187,7 @@ async def connected_store(
     url: str,
     kind: OwnerKind | None = None,
     direct_url: str = "",
+    folder: FolderId | None = None,
     open_bus: OpenBus | None = None,
 ) -> AsyncIterator[PostgresStore]:
     """Does the same as `open_postgres`, for a database that is already migrated. The database may
@@ -205,7 +207,7 @@ async def connected_store(
             if kind is None:
                 yield store
             else:
-                async with presence.registered(kind):
+                async with presence.registered(kind, folder):
                     yield store
         finally:
             with anyio.CancelScope(shield=True):

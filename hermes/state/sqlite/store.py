@@ -21,7 +21,7 @@ from hermes.state.sqlite.owner_locks import OwnerLock, dead_among
 from hermes.state.sqlite.readers import Readers
 from hermes.state.sqlite.writer import Writer
 from hermes.types.errors import StoreUnavailable, TransactionConflict
-from hermes.types.identity import OwnerId
+from hermes.types.identity import FolderId, OwnerId
 from hermes.types.store import OwnerKind, Work
 
 log = logging.getLogger(__name__)
@@ -83,10 +83,12 @@ class SQLiteStore:
         await anyio.sleep_forever()
 
     @asynccontextmanager
-    async def registered(self, kind: OwnerKind) -> AsyncIterator[None]:
+    async def registered(
+        self, kind: OwnerKind, folder: FolderId | None = None
+    ) -> AsyncIterator[None]:
         """Registers this process until the block ends."""
         with OwnerLock(locks_of(self.path)) as lock:
-            await self.run(owners.register, lock.id, kind, time.time())
+            await self.run(owners.register, lock.id, kind, time.time(), folder)
             self._owner = lock.id
             try:
                 yield
@@ -103,10 +105,13 @@ class SQLiteStore:
 
 
 @asynccontextmanager
-async def open_store(path: Path, kind: OwnerKind | None = None) -> AsyncIterator[SQLiteStore]:
+async def open_store(
+    path: Path, kind: OwnerKind | None = None, folder: FolderId | None = None
+) -> AsyncIterator[SQLiteStore]:
     """Opens and migrates the store at `path`, until the context ends.
 
-    A process that runs turns passes its kind and is registered. Other processes are not registered.
+    A process that runs turns passes its kind and its folder, and is registered. Other processes are
+    not registered.
     """
     connection = await anyio.to_thread.run_sync(prepare, path)
     try:
@@ -124,7 +129,7 @@ async def open_store(path: Path, kind: OwnerKind | None = None) -> AsyncIterator
         else:
             # The lock is taken after the database is open, so that a killed process leaves a WAL.
             # For `guard`, a free lock without a WAL means lost commits.
-            async with store.registered(kind):
+            async with store.registered(kind, folder):
                 yield store
     finally:
         with anyio.CancelScope(shield=True):
