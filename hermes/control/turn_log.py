@@ -21,7 +21,7 @@ PRICED = FixedFields(f"{FINISHED}, $%(cost).4f")
 
 
 def log_receipt(event: MessageEvent, key: SessionKey, receipt: Receipt) -> None:
-    """Logs a message that was accepted or refused. A repeated message was logged before."""
+    """Logs a message that was accepted or refused. A repeated message is not logged again."""
     match receipt:
         case Accepted(id=id, turn=turn):
             if log.isEnabledFor(logging.INFO):

@@ -142,7 +142,7 @@ async def test_tools_of_the_client_run_beside_ours(
             ("look", '{"at":"sky"}'),
             ("listen", '{"at":"sea"}'),
         ]
-        # The tool of ours has run already, once.
+        # Our own tool has already run, once.
         assert appended(tmp_path) == ["t"]
         client.results(calls[::-1], look="blue", listen="loud")
         answer = await client.send()
@@ -207,7 +207,7 @@ async def test_the_same_results_again_return_the_stored_answer(
         final = await client.send()
         assert client.service.model.stats.calls == before + 1
         assert text_of(await client.send()) == text_of(final)
-        # The turn has continued after the first answer, which is still the answer to this request.
+        # The turn has continued, but a repeat of this earlier request still gets the first answer.
         client.said = client.said[:3]
         assert (
             client.heard(await client.send())[0].id
@@ -393,7 +393,7 @@ async def question_expired(client: Client) -> None:
 
 
 UNANSWERED = 'tool:look{} tool:ask{"question":"Which one?","expires_in":0.05}'
-"""A step in which a call of the client waits longer than a question."""
+"""A step with a call of the client and a question. The question expires first."""
 
 
 async def test_every_call_has_a_result_when_the_client_continues_after_an_expired_question(

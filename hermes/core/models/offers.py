@@ -128,8 +128,8 @@ class OfferedModels:
         return demo, *sorted(file.name for file in files - {SMOLLM2.path(folder)})
 
     def _instead_of_demo(self) -> str:
-        """Returns the provider that replaces the demo model of config.yaml, or "". A provider
-        replaces the demo model if the provider's key is set."""
+        """Returns the provider that is used instead of the demo model in config.yaml, because the
+        provider's key is set; "" if there is none."""
         choice = self.used()
         demo = self._catalog.find(self._config.main.provider) == self._catalog.named(LOCAL)
         if choice and demo and choice.provider not in (LOCAL, CUSTOM):
@@ -137,8 +137,8 @@ class OfferedModels:
         return ""
 
     def _is_vendor(self, meant: Provider, name: str) -> bool:
-        """Returns whether `vendor/model` is a model of the configured provider, which is a
-        router."""
+        """Returns whether `name`, written as `vendor/model`, is a model of the configured provider.
+        This is possible only if that provider is a router."""
         choice = self.used()
         used = self._catalog.find(choice.provider) if choice else None
         if not (choice and used and used.vendor_names) or used == meant or name.count("/") > 1:

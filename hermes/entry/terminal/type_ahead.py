@@ -30,7 +30,8 @@ class TypeAhead:
         return sent
 
     def end_pending(self) -> None:
-        """Treats a pending Esc as the Esc key, because no further byte of a sequence has followed."""
+        """Treats a pending Esc as the Esc key, because no further byte of a sequence has
+        followed."""
         self._parser.flush()
         self.pending = self._alt = False
 

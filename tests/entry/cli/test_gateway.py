@@ -37,8 +37,8 @@ class Service:
         )
         self.lines: list[str] = []
         self.shown: dict[str, str] = {}
-        """The text after each label in the output. `curl` is the last line, with the command to
-        try."""
+        """Maps each label in the output to the text after it, and `curl` to the last line, which is
+        the command to try."""
 
     def __enter__(self) -> Self:
         assert self.process.stdout
@@ -198,7 +198,7 @@ def test_a_first_question_that_fails_does_not_end_the_service(environ: dict[str,
 
 @pytest.fixture
 def offline(environ: dict[str, str]) -> dict[str, str]:
-    """No model is configured and no package can be downloaded."""
+    """Returns an environment without a model, in which no package can be downloaded."""
     kept = {name: value for name, value in environ.items() if name.startswith(("PATH", "HERMES_H"))}
     return {**kept, "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1"}
 
