@@ -1,4 +1,4 @@
-"""Clients that behave badly, one kind after another, until they are stopped."""
+"""Clients that attack the gateway in several ways at the same time, until they are cancelled."""
 
 import asyncio
 import contextlib

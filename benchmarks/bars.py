@@ -1,4 +1,4 @@
-"""The bars: the measured figures and the limits that they must keep."""
+"""The bars: the measured figures and the limits that they must stay within."""
 
 from typing import Literal, assert_never
 
@@ -14,8 +14,9 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     measure: str
     """The name of the figure in the table, with its unit."""
     kind: Kind = "shown"
-    """The kind of limit. `share` and `times` are relative to the pass-through, and `ideal` is
-    relative to the ideal. `at most` and `at least` are plain numbers. `shown` has no limit."""
+    """The kind of limit. `share` and `times` are relative to the pass-through. `ideal` is
+    relative to the model without a gateway. `at most` and `at least` are plain numbers. `shown`
+    has no limit."""
     number: float = 0.0
     digits: int = 1
     binding: bool = True

@@ -26,7 +26,7 @@ TICK = 0.02
 PROBE_START = 0.7
 """Seconds that pass before the measured work begins, so that the probe has started."""
 YOUNG = 10
-"""Number of turns of a young session. The median of their times belongs to about the fifth turn."""
+"""Number of turns of a young session. The median time is about that of the fifth turn."""
 
 
 async def growth(stage: Stage, sizes: Sizes) -> None:
@@ -78,7 +78,7 @@ class Pressed(msgspec.Struct):
 
 
 async def crowd(stage: Stage, sizes: Sizes) -> None:
-    """Opens thousands of conversations at once, on a model that takes a second."""
+    """Opens thousands of conversations at once. The model takes a second for each answer."""
     await stage.restart("crowded", watched=True)
     await stage.behave(SECOND)
     least = await press(stage, stage.passthrough, sizes.crowd)

@@ -117,7 +117,7 @@ async def _many(
 
 
 def _key(chance: random.Random) -> str:
-    # Wrong keys are rare here, because the gateway answers each of them a second later.
+    # Wrong keys are rare here, because the gateway delays each refusal by a second.
     if chance.random() < 0.01:
         return chance.choice((f"{KEY}x", KEY[:-1], KEY.upper(), "\u00fc" * 20, "x" * 2000))
     return chance.choice((KEY, ""))
@@ -159,7 +159,7 @@ async def _revoked(stage: Stage) -> int:
 
 
 async def _wrong_repeats(stage: Stage) -> int:
-    """Returns the number of repeated requests with one idempotency key that got a wrong answer."""
+    """Repeats requests with their idempotency keys. Returns the number of wrong answers."""
     wrong = 0
     for number in range(20):
         key = {"Idempotency-Key": f"key-{number}"}

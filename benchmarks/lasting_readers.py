@@ -58,7 +58,7 @@ class SlowReader:
             self._socket = await small_socket(self._port)
             await asyncio.get_running_loop().sock_sendall(self._socket, self.request())
             return
-        # Buffered bytes would hide the cut for an hour, but the socket reports it at once.
+        # Buffered bytes would hide a lost connection for an hour, but SO_ERROR reports it at once.
         if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.cuts += 1
             self.close()

@@ -33,7 +33,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     padding: int = 0
     """Number of characters that are added to every token."""
     tool: bool = False
-    """Whether the model first calls read_file in a conversation without a tool result."""
+    """Whether the model calls read_file if the conversation has no tool result yet."""
 
     @property
     def seconds(self) -> float:

@@ -102,8 +102,8 @@ async def memory(stage: Stage, sizes: Sizes) -> None:
 
 
 async def latency(stage: Stage, sizes: Sizes) -> None:
-    """Sends requests one after another. Measures the time that is added to the model's own, and the
-    CPU of a turn."""
+    """Sends requests one after another. Measures the CPU of a turn, and the time that is added to
+    the time of the model."""
     await stage.behave(USUAL)
     targets = (stage.direct, stage.passthrough, stage.ours)
     await stage.rounds(1, Plan(count=20), *targets)
@@ -146,8 +146,8 @@ async def streams(stage: Stage, sizes: Sizes) -> None:
 
 
 async def slow(stage: Stage, sizes: Sizes) -> None:
-    """Measures turns on a model as slow as a real one. Turns should wait for nothing but the
-    model."""
+    """Measures turns with a model that is as slow as a real one. Turns should wait for nothing
+    but the model."""
     await stage.behave(SLOW)
     many = sizes.slow_streams
     plan = Plan(count=many * sizes.waves, concurrency=many, stream=True)

@@ -151,7 +151,7 @@ async def finished_run(stage: Stage, behaviour: Behaviour) -> str:
 
 
 async def _read(stage: Stage, path: str) -> None:
-    """Reads a run to its end, and discards it."""
+    """Reads the events of a run to the end, and discards them."""
     reader, writer = await asyncio.open_connection("127.0.0.1", stage.ours.port)
     try:
         writer.write(encode("GET", path, {**HEADERS, "Connection": "close"}))

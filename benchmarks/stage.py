@@ -79,8 +79,8 @@ class Stage:
     def new_gateway(
         self, home: str = "home", *, watched: bool = False, key: str = KEY, store_url: str = ""
     ) -> Target:
-        """Starts our gateway as a user would. If asked to, it also measures the delays of the
-        gateway's event loop."""
+        """Starts our gateway as a user would. A watched gateway also measures the delays of its
+        event loop."""
         port = free_port()
         command = [sys.executable, "-m", "benchmarks.watched"] if watched else [str(HERMES)]
         env = {**self.env(home), DELAYS: str(self.folder / "delays.json"), "API_SERVER_KEY": key}

@@ -10,11 +10,11 @@ from benchmarks.sizes import Sizes
 from benchmarks.stage import Stage
 
 LARGE = Behaviour(tokens=800, padding=1000, delay=0.015)
-"""A number of bytes that does not fit into the buffers between the gateway and a reader."""
+"""Behaviour with an answer that does not fit into the buffers between the gateway and a reader."""
 BUFFER = 4096
 """Size of a reader's receive buffer in bytes."""
 SEGMENT = 1460
-"""Size of a packet in bytes, as between machines."""
+"""Size of a TCP segment in bytes, as on a network between machines."""
 
 
 async def readers(stage: Stage, sizes: Sizes) -> None:

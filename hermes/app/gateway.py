@@ -182,7 +182,7 @@ def log_commands(
 
 
 def delete_session_files(settings: Settings, plugins: Plugins, session: str) -> None:
-    """Deletes the files of a session that was deleted, in the home of its agent."""
+    """Deletes the files that a deleted session has left in the home of its agent."""
     agent = SessionKey.parse(session).agent
     own = agent_settings(settings, plugins).get(agent)
     if own is None:

@@ -67,7 +67,7 @@ def _path(settings: Settings, to: str) -> Path:
 
 
 def _advice(settings: Settings, to: str) -> str:
-    """Returns the changes to the configuration with which a gateway runs on the copy."""
+    """Returns advice on how to configure a gateway that uses the copy."""
     if "://" in to:
         line = f"HERMES_STORE_URL={shown_url(to)}"
         hint = " (with the password)" if _HIDDEN in line else ""

@@ -60,8 +60,8 @@ def node_folder(settings: Settings) -> NodeFolder:
 
 
 async def store_nodes(settings: Settings) -> list[StoreNode]:
-    """Returns the processes that share the store. SQLite has none, because it is used on one
-    machine."""
+    """Returns the processes that share the store. The list is empty for SQLite, whose store is used
+    on one machine only."""
     if not settings.store.url:
         return []
     async with home_store(settings) as store:

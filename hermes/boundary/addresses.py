@@ -55,8 +55,8 @@ def is_public(address: str) -> bool:
 
 
 def _carried(address: IPv6Address) -> IPv4Address | None:
-    """Returns the IPv4 address at which a packet to this IPv6 address arrives. Returns None if the
-    packet arrives at no IPv4 address."""
+    """Returns the IPv4 address to which packets for this IPv6 address are delivered; None if they
+    are not delivered to an IPv4 address."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address.ipv4_mapped

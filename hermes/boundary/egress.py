@@ -1,4 +1,4 @@
-"""Reads pages and files of the web, from public addresses only."""
+"""Reads pages and files from the web, at public addresses only."""
 
 import re
 import socket
@@ -31,7 +31,7 @@ QUOTED = 200
 IsAllowed = Callable[[str, int], bool]
 """Returns whether a connection may be made to an address and a port."""
 
-# Ports above 1023 of servers that would interpret the lines of an HTTP request as commands.
+# Ports above 1023 whose servers would interpret the lines of an HTTP request as commands.
 _SERVICES = frozenset({1433, 2049, 3306, 3389, 5432, 5900, 6379, 11211, 27017})
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _FILE_HEADERS = {
@@ -52,7 +52,7 @@ _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff",
 
 
 def may_reach(address: str, port: int) -> bool:
-    """Returns whether a web server on the public internet may listen at this address and port."""
+    """Returns whether the address is public and the port is one that a web server may use."""
     common = port in (80, 443) or (port >= 1024 and port not in _SERVICES)
     return common and is_public(address)
 
@@ -88,7 +88,8 @@ class Egress:
         """Returns the file at the URL, of at most `limit` bytes. If the file can't be fetched,
         raises a Rejected that says why.
 
-        The text is the same for a refused address and for an address that does not answer.
+        The error message is the same for an address that is not public and for one that does not
+        answer.
         """
         try:
             with anyio.fail_after(self._seconds):
@@ -233,8 +234,8 @@ def _is_text(media_type: str) -> bool:
 
 
 def _decoded(body: bytes, charset: str | None) -> str:
-    """Returns the decoded text. The encoding is that of the byte order mark, of the header or of
-    the declaration in the text. If there is none of these, it is UTF-8."""
+    """Returns the decoded text. The encoding is taken from the byte order mark, the header or the
+    declaration in the text. If all of these are missing, it is UTF-8."""
     for mark, encoding in _MARKS:
         if body.startswith(mark):
             return body.decode(encoding, errors="replace")
@@ -251,8 +252,8 @@ def _known(charset: str | None) -> str:
 
 
 def _parsed(text: str, base: URL | None = None) -> URL:
-    """Returns the absolute URL of a web page, relative to `base`. Raises ToolFailed if the text is
-    not a web URL."""
+    """Returns the absolute URL of a web page. A relative URL is resolved against `base`. Raises
+    ToolFailed if the text is not a web URL."""
     if len(text) > LONGEST_URL:
         raise ToolFailed(f"{_short(text)} is longer than {LONGEST_URL} characters.")
     try:

@@ -1,4 +1,4 @@
-"""Searches files for a pattern in a process of its own, because a match can't be stopped otherwise.
+"""Searches files for a pattern in its own process, because only a kill can stop a slow match.
 
 The script is run by its path and does not import the package, so that it starts within
 milliseconds.

@@ -1,4 +1,4 @@
-"""Searches files within a time limit, for every pattern."""
+"""Searches files within a time limit, even if the pattern is slow to match."""
 
 import contextlib
 import json
@@ -20,11 +20,11 @@ _decode_hit = msgspec.json.Decoder(Hit).decode
 async def search(
     place: int, query: SearchQuery, left_out: tuple[int, int] | None = None
 ) -> SearchResult:
-    """Returns the matches below the open folder or in the open file that are found within the time
-    limit.
+    """Searches below an open folder or in an open file. Returns the hits that are found within the
+    time limit.
 
-    The hits name that folder or file by the path in the query. `left_out` is the device and inode
-    of a folder that is not searched.
+    `place` is the descriptor of that folder or file, and the hits show it as the path in the query.
+    `left_out` is the device and inode of a folder that is not searched.
     """
     task = ScanTask(
         pattern=query.pattern,

@@ -29,8 +29,8 @@ class _Missing(ToolFailed):
 
 
 class Workspace:
-    """Opens one component of a path after the other and follows no link, so that no component
-    can be replaced by a link between the check and the use."""
+    """Opens a path one component at a time and follows no link, so that no component can be
+    replaced by a link between the check and the use."""
 
     def __init__(self, root: Path, home: Path | None = None) -> None:
         self._root = root
@@ -68,7 +68,7 @@ class Workspace:
         return mode is None
 
     def list(self, path: str) -> Sequence[FileInfo]:
-        """Returns the entries of the folder by name, without the home."""
+        """Returns the entries of the folder, sorted by name. The agent's home is left out."""
         home, descriptor = self.home(), self.open(path)
         found = []
         try:
@@ -162,7 +162,7 @@ class Workspace:
 
     @contextlib.contextmanager
     def _folder(self, parts: Sequence[str], path: str, *, make: bool = False) -> Iterator[int]:
-        """Opens the folder at the end of the components. The path is for error messages only."""
+        """Opens the folder that the components lead to. The path is for error messages only."""
         try:
             folder = os.open(self._root, _FOLDER | os.O_CLOEXEC)
         except OSError as error:
@@ -251,7 +251,7 @@ def _check_regular(known: os.stat_result, path: str) -> None:
 
 @contextlib.contextmanager
 def _explained(path: str) -> Iterator[None]:
-    """Translates errors of the system into messages for the model."""
+    """Translates errors of the operating system into messages for the model."""
     try:
         yield
     except FileNotFoundError as error:

@@ -30,7 +30,7 @@ class Access:
     def __init__(self, policy: AccessPolicy) -> None:
         self._policy = policy
         self.paired: Mapping[tuple[str, str], PersonId] = {}
-        """The platform and user id of everybody who was let in by pairing."""
+        """The people who were let in by pairing, by platform and user id."""
 
     def admits(self, source: Source, principal: Principal | None) -> bool:
         """Returns whether the sender may talk to the agent. A principal always may, because its
@@ -65,8 +65,8 @@ def accept_from_chat(accept: Accept, account: str | None = None) -> Accept:
         fault = _fault(event, account)
         if fault is None:
             return await accept(event)
-        # The adapter's code is wrong. An error would end the connection for every chat.
-        # The platform would also deliver the same event for ever, so the fault is only logged.
+        # This is a bug in the adapter. Raising an error would end the connection for every chat,
+        # and the platform would deliver the same event for ever, so the bug is only logged.
         log.error("a message of %s is refused: %s", event.source.account, fault)
         return Refused(reason="not a valid event of a chat")
 

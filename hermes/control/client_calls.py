@@ -187,10 +187,10 @@ def _refuse_expired(row: TurnRow, results: tuple[ToolMessage, ...]) -> Work[None
 def _check_nothing_else_is_open(
     row: TurnRow, waiting: list[CallId], questions: list[OpenQuestion]
 ) -> Work[None]:
-    """Raises ResultsRefused if a call of ours in the same step has no result yet.
+    """Raises ResultsRefused if a call of an agent's tool in the same step has no result yet.
 
-    Further messages can't follow the results then, because no model accepts a message between a
-    call and its result.
+    In that case, further messages can't follow the results, because no model accepts a message
+    between a call and its result.
     """
     if questions:
         raise ResultsRefused(

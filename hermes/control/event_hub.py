@@ -95,7 +95,7 @@ class EventLog:
 
     @property
     def version(self) -> tuple[int, int]:
-        """A number that changes whenever the result of `covers` may change."""
+        """A value that changes whenever the result of `covers` may change."""
         return self._base, self._released
 
     @property
@@ -221,7 +221,7 @@ def _pieces(event: TextDelta | ReasoningDelta) -> list[AgentEvent]:
 
 
 async def _wait(waiters: "set[asyncio.Future[None]]", within: float) -> None:
-    # A bare future with a timer is cheap. Every word of every stream waits here.
+    # Every word of every stream waits here, so this uses a bare future and a timer: both are cheap.
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
     waiters.add(waiter)

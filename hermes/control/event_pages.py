@@ -12,7 +12,7 @@ from hermes.types.store import Store, Work
 from hermes.types.value import Value
 
 CACHED_PAGES = 128
-"""Number of pages that are held for other readers. Each has about 16 kB."""
+"""Number of pages that are held for other readers. Each page takes about 16 kB."""
 
 
 class ReplayPage(Value):

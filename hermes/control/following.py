@@ -51,7 +51,7 @@ class Following:
             if events := await self._new():
                 last, end = events[-1]
                 self._after = last
-                # A suspended turn has an end event in the middle, followed by more pages.
+                # A suspension also has an end event. If the turn was resumed, more pages follow it.
                 last_page = self._replayed and not self._log.running
                 self.ended = isinstance(end, TurnFinished) and last_page
                 return self._envelopes(events)
@@ -65,7 +65,7 @@ class Following:
 
     async def gather(self, seconds: float) -> None:
         """Waits this many seconds, or until the turn is over, so that several events can
-        collect."""
+        accumulate."""
         if self._log.running:
             await self._log.ended(seconds)
 

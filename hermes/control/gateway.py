@@ -172,7 +172,7 @@ class Gateway:
         try:
             key = self.session_of(event)
         except RoutingFailed as error:
-            # After an error, the platform would deliver the event for ever and block other chats.
+            # An error would make the platform deliver the event for ever, and block other chats.
             log.error("a message is refused: %s", error, exc_info=error.__cause__)
             return Refused(reason="no agent could be chosen")
         if isinstance(event.body, Asked):
@@ -182,7 +182,7 @@ class Gateway:
             await store_long_bodies(self._store, event)
             taken = await self._store.run(self._intake.take, event, key, person, time.time())
         except UnicodeEncodeError as error:
-            # This text can't be stored. After an error, the platform would deliver it for ever.
+            # This text can't be stored. An error would make the platform deliver it for ever.
             log.warning("a message of %s is not valid text: %s", source.account, error)
             return Refused(reason="not valid text")
         log_receipt(event, key, taken.receipt)
@@ -230,8 +230,8 @@ class Gateway:
         return await self._store.read(context_use, str(session), find_model)
 
     async def follow(self, turn: TurnId, after: int = 0) -> AsyncGenerator[Envelope]:
-        """Yields the events of the turn after a number, up to its end. They are replayed, live, or
-        both."""
+        """Yields the events of the turn after a number, up to its end. Past events are replayed,
+        and then live events follow."""
         with self.following(turn, after) as reader:
             while not reader.ended:
                 for envelope in await reader.next():
@@ -251,7 +251,7 @@ class Gateway:
         self.notice_change()
 
     async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Runs a transaction that changes nothing, such as those of `control.sessions`."""
+        """Runs a transaction that changes nothing, such as `control.sessions.listed`."""
         return await self._store.read(transaction, *args, **kwargs)
 
     async def reopen(self, name: str) -> Summary:
@@ -271,8 +271,8 @@ class Gateway:
         return None if epoch is None else await self._outbox.attach(adapter, epoch)
 
     async def account_lost(self, adapter: PlatformAdapter) -> None:
-        """Returns when another process serves the account, because that process took this one for
-        dead."""
+        """Returns when another process serves the account. That process has assumed that this one
+        is dead."""
         while await self._outbox.holds(adapter.account):  # noqa: ASYNC110  # the store is polled
             await anyio.sleep(ACCOUNT_SECONDS)
 

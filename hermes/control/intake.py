@@ -168,7 +168,7 @@ class Intake:
         now: float,
     ) -> Work[IntakeResult]:
         """Handles a message to a turn that waits for a person. The message answers a question, or
-        it is queued."""
+        is queued."""
         open_ones = yield from turns.open_questions(turn.id)
         # If all questions have just expired, the turn waits for nobody and is about to be resumed.
         client_calls = () if open_ones else (yield from turns.open_client_calls(turn.id))
@@ -233,7 +233,7 @@ class Intake:
             return IntakeResult(receipt=Accepted(id=id, turn=id))
         position = yield from inbox.count_pending(str(key))
         text = f"Queued ({position}): I answer this {when}. /stop ends what is running."
-        # The turn of an API request has the id of the request, so that its reader can wait for it.
+        # The turn of an API request has the request's id, so that a reader can wait for the turn.
         receipt = Accepted(id=id, turn=id)
         target = event.origin.reply_to
         if target is None:

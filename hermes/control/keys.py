@@ -7,7 +7,8 @@ def session_key(agent: AgentId, source: Source) -> SessionKey:
     """Returns the key of the session of a chat. In a group, the key also contains the user, and in
     a thread also the thread.
 
-    The default account of a platform has the platform's name. It is not part of the key.
+    The account is part of the key, unless it is the platform's default account, which has the
+    platform's name.
     """
     return SessionKey(
         agent=agent,

@@ -1,4 +1,4 @@
-"""Stores long messages piece by piece before their intake, so that no commit delays others."""
+"""Stores long messages piece by piece before their intake, so that no long commit delays others."""
 
 import anyio.to_thread
 

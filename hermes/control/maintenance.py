@@ -94,8 +94,8 @@ class Maintenance:
             await self._media.forget(now - kept.requests, now - kept.media)
 
     async def _holds_lease(self) -> bool:
-        """Returns whether this process does the work now. It may have lost the lease during a
-        pause."""
+        """Returns whether this process holds the lease, and takes the lease if it is free. The
+        process may have lost the lease during a pause."""
         owner = self._store.owner
         if self._lease is not None and not await self._store.read(
             owners.holds_lease, SCHEDULER, owner, self._lease

@@ -28,6 +28,7 @@ class MediaIntake:
         return await anyio.to_thread.run_sync(partial(self._cache.keep, data, stateless=stateless))
 
     async def forget(self, requests: float, sessions: float) -> None:
-        """Deletes the files that were last used before these times."""
+        """Deletes the files of stateless requests that were last used before the time `requests`,
+        and the files of sessions that were last used before the time `sessions`."""
         forget = partial(self._cache.forget, requests, sessions)
         await anyio.to_thread.run_sync(forget, abandon_on_cancel=True)

@@ -1,4 +1,4 @@
-"""Shows a running turn: a message that is placed once and grows by edits, and the typing mark."""
+"""Shows a running turn: one message that grows by edits, and the typing indicator."""
 
 import logging
 import math
@@ -82,7 +82,7 @@ class Preview:
             await self._grow(claim, live, delivery, adapter)
 
     async def _type(self, claim: Claim, target: Target) -> None:
-        """Shows the typing mark for as long as the turn runs."""
+        """Shows the typing indicator for as long as the turn runs."""
         adapter = await self._adapter_of(target.account)
         limits = adapter.limits
         while isinstance(adapter, CanType):

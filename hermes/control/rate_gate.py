@@ -10,7 +10,7 @@ from hermes.types.identity import Target
 class RateGate:
     """Keeps the platform's interval between two calls, and lets no call pass during a freeze.
 
-    Freezes are wall-clock times, because they are stored and read again after a restart.
+    The end of a freeze is a wall-clock time, because it is stored and read again after a restart.
     """
 
     def __init__(self) -> None:

@@ -124,9 +124,9 @@ class Recovery:
     async def resume(self, start: StartTurn, runs: Callable[[TurnId], bool]) -> None:
         """Starts the turns that can be run now.
 
-        Suspended turns can be run after they were decided or stopped. A turn of this process that
-        must be stopped is run if no lane runs it. Messages that wait in idle sessions get new
-        turns.
+        A suspended turn can be run after all of its questions were decided, or after it was
+        stopped. A turn of this process that must be stopped is run if no lane runs it. Messages
+        that wait in idle sessions get new turns.
         """
         rows, idle = await self._store.run(self._to_resume)
         for row in rows:
@@ -140,7 +140,7 @@ class Recovery:
                 start(claim)
 
     async def stops(self) -> list[TurnId]:
-        """Returns the turns of this process that any process has asked to stop."""
+        """Returns the turns of this process for which a stop was requested, by any process."""
         rows = await self._store.run(turns.running_of, self._store.owner)
         return [row.id for row in rows if row.stop_requested]
 

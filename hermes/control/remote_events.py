@@ -8,7 +8,7 @@ from hermes.types.identity import TurnId
 from hermes.types.value import Value
 
 HELD_SIZE = 262_144
-"""If more characters than this are held in memory, the events that are stored are dropped."""
+"""If more characters than this are held, the events that are also in the store are dropped."""
 READ_RECORDED = 64
 """Maximum number of events that a reader gets at a time."""
 
@@ -67,7 +67,7 @@ class RemoteEvents:
         return [(seq, event) for seq, event in left if event is not None]
 
     def _drop(self, kept: int) -> None:
-        """Drops the events that are stored."""
+        """Drops the events that are also in the store."""
         # An event may be stored in part, because neighbouring texts are one event here.
         start = bisect_right(self._recorded, kept, key=lambda one: one.seq)
         if start:

@@ -52,7 +52,7 @@ class Sending:
                 await self._send_final(index, part)
                 if index + 1 < len(parts):
                     await self._keep_placed()
-        # Without this change, the delivery would be sent again as a possible repeat.
+        # Until this is committed, a restart would send the delivery again as a possible repeat.
         id, attempt = self._delivery.id, self._delivery.attempts
         await persist(self._store, deliveries.mark_delivered, id, attempt, self.placed, time.time())
 
@@ -80,7 +80,7 @@ class Sending:
             await self._edit(adapter, index, _content(part, text))
 
     async def _place(self, index: int, part: MessagePart, purpose: Purpose) -> None:
-        """Sends a new message for the part. This is also done if an earlier message of the part is
+        """Sends a new message for the part, or a replacement if the part's earlier message is
         gone."""
         text = self._adapter.render(placeholder_text(part.tree))
         if self._adapter.measure(text) > self._adapter.limits.text:

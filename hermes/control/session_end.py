@@ -75,7 +75,7 @@ class SessionEndWorker:
             await self._store.run(sessions.forget_ending, ending)
 
     def _turn(self, ending: EndedConversation) -> Work[Turn | None]:
-        """Returns the conversation as a turn in which nothing is left to answer."""
+        """Returns a turn with the messages of the conversation; None if it is gone or empty."""
         owner = yield from sessions.owner_of(ending.session)
         said = yield from transcript.history(ending.session, History(generation=ending.generation))
         if owner is None or not said.messages:

@@ -94,7 +94,7 @@ def waiting(name: str) -> Work[list[OpenQuestion]]:
 
 
 def searched(query: str, limit: int = 20) -> Work[list[FoundMessage]]:
-    """Returns messages of all sessions that contain words of the query, best matches first."""
+    """Returns messages that contain words of the query, from all sessions, best matches first."""
     return (yield from search.search(query, Operator(), limit=limit))
 
 

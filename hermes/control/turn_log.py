@@ -24,7 +24,7 @@ ONE_STEP = {line: FixedFields(line.replace(" steps,", " step,")) for line in (FI
 
 
 def log_receipt(event: MessageEvent, key: SessionKey, receipt: Receipt) -> None:
-    """Logs a message that was accepted or refused. A repeated message was logged before."""
+    """Logs a message that was accepted or refused. A repeated message is not logged again."""
     match receipt:
         case Accepted(id=id, turn=turn):
             if log.isEnabledFor(logging.INFO):

@@ -265,7 +265,7 @@ class TurnTransactions:
         key = SessionKey.parse(row.session)
         yield from session_lock.lock(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
-        # A turn with a damaged message is repaired when the history is read.
+        # If a message of the turn is damaged, reading the history repairs the turn.
         with suppress(msgspec.DecodeError):
             cut_off = "Not finished: the turn failed."
             yield from transcript.answer_open_calls(_transcript_writer(row, key), cut_off, now)
@@ -284,7 +284,7 @@ class TurnTransactions:
         log.error("message %s, which waits in %s, can't be read: given up", waiting.id, key)
         yield from inbox.bind(waiting.id, waiting.id, "done")
         target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
-        # Only a chat was told that the message waits. A client of the API reads the event instead.
+        # A delivery has told a chat that its message waits. An API client reads the event instead.
         if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
             yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
         else:
@@ -363,7 +363,7 @@ class TurnTransactions:
         return SessionKey.parse(session).agent in self._agents
 
     def writer(self, row: TurnRow) -> TranscriptWriter:
-        """Writes messages of this turn to the transcript."""
+        """Returns a writer that adds messages of this turn to the transcript."""
         return _transcript_writer(row, SessionKey.parse(row.session))
 
     def _claim(
@@ -374,7 +374,8 @@ class TurnTransactions:
         request: MessageEvent | None = None,
         session: SessionRow | None = None,
     ) -> Claim:
-        """Returns the turn for the event that opened it, with the options of the last request."""
+        """Returns the claim on the turn that `event` opened. `request` is a later message whose
+        options apply instead."""
         body, origin = event.body, event.origin
         asked = (request or event).body
         turn = Turn(

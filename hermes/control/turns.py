@@ -299,7 +299,7 @@ class TurnCheckpoint:
         row = self._claim.row
         if row.transient:
             return
-        # The results of a step may have another order in the store, but a step is never cut in two.
+        # The store may order the results of a step differently, but a summary replaces whole steps.
         spans = self._spans[first:last]
         whole = (min(span[0] for span in spans), max(span[1] for span in spans))
 

@@ -222,7 +222,7 @@ def unanswered(history: Sequence[Message]) -> list[ToolCall]:
 
 
 def repeated_call(history: Sequence[Message]) -> ToolCall | None:
-    """Returns a call that was repeated since the last request without progress, or None.
+    """Returns a call that was repeated without progress since the last request, or None.
 
     A result that is new since the last request is progress, and resets all counts.
     """

@@ -22,7 +22,7 @@ class Auxiliary:
         self._choose = choose
 
     def context_length(self, main: ModelChoice) -> int:
-        """Returns the smaller one of the context lengths of the two models, because either may be
+        """Returns the smaller of the two models' context lengths, because either model may be
         called."""
         return min(self._choose(main).window, main.window)
 

@@ -18,8 +18,8 @@ from hermes.types.turns import PromptPart, Turn
 log = logging.getLogger(__name__)
 
 NAMES = (".hermes.md", "HERMES.md", "AGENTS.md", "CLAUDE.md", ".cursorrules")
-"""Names of context files. The first file that exists is used. It is in the workspace or in a folder
-above it, up to the root of the repository."""
+"""Names of context files, in order of precedence. The workspace is searched first, and then the
+folders above it up to the root of the repository."""
 HEAD_SHARE = 0.7
 """If a file is too long, this share of the kept text comes from its beginning."""
 

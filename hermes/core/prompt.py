@@ -1,4 +1,4 @@
-"""Writes the system prompt of an epoch."""
+"""Writes the system prompt of an epoch, the part of a conversation that shares one prompt."""
 
 import hashlib
 import time

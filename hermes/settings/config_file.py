@@ -88,7 +88,7 @@ def _change(
     for name, value in new.items():
         below = tree.get(keys.get(name, name))
         if name not in keys:
-            # A comment after the last entry of a section may belong to the next section.
+            # Not at the end of a section, where a comment may belong to the next section.
             tree.insert(len(tree) if top else 0, _node(name), _node(value))
         elif isinstance(below, type(tree)) and isinstance(value, Mapping):
             before = old.get(name)
@@ -101,7 +101,7 @@ def _change(
 
 
 def _keys(tree: "CommentedMap") -> dict[str, object]:
-    """Returns the keys of the tree by their text, which `read_yaml` uses."""
+    """Maps the text of each key to the key itself. `read_yaml` returns keys as text."""
     return {str(key): key for key in tree}
 
 
@@ -168,8 +168,8 @@ def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]
 
 
 def _places(lines: list[str], before: list[str]) -> list[int | None]:
-    """Returns the index in `lines` for each line of `before` and for its end. An unknown index
-    is None."""
+    """Returns the index in `lines` of each line of `before`, and the index of the end. An unknown
+    index is None."""
     if len(lines) == len(before):
         return [*range(len(lines) + 1)]
     places: list[int | None] = [None] * (len(before) + 1)

@@ -24,7 +24,8 @@ class Change(Value):
     name: str
     """The key in config.yaml, or the variable in .env."""
     backup: Path | None = None
-    """A copy of the old file; None if the new file kept its comments."""
+    """A copy of the old file, if the new file has lost comments or has a new version; otherwise
+    None."""
     overruled_by: str = ""
     """The source that overrides the changed value; empty if no source overrides it."""
 

@@ -98,7 +98,7 @@ def _found(settings: Settings, platform: str, field: Field) -> FoundValue | None
 
 
 def _value(settings: Settings, found: FoundValue) -> object:
-    # Variables are replaced in config.yaml only.
+    # `${NAME}` is replaced only in values from config.yaml.
     inside = found.layer == CONFIG
     return expanded(found.value, settings.sources.environ) if inside else found.value
 

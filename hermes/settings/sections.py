@@ -130,7 +130,7 @@ class AgentSettings(Value):
         msgspec.Meta(ge=0),
         Aliases(env=("HERMES_RESTART_DRAIN_TIMEOUT",), keys=("agent.restart_drain_timeout",)),
     ] = 20.0
-    """Seconds that running turns have to finish when the gateway stops."""
+    """Seconds for which a stopping gateway waits for running turns to finish."""
     api_max_retries: Count = 3
     """How often a failed model call is retried."""
     system_prompt: str = ""
@@ -149,7 +149,7 @@ class AgentSettings(Value):
     disabled_toolsets: tuple[str, ...] = ()
     """Names of toolsets and tools that the agent may never use."""
     clarify_timeout: Seconds = 3600.0
-    """Seconds that a person has to answer a question."""
+    """Seconds for which a question waits for a person's answer."""
     client_tool_timeout: Seconds = 600.0
     """Seconds that a turn waits for the results of an API client's own tools."""
 
@@ -202,7 +202,7 @@ class DisplaySettings(Value):
     busy_input_mode: Annotated[
         Literal["queue", "steer", "interrupt"], Aliases(env=("HERMES_GATEWAY_BUSY_INPUT_MODE",))
     ] = "queue"
-    """How a message is handled that arrives while the agent works; only `queue` is supported."""
+    """How messages that arrive while the agent works are handled; only `queue` is supported."""
 
 
 class LoggingSettings(Value):

@@ -333,7 +333,7 @@ def _with_text_keys(raw: Mapping[object, object]) -> dict[str, object]:
 def _lines(node: object, section: str = "", depth: int = 0) -> Iterator[tuple[str, int]]:
     import yaml  # noqa: PLC0415  # already imported
 
-    # Settings are at most four levels deep. The limit also ends recursive YAML.
+    # Settings are at most four levels deep. The limit also stops the recursion in recursive YAML.
     if not isinstance(node, yaml.MappingNode) or depth > 4:
         return
     for name, value in node.value:

@@ -28,8 +28,7 @@ log = logging.getLogger(__name__)
 LARGEST_CONTEXT_FILE = 1_000_000
 """Maximum number of bytes of a context file that are read."""
 WATCHED_SECONDS = 30 * 86_400.0
-"""Seconds after which a recorded command is no longer watched, unless some code has checked it
-again."""
+"""Seconds after which a recorded command is no longer watched, unless it is recorded again."""
 RECORDS_LOCK_SECONDS = 5.0
 
 

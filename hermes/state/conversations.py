@@ -8,10 +8,9 @@ from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
 SHORT_ID_CHARS = 8
-"""Number of characters that are shown of a random chat name. They are the last characters of the
-name."""
+"""Number of characters to which a random chat name is shortened. The last characters are shown."""
 SHORTEST_END = 6
-"""Minimum number of characters with which the end of a name selects a session."""
+"""Minimum number of characters that select a session by the end of its name."""
 
 _MADE_NAME = re.compile(r"[0-9a-f]{21}")
 
@@ -117,7 +116,7 @@ def resembling(name: str) -> Work[list[Summary]]:
 
 
 def of_generation(session: str, generation: int) -> Work[list[Summary]]:
-    """Returns the conversation of the session that has this number of earlier conversations."""
+    """Returns the session's conversation that has this number of earlier conversations."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found where key = ? and generation = ?",
         (session, generation),

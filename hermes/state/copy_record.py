@@ -1,4 +1,4 @@
-"""The record of a copy, which is kept in its target and changes together with the rows."""
+"""The record of a copy. It is kept in the target, and changes in the same commits as the rows."""
 
 import msgspec
 

@@ -55,7 +55,7 @@ def _checked(edit: EntryEdit) -> EntryEdit:
     if edit.action != "remove" and not content:
         raise ToolFailed(f"To {edit.action}, give the entry's text in 'content'.")
     if edit.action != "add" and not old:
-        raise ToolFailed(f"To {edit.action}, give a part of the entry that is meant in 'old'.")
+        raise ToolFailed(f"To {edit.action} an entry, give a part of its text in 'old'.")
     if any(line.strip() == SEPARATOR for line in lines):
         raise ToolFailed(
             f"An entry can't contain a line of {SEPARATOR!r}: give an edit for each entry."

@@ -41,7 +41,7 @@ class FileLock:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def try_acquire(self) -> bool:
-        """Takes the exclusive lock if no other process holds the lock, exclusive or shared.
+        """Takes the exclusive lock if no other process holds the exclusive or the shared lock.
 
         If the attempt fails, a shared lock that this object holds may be lost.
         """

@@ -62,7 +62,7 @@ class ChangedNotes(Value):
 class _File(Value):
     entries: tuple[str, ...] = ()
     trouble: str = ""
-    """The reason why the file must not be written; None if it may be written."""
+    """The reason why the file must not be written; empty if it may be written."""
 
 
 class Memory:

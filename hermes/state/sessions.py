@@ -97,7 +97,7 @@ def find(session: str) -> Work[SessionRow | None]:
 
 
 def get(session: str) -> Work[SessionRow]:
-    """Returns the session of an existing turn."""
+    """Returns a session that must exist, because it has a turn."""
     found = yield from find(session)
     assert found is not None, f"a turn of {session} without its session"
     return found

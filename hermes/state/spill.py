@@ -105,14 +105,14 @@ def _note(left_out: int, line: int, name: str) -> str:
 
 
 def _head(piece: str) -> str:
-    """Returns the piece without its last, incomplete line. A line that is more than half of the
-    piece is kept."""
+    """Returns the piece without its last, incomplete line, unless that line is at least half of the
+    piece."""
     end = piece.rfind("\n") + 1
     return piece[:end] if end > len(piece) // 2 else piece
 
 
 def _tail(piece: str) -> str:
-    """Returns the piece without its first, incomplete line. A line that is more than half of the
-    piece is kept."""
+    """Returns the piece without its first, incomplete line, unless that line is at least half of
+    the piece."""
     start = piece.find("\n") + 1
     return piece[start:] if start < len(piece) // 2 else piece

@@ -15,7 +15,7 @@ EVENTS_PER_CLAIM = 1_000_000
 """Number of event numbers that each claim on a turn reserves. The numbers of the next claim are
 higher."""
 ROW_BYTES = 16_384
-"""Maximum size of a row of stored events. Only a larger single event makes a larger row."""
+"""Maximum size of a row of stored events. A row with a single larger event exceeds it."""
 PAGE_BYTES = 8_192
 """A page of stored events ends with the row that reaches this size."""
 
@@ -66,8 +66,8 @@ _COLUMNS = (
 
 
 _OPEN = "state in ('running', 'suspended')"
-"""A condition with the same words as the index `one_open_turn`, so that SQLite uses this index. The
-index is small, because few turns are open."""
+"""The condition of the index `one_open_turn`, in the same words, so that SQLite uses this index.
+The index is small, because few turns are open."""
 
 
 def _row(row: Row) -> TurnRow:

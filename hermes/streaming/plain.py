@@ -74,6 +74,6 @@ class PlainAnswer:
 
 def around_answer(completion: bytes) -> tuple[bytes, bytes]:
     """Returns the bytes of a completion before and after `ANSWER_PLACEHOLDER`."""
-    # Quotes in a string are escaped, so that no other field can be taken for the content.
+    # Quotes in a string are escaped, so no other field can be mistaken for the content.
     before, _, after = completion.partition(_CONTENT)
     return before + _CONTENT.removesuffix(ANSWER_PLACEHOLDER), after

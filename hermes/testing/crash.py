@@ -35,8 +35,7 @@ from hermes.testing.stores import forget_store, stores_on_postgres
 
 AT_ONCE = 5
 ALIKE = 3
-"""Maximum number of times that one point is tried. Later passes of a point are like the earlier
-ones."""
+"""Number of passes of a point at which the gateway is killed. Later passes are like these."""
 SCENARIO_SECONDS = 20.0
 Script = Callable[[Stage], Awaitable[None]]
 
@@ -229,8 +228,8 @@ WAITING = 0.7
 
 
 class Storm:
-    """People who write while the gateway is killed. Each kill allows more messages, so that the
-    next kill interrupts work."""
+    """People who write while the gateway is killed. After each kill, they may send more messages,
+    so that the next kill interrupts work."""
 
     def __init__(self, stage: Stage, messages: int, chats: int, kills: int, seed: int) -> None:
         self._stage = stage

@@ -62,7 +62,7 @@ class CuttingProxy:
             if self.refusing:
                 return
             try:
-                # anyio's stream fails if its socket is closed while it is cancelled.
+                # Not anyio's stream, which fails if its socket is closed during a cancellation.
                 reader, writer = await asyncio.open_unix_connection(self._socket)
             except OSError:
                 return

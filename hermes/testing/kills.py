@@ -10,7 +10,7 @@ CHANGES = frozenset(
     {"os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "os.chmod", "shutil.copyfile"}
     | {"open", "sqlite3.connect"}
 )
-"""Audit events. A process may be killed before each of them."""
+"""Audit events of changes to files. A process can be killed before any of them."""
 
 
 def completes(action: Callable[[], object], changes: int) -> bool:

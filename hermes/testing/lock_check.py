@@ -1,4 +1,4 @@
-"""Finds transactions that change a session without its lock, because no database notices them."""
+"""Finds transactions that change a session without its lock, which no database would notice."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -116,7 +116,7 @@ class MemoryShell:
         return code
 
     async def _command(self, words: Sequence[str]) -> int:
-        # A killed command does not continue.
+        # This is where a killed command stops.
         await anyio.lowlevel.checkpoint()
         words, target, append = self._redirected([self._expanded(word) for word in words])
         name, *arguments = words

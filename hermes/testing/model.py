@@ -46,7 +46,7 @@ class Stats(Struct):
     open: int = 0
     most_open: int = 0
     refused: dict[str, int] = {}
-    """Reasons of refusals, with their counts. Tests expect no refusals."""
+    """Reasons for refusals, with their counts. Tests expect no refusals."""
 
 
 class Control(Struct, forbid_unknown_fields=True):

@@ -26,7 +26,7 @@ _SYNC = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 
 
 class DiskOperation(Value):
-    """One operation on a file: a change, or the moment from which its changes survive a power
+    """One operation on a file: a change, or a sync, after which earlier changes survive a power
     cut."""
 
     kind: Literal["write", "truncate", "sync"]

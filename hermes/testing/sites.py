@@ -1,4 +1,4 @@
-"""Runs web servers on this machine with fixed answers by path, which count connections."""
+"""Runs web servers on this machine that give a fixed answer for each path and count connections."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

@@ -101,7 +101,7 @@ def check_copies(folder: Path, url: str, messages: int, kills: Sequence[int]) ->
     """Copies a store to PostgreSQL and back. Each copy is killed after each of these numbers of
     batches, and then finished.
 
-    Returns the seconds of both ways.
+    Returns the seconds that each direction took.
     """
     there, back = folder / "there", folder / "back"
     anyio.run(make_source, there, messages)

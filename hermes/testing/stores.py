@@ -64,7 +64,7 @@ def forget_store(folder: Path) -> None:
 def open_test_store(
     folder: Path, kind: OwnerKind | None = None
 ) -> AbstractAsyncContextManager[Store]:
-    """Opens the store of a home, like the gateways of the test."""
+    """Opens the store of a home in the same way as the gateways of the test."""
     url = store_url(folder)
     return open_postgres(url, kind) if url else open_store(folder / STORE_NAME, kind)
 

@@ -1,4 +1,4 @@
-"""A home that a Hermes Agent has used, for tests."""
+"""A home that Hermes Agent has used, for tests."""
 
 import json
 import sqlite3

@@ -14,8 +14,8 @@ match exactly."""
 CONTEXT_LINES = 2
 """Number of context lines that a diff shows around a change."""
 MOST_DIFF_LINES = 200
-"""Maximum number of lines between the first and the last change. The time to compare them grows
-with the cube of their number."""
+"""Maximum number of lines, from the first to the last change, that are compared. The time for the
+comparison grows with the cube of their number."""
 DIFF_WIDTH = 200
 LONGEST_DIFF = 4000
 """Maximum number of characters of a diff."""
@@ -69,7 +69,7 @@ def diff(before: str, after: str) -> str:
 
 
 def short_diff(before: str, after: str) -> str:
-    """Returns the first lines of the change in the unified form; empty if no line has changed."""
+    """Returns the first lines of a unified diff; empty if no line has changed."""
     old, new, first = _changed_part(_lines(before), _lines(after))
     if old == new:
         return ""
@@ -91,8 +91,8 @@ def _lines(text: str) -> list[str]:
 
 
 def _changed_part(old: list[str], new: list[str]) -> tuple[list[str], list[str], int]:
-    """Returns the lines of both texts around the changes, and the number of equal lines before
-    those lines."""
+    """Returns the changed part of both texts, with its context lines, and the number of lines
+    before that part."""
     top, below = _equal_lines(old, new), _equal_lines(old[::-1], new[::-1])
     below = min(below, len(old) - top, len(new) - top)
     first = max(top - CONTEXT_LINES, 0)
@@ -138,7 +138,8 @@ def _dedented(lines: list[str]) -> tuple[str, list[str]]:
 
 
 def _indentation(lines: list[str], first: int, wanted: list[str]) -> str | None:
-    """Returns the indentation of the wanted lines at `first`; None if the lines there differ."""
+    """Returns the indentation that the wanted lines have at `first`; None if other lines are
+    there."""
     place = next(place for place, line in enumerate(wanted) if line)
     line = lines[first + place]
     indent = line[: len(line) - len(wanted[place])]

@@ -13,8 +13,8 @@ LONGEST_SCHEMA = 100_000
 DEEPEST_SCHEMA = 32
 """Maximum depth of schemas inside schemas."""
 MOST_SCHEMAS = 1_000
-"""Maximum number of schemas inside a schema. The schemas of its properties, items and alternatives
-count."""
+"""Maximum number of schemas inside a schema, such as those of its properties, items and
+alternatives."""
 CHECK_SECONDS = 2.0
 """Maximum CPU time for the check of one JSON text, because a small schema can require endless
 work."""

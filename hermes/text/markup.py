@@ -1,8 +1,8 @@
 """Sanitizes a web page so that the HTML parser needs little time and memory for every page.
 
-The parser (lexbor) has no limits. Its time grows with the square of the nesting depth and of the
-attributes of a tag, and 75 kB of misnested `<b>` make it take 3 GB
-(https://github.com/lexbor/lexbor/issues/340). Decision 0009 has the measurements.
+The parser (lexbor) has no limits. Its time grows with the square of the nesting depth and with the
+square of the number of attributes of a tag, and it needs 3 GB of memory for 75 kB of misnested
+`<b>` (https://github.com/lexbor/lexbor/issues/340). Decision 0009 has the measurements.
 """
 
 import re
@@ -10,9 +10,9 @@ import re
 from hermes.types.value import Value
 
 MOST_STEPS = 50_000_000
-"""Limit on the parser's work: the number of open elements, summed over all tags. It stands for
-about 0.3 s of the parser's time. The part of the page after the limit is left out. A well-formed
-page stays far below this limit, whatever its length."""
+"""Limit on the parser's work, which is measured as the number of open elements, summed over all
+tags. The limit corresponds to about 0.3 s of the parser's time. The part of the page after the
+limit is left out. A well-formed page stays far below the limit, whatever its length."""
 LINK_NUMBER = "n"
 """Attribute that identifies a link. It is needed because the parser repeats a link in every block
 that the link spans."""
@@ -61,9 +61,9 @@ _LEFT_OUT = frozenset(
         *("link", "meta", "optgroup", "option", "param", "source", "track", "wbr"),
     }
 )
-# The parser reopens formatting elements in every later block.
+# Elements that are renamed. The parser reopens the formatting elements in every later block.
 # The other elements change how the parser reads the text after them.
-# The parser also reopens `a`, but never more than one `a`.
+# `a` is not renamed: the parser also reopens it, but never more than one `a`.
 _SPECIAL = frozenset(
     {
         *("b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt"),
@@ -118,8 +118,8 @@ def sanitized(html: str) -> SanitizedPage:
 
 
 class _Rewriter:
-    """Collects the sanitized page, and counts the elements that the parser may have open at
-    most."""
+    """Collects the sanitized page, and computes an upper bound for the number of elements that are
+    open in the parser."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -135,7 +135,7 @@ class _Rewriter:
         if name in _LEFT_OUT:
             return
         if name in _IN_TABLE and not self._tables:
-            # The parser ignores cells outside a table, which would join the words of two cells.
+            # The parser drops cell tags outside a table, which would join the words of two cells.
             name = "hr"
         if name == "a":
             self._links += 1
@@ -194,7 +194,8 @@ def _attributes(html: str, at: int) -> tuple[dict[str, str], int]:
 
 
 def _behind(html: str, start: int) -> int:
-    """Returns the index after a comment, after a declaration, or after a plain `<` character."""
+    """Returns the index after the comment, the declaration or the plain `<` character at
+    `start`."""
     if html.startswith("<!--", start):
         end = html.find("-->", start + 2)
         return end + 3 if end >= 0 else len(html)

@@ -4,8 +4,7 @@ import re
 import unicodedata
 
 _LOOK = 4
-"""Text of this many times the wanted length is read, because spaces and hidden characters are
-removed from it."""
+"""How many times the wanted length is read, because spaces and hidden characters are removed."""
 _JOINERS = "\u200c\u200d"
 # Chat templates use these markers, and a model server may interpret them.
 _TEMPLATE = re.compile(r"<(?=[|\uff5c])")

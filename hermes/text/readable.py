@@ -202,7 +202,8 @@ class _Page:
             self._blocks += self._folded(element, parent, inner)
 
     def _folded(self, element: _Element, parent: _Element | None, inner: list[str]) -> list[str]:
-        """Joins the blocks of an element into the blocks that its parent contains."""
+        """Converts the blocks inside an element to the blocks that the element adds to its
+        parent."""
         name = element.name
         if name in _CELLS:
             return ["\n\n".join(inner)] if inner or (parent and parent.name == "tr") else []

@@ -30,7 +30,7 @@ _BEGINNINGS = (("<", _ANGLED), ("[", _SQUARE), ("\n\n", _LINES))
 def _markers(slashes: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Returns the start of each marker, with a pattern that matches the start and its
     backslashes."""
-    # Most texts contain no start of a marker, and a substring search is fast.
+    # The start is searched for first, because that is fast and most texts contain no marker.
     return tuple(
         (start, re.compile(f"{re.escape(start)}{slashes}(?={rest})")) for start, rest in _BEGINNINGS
     )
@@ -54,8 +54,8 @@ def escape(text: str) -> str:
 def escape_bare(text: str) -> str:
     """Adds a backslash to every marker that has none.
 
-    Use it for text of a model. A model reads escaped text, so the markers that it repeats are
-    escaped already.
+    Use it for text that a model has written. A model reads escaped text, so the markers that it
+    repeats are escaped already.
     """
     for start, pattern in _BARE:
         if start in text:

@@ -1,4 +1,4 @@
-"""Recognizes files that hold secrets by their names, and masks the values in them."""
+"""Recognizes secret files by their names, and masks the values in them."""
 
 import re
 

@@ -139,8 +139,8 @@ def take_first(tree: nodes.Document, count: int) -> tuple[nodes.Document, bool]:
 
 
 _Taken = tuple[_T | None, int]
-"""The part that was taken, and the number of characters that may follow it. The number is negative
-if something was left out."""
+"""The part that was taken, and the number of characters that may still be taken after it. The
+number is negative if something was left out."""
 
 
 def _take_each(

@@ -21,7 +21,7 @@ _AHEAD = 8
 _GRAPHEME = 32
 """Maximum number of code points that are kept together as one character."""
 _ROOM = 8
-"""Markup is replaced by plain text if it leaves less than 1/8 of the limit to the text."""
+"""Markup is replaced by plain text if it leaves less than 1/8 of the limit for the text."""
 _WINDOW = 256
 """Number of characters that are searched for white space at once."""
 
@@ -145,8 +145,8 @@ def _ends_code_line(text: VisibleText, cut: int) -> bool:
 
 
 def _after(tree: nodes.Document, text: VisibleText, cut: int) -> nodes.Document:
-    """Returns the tree after the cut, without leading white space. Code loses only its line
-    break."""
+    """Returns the tree after the cut, without leading white space. In code, only the line break at
+    the cut is dropped."""
     if cut < len(text.kinds) and text.kinds[cut] == "fence":
         return drop_first(tree, cut + _ends_code_line(text, cut))
     return _without_space(drop_first(tree, cut))

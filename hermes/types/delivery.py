@@ -14,7 +14,7 @@ a duplicate."""
 
 
 class Placed(Value):
-    """A message of a delivery that is on the platform, with the rendered text that it shows."""
+    """A message that a delivery has sent to the platform, with the rendered text that it shows."""
 
     ref: MessageRef
     text: str

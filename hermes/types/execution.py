@@ -209,8 +209,8 @@ class ExecutionBackend(Protocol):
         ...
 
     async def open(self, scope: SandboxScope) -> Sandbox:
-        """Returns the scope's sandbox. The method is called for every turn, so slow work waits for
-        the first use of the sandbox."""
+        """Returns the scope's sandbox. The method is called for every turn, so slow work must be
+        postponed until the sandbox is first used."""
         ...
 
     async def end(self, handle: str) -> bool:

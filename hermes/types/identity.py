@@ -20,8 +20,8 @@ FolderId = NewType("FolderId", str)
 """Identifies a folder with files of agents: the home of a node, or a folder that nodes share."""
 TurnId = NewType("TurnId", str)
 CallId = NewType("CallId", str)
-"""Our own id of a tool call, `<turn>_<step>_<index>`, because the ids of providers are not unique.
-`parse_call_id` parses it."""
+"""Our own id of a tool call: `<turn>_<step>_<index>`. The ids of providers are not used, because
+they are not unique. `parse_call_id` parses an id."""
 
 OWNER = PersonId("owner")
 """The person who installed Hermes. This person uses the terminal, or the API key of the gateway."""
@@ -73,7 +73,7 @@ class Source(Value):
     user_id: str
     thread_id: str | None = None
     user_name: str | None = None
-    """The user's name. It and the next two fields are for display and routing, never for
+    """The user's name. This field and the next two are for display and routing, never for
     authorization."""
     chat_name: str | None = None
     guild_id: str | None = None
@@ -105,7 +105,7 @@ class SessionKey(Value):
     kind: ChatKind
     chat: str
     account: str | None = None
-    """The account that received the message; None for the platform's default account. As a result,
+    """The account that received the message. It is None for the platform's default account, so that
     adding a second account changes no existing key."""
     user: str | None = None
     thread: str | None = None

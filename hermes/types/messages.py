@@ -159,7 +159,7 @@ class ResponseFormat(Value):
 
 
 class Asked(Value, tag=True):
-    """A request over the API. It has all messages of the client, or only the new messages of a
+    """A request over the API. It contains the client's whole history, or only the new messages of a
     session."""
 
     messages: tuple[Message, ...]
@@ -212,7 +212,7 @@ class ClientKey(Value):
 
 
 class MessageEvent(Value):
-    """The only value that an entry point passes to control."""
+    """The only kind of value that an entry point passes to the control layer."""
 
     dedupe_key: str
     """The inbox stores each key once, so a redelivered message must have the same key."""

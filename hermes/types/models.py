@@ -34,7 +34,7 @@ class ModelRequest(Value):
     tool_choice: ToolChoice = ToolChoice()
     sampling: Sampling = Sampling()
     response_format: ResponseFormat | None = None
-    """The form of an answer that makes no tool calls; None for plain text."""
+    """The format of an answer that makes no tool calls; None for plain text."""
     ephemeral: str = ""
     """Text that is added after `system`, in this call only."""
     live: bool = True
@@ -80,7 +80,7 @@ class AnswerBuilder(Protocol):
 
     @property
     def parts(self) -> int:
-        """Number of parts that have begun. The text and each call are one part."""
+        """Number of parts that have begun. The text is one part, and so is each call."""
         ...
 
     def say(self, text: str) -> None:

@@ -77,7 +77,8 @@ class MemoryProvider(Protocol):
         ...
 
     async def recall(self, turn: Turn) -> str:
-        """Returns a short text for the model for this turn only, or "" if nothing is relevant."""
+        """Returns a short text that the model sees in this turn only, or "" if nothing is
+        relevant."""
         ...
 
     async def on_session_end(self, ended: Turn) -> None:

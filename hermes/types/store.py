@@ -25,7 +25,7 @@ class Store(Protocol):
 
     @property
     def owner(self) -> OwnerId:
-        """The id of this process. Only a store that was opened with a kind of process has it."""
+        """The id of this process. It exists only if the store was opened with an `OwnerKind`."""
         ...
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:

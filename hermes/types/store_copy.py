@@ -35,4 +35,4 @@ class CopyResult(Value, omit_defaults=False):
     resumed: bool
     """Whether an earlier, interrupted copy was continued."""
     advice: str
-    """The changes to the configuration with which a gateway runs on the copy."""
+    """The changes to the configuration that make a gateway use the copy."""

@@ -93,8 +93,8 @@ class Tool(Value, Generic[A]):
     description: str
     """The description for the model. Its first line is also shown to people."""
     arguments: type[A]
-    """The type of the arguments. The JSON schema is derived from it, and calls are validated by
-    it."""
+    """The type of the arguments. The JSON schema is derived from it, and calls are validated
+    against it."""
     handler: Callable[[ToolContext, A], Awaitable[str]]
     read_only: bool = False
     """Whether the tool changes nothing. Read-only calls of one step run concurrently."""
@@ -121,7 +121,7 @@ DeclaredTool = AnyTool | ClientTool
 
 
 class NeedsPerson(Exception):
-    """Raised by a tool whose call needs a decision of a person."""
+    """Raised by a tool whose call needs a person's decision."""
 
     def __init__(self, question: Question) -> None:
         super().__init__(question.prompt)

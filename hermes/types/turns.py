@@ -50,7 +50,7 @@ class PromptPart(Value):
 
 
 class Prompt(Value):
-    """The system prompt, which stays the same for a whole epoch."""
+    """The system prompt of an epoch, the part of a conversation that shares one prompt."""
 
     fingerprint: str
     """Hash of the model, the tools and the persona that the prompt was made for."""
@@ -84,7 +84,7 @@ class Turn(Value):
     principal: Principal | None = None
     """The identity that the entry point has authenticated; None for a chat platform."""
     place: str = ""
-    """The entry point's sentence for the model about where the conversation takes place."""
+    """A sentence from the entry point that tells the model where the conversation takes place."""
     reply_to: Target | None = None
     stateless: bool = False
     """Whether the request belongs to no session."""
@@ -153,8 +153,8 @@ class Failed(Value, tag=True):
     retry_after: float | None = None
     """Seconds after which a new attempt makes sense; None if unknown."""
     temporary: bool = False
-    """Whether the same request may succeed later. If a client repeats it with its idempotency key,
-    it is run again."""
+    """Whether the same request may succeed later. If a client repeats the request with the same
+    idempotency key, the request is run again."""
 
     @classmethod
     def of(cls, error: HermesError) -> "Failed":

@@ -1,5 +1,4 @@
-"""Outgoing requests reach only public addresses, whatever the URL, the name server or the page
-is."""
+"""Outgoing requests reach only public addresses, for every URL, name server and page."""
 
 import gzip
 import socket
@@ -129,7 +128,7 @@ def hostile(port: int) -> list[str]:
 
 
 def lets(*sites: Site) -> IsAllowed:
-    """Returns the rule of the gateway, extended by the addresses of these sites."""
+    """Returns the gateway's rule, which here also allows the addresses of these sites."""
     places = {(site.host, site.port) for site in sites}
     return lambda address, port: (address, port) in places or may_reach(address, port)
 

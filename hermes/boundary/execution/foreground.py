@@ -24,7 +24,8 @@ PROGRESS_SECONDS = 0.5
 
 
 class Foreground:
-    """Runs commands in a shell. Each command gets this environment and a mark of its own."""
+    """Runs commands in a shell. Each command gets the given environment and a variable with a
+    unique mark, by which its processes are found."""
 
     def __init__(self, shell: str, environment: Mapping[str, str]) -> None:
         self._shell = shell

@@ -2,8 +2,8 @@
 
 A gateway runs this module as a server, with the standard library alone, and passes a socket as
 stdin. For each command the gateway sends two descriptors over that socket: a control socket and the
-pipe for the output. The server forks a supervisor, which reads the request, a line of JSON,
-from the control socket:
+pipe for the output. The server forks a supervisor, which reads the request, a line of JSON, from
+the control socket. The supervisor and the gateway then exchange these lines:
 
 - The supervisor writes `ready <its pid> <pid of the shell>`, or `failed <reason>`.
 - The gateway writes `go`. Only then does the shell begin. `kill` ends everything at any time, and
@@ -187,7 +187,7 @@ class Supervisor:
         return data
 
     def _obey(self) -> bool:
-        """Reads an order of the gateway. Returns True if all processes must be ended."""
+        """Reads an order from the gateway. Returns True if all processes must be ended."""
         order = b""
         with contextlib.suppress(ConnectionError):
             order = self._control.recv(4096)
@@ -254,7 +254,7 @@ def main() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(null, descriptor)
-    # The server must not keep a folder in use.
+    # The server's working directory must not keep a folder in use.
     os.chdir("/")
     adopt_orphans()
     forbid_inspection()

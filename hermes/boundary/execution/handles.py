@@ -1,4 +1,5 @@
-"""Handles of commands on this machine: text that is stored, and that a later gateway understands.
+"""Handles of commands on this machine. A handle is a text that is stored and that a later gateway
+can read.
 
 A handle is `local:<boot id>:<process group>:<start time>:<mark>:<supervisor>:<start time>`. Older
 handles have no supervisor, and the oldest have an empty boot id.
@@ -73,7 +74,8 @@ def end_handle(handle: str) -> bool:
 def end_command(group: ProcessGroup, mark: str, supervisor: ProcessGroup | None) -> bool:
     """Ends the command and everything that it has started. Returns False if nothing was running.
 
-    If the supervisor was killed, the group and the processes with the mark are searched instead.
+    The process group and the processes with the mark are also ended, in case the supervisor was
+    killed.
     """
     ended = end_supervised(supervisor) if supervisor else False
     ended = end_group(group) or ended

@@ -37,8 +37,9 @@ class LocalBackend:
     isolation = "none"
 
     def __init__(self, processes: Path, environment: Mapping[str, str] | None) -> None:
-        """`processes` is the folder of background processes. `environment` has the variables of
-        commands. If `environment` is None, commands are refused and only files can be used."""
+        """`processes` is the folder for the records of background processes. `environment` holds
+        the environment variables of commands. If it is None, commands are refused and only files
+        can be used."""
         self.commands = LocalCommands(processes, environment) if environment is not None else None
 
     async def open(self, scope: SandboxScope) -> "LocalSandbox":
@@ -48,7 +49,7 @@ class LocalBackend:
         return await anyio.to_thread.run_sync(end_handle, handle)
 
     def close(self) -> None:
-        """Ends the fork server, which otherwise ends with this object."""
+        """Ends the fork server, which otherwise ends when this object is garbage-collected."""
         if self.commands is not None:
             self.commands.foreground.close()
 

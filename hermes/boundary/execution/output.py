@@ -8,8 +8,8 @@ PROGRESS_LINE = 4000
 """Maximum number of bytes of a line that is shown as progress."""
 
 _BREAKS = b" \t\r\n\"'"
-"""Characters between words. Output is cut only at these characters, because half a secret is not
-recognised."""
+"""Characters between words. Output is cut only at these characters, because redaction does not
+recognise half a secret."""
 
 
 class Output:
@@ -48,5 +48,6 @@ class Output:
 
 
 def _first(breaks: bytes, data: bytes) -> int:
-    """Returns the position of the first of these bytes in the text, or the end if none occurs."""
+    """Returns the index of the first byte in `data` that is in `breaks`, or the length of
+    `data`."""
     return min((at for one in breaks if (at := data.find(one)) >= 0), default=len(data))

@@ -116,7 +116,7 @@ def end_supervised(supervisor: ProcessGroup) -> bool:
 
 
 def end_marked(mark: str, spared: int = 0) -> int:
-    """Kills every process with the mark, `NAME=value`, in its environment, except `spared`.
+    """Kills every process, except `spared`, whose environment contains the mark (`NAME=value`).
 
     Returns the number of killed processes. A process that cleared its environment is not found.
     """
@@ -133,7 +133,7 @@ def _pids() -> set[int]:
 
 def _end_if_marked(pid: int, mark: str) -> bool:
     with contextlib.suppress(OSError):
-        # Opening the process first keeps the signal from a later process with the same id.
+        # The pidfd is opened first, so that a later process with the same id can't get the signal.
         descriptor = os.pidfd_open(pid)
         try:
             if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):

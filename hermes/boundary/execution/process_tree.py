@@ -98,7 +98,7 @@ def _stop_descendants(root: int, deadline: float) -> set[tuple[int, int]]:
 def send_signal(pid: int, started: int, number: signal.Signals) -> bool:
     """Signals the process unless its number was reused. Returns True if the process existed."""
     with contextlib.suppress(OSError):
-        # Opening the process first keeps the signal from a later process with the same id.
+        # The pidfd is opened first, so that a later process with the same id can't get the signal.
         descriptor = os.pidfd_open(pid)
         try:
             entry = find_process(pid)

@@ -23,7 +23,7 @@ from hermes.types.value import Value
 OUTPUT_READ = 65_536
 """Maximum number of bytes of output in one read."""
 LONGEST_ARGUMENT = 131_071
-"""Maximum number of bytes of a command. Linux limits the argument of a program to this length."""
+"""Maximum number of bytes of a command. Linux limits each argument of a program to this length."""
 STARTING_SECONDS = 10.0
 """Seconds within which a supervisor must answer."""
 SUPERVISOR_SECONDS = 30.0
@@ -38,11 +38,11 @@ class CommandRequest(Value):
     folder: Path
     environment: Mapping[str, str]
     mark: str
-    """Identifies the processes of the command if the supervisor was killed."""
+    """Identifies the processes of the command, in case the supervisor is killed."""
 
     def line(self) -> bytes:
-        """Encodes the request for a supervisor. Raises ValueError if no program accepts such an
-        argument."""
+        """Encodes the request for a supervisor. Raises ValueError if the command is too long or
+        contains NUL."""
         if "\0" in self.command or len(os.fsencode(self.command)) > LONGEST_ARGUMENT:
             raise ValueError(f"a command has at most {LONGEST_ARGUMENT} bytes, and no NUL")
         fields = {
@@ -59,7 +59,7 @@ class CommandEnd(Value):
 
     code: int
     left: int
-    """Number of remaining processes that were killed."""
+    """Number of processes that were still running and had to be killed."""
 
 
 class SupervisorLost(Exception):
@@ -75,7 +75,7 @@ class ForkServerClient:
         self._server: ServerProcess | None = None
 
     async def start(self, request: CommandRequest) -> "SupervisedCommand":
-        """Prepares the command to begin. Raises OSError or ValueError if it can't be started."""
+        """Prepares the command. Raises OSError or ValueError if it can't be started."""
         line = request.line()
         try:
             return await self._start(line, request.mark)
@@ -100,7 +100,7 @@ class ForkServerClient:
         try:
             with anyio.fail_after(self.starting_seconds):
                 await self._send(supervised.fileno(), writing)
-                # Our copy of the socket is closed, so that we notice the supervisor's end.
+                # Our copy of the socket is closed, so that we notice when the supervisor ends.
                 supervised.close()
                 await connection.send(request)
                 word, _, rest = (await connection.line()).partition(" ")
@@ -127,7 +127,7 @@ class ForkServerClient:
 
 
 class ServerProcess:
-    """A running fork server. It ends with this object."""
+    """A running fork server. It ends when this object is garbage-collected."""
 
     def __init__(self) -> None:
         self.requests, theirs = socket.socketpair()
@@ -213,7 +213,8 @@ class SupervisedCommand:
         self.ending_seconds = SUPERVISOR_SECONDS
         self._code: int | None = None
         self._left: int | None = None
-        """The result of the command. It is known when all processes have ended."""
+        """The exit code and the number of killed processes. Both are known when all processes have
+        ended."""
         self._lost = False
 
     @property
@@ -235,7 +236,7 @@ class SupervisedCommand:
             await self._listen()
 
     def terminate(self) -> None:
-        """Asks the group of the shell to end."""
+        """Sends SIGTERM to the process group of the shell."""
         signal_group(self._shell, signal.SIGTERM)
 
     async def end(self) -> CommandEnd | None:

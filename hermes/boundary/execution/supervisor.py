@@ -1,7 +1,7 @@
 """Supervises a background command, in a process that outlives the gateway.
 
-It is run as a script with the standard library alone. Its arguments are a folder, a shell and a
-command. It prints its process id and begins when it reads a byte from stdin.
+This module is run as a script, with the standard library alone. Its arguments are a folder, a shell
+and a command. It prints its process id, and starts the command when it reads a byte from stdin.
 """
 
 import contextlib
@@ -77,7 +77,7 @@ def main() -> None:
     folder = Path(name)
     if os.fork():
         os._exit(0)
-    # The supervisor blocks signals for the command, because it must write the exit code.
+    # The supervisor blocks these signals to outlive the command, because it writes the exit code.
     signal.pthread_sigmask(signal.SIG_BLOCK, MEANT_FOR_THE_COMMAND)
     os.setsid()
     # The input is also opened for writing, because otherwise the command could read an end of file.

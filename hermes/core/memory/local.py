@@ -25,7 +25,8 @@ RECALL_FRAME = (
 
 
 class LocalMemory:
-    """Recalls messages from other conversations that the turn's audience has seen."""
+    """Recalls messages from other conversations that the audience of the turn, the people who read
+    its answer, has seen."""
 
     name = "local"
 

@@ -1,4 +1,4 @@
-"""Chooses the attachments that are sent to a model, and replaces all others by a line of text."""
+"""Chooses the attachments that are sent to a model, and replaces the others with lines of text."""
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -102,7 +102,7 @@ def _all_of(messages: Sequence[Message]) -> Iterator[Attachment]:
 
 
 def _last_request(messages: Sequence[Message]) -> list[Message]:
-    """Returns the last consecutive messages of people."""
+    """Returns the last group of consecutive messages from people."""
     found: list[Message] = []
     for message in reversed(messages):
         if isinstance(message, UserMessage):

@@ -22,8 +22,8 @@ from hermes.types.protocols import Emit
 BATCH_SECONDS = 0.1
 """Seconds between two reads of an answer that nobody watches live."""
 CLOSING_SECONDS = 2.0
-"""Longest time in seconds that a connection may take to send the usage and to end after the
-answer."""
+"""Longest time in seconds, after the end of the answer, for the server to send the usage and to end
+the response."""
 
 HEADERS = {
     "Content-Type": "application/json",
@@ -36,7 +36,7 @@ HEADERS = {
 class ModelClient:
     """Calls each model in the wire format that its choice names.
 
-    `read_timeout` is the longest wait for a byte, in seconds.
+    `read_timeout` is the longest wait for the next byte, in seconds.
     """
 
     def __init__(

@@ -22,8 +22,8 @@ Failure = RateLimited | Disconnected | AuthFailed
 class Fallback:
     """If a model can't be reached or refuses our key, calls the next model of `chain`.
 
-    `chain` returns the other models that may be called for a request. An invalid or too long
-    request is not sent to another model.
+    `chain` returns the other models that may be called for a request. A request that is invalid or
+    too long is not sent to another model.
     """
 
     def __init__(

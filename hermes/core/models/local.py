@@ -177,7 +177,7 @@ class Engine:
         self._left.set()
 
     async def retire(self) -> None:
-        """Ends the process after its last user has left."""
+        """Waits until no turn uses the process, and ends it."""
         while self.users:
             self._left = anyio.Event()
             await self._left.wait()

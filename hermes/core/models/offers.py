@@ -129,8 +129,8 @@ class OfferedModels:
         return demo, *sorted(file.name for file in files - {SMOLLM2.path(folder)})
 
     def _instead_of_demo(self) -> str:
-        """Returns the provider that replaces the demo model of config.yaml, or "". A provider
-        replaces the demo model if its key or its address is set."""
+        """Returns the provider that is used instead of the demo model in config.yaml, because the
+        provider's key or address is set; "" if there is none."""
         if not self._configured.names_demo:
             return ""
         written = self._config.layer("model.base_url") == SettingLayer.CONFIG
@@ -140,8 +140,8 @@ class OfferedModels:
         return choice.provider if choice and choice.provider not in (LOCAL, CUSTOM) else ""
 
     def _is_vendor(self, meant: Provider, name: str) -> bool:
-        """Returns whether `vendor/model` is a model of the configured provider, which is a
-        router."""
+        """Returns whether `name`, written as `vendor/model`, is a model of the configured provider.
+        This is possible only if that provider is a router."""
         choice = self.used()
         used = self._catalog.find(choice.provider) if choice else None
         if not (choice and used and used.vendor_names) or used == meant or name.count("/") > 1:

@@ -88,7 +88,7 @@ class ConfiguredModels:
                 choices.append(self.named(name))
             except ConfigError as error:
                 raise ConfigError(
-                    f"model.fallbacks, each as provider/model: {name!r} can't be used: {error}"
+                    f"model.fallbacks (each as provider/model): {name!r} can't be used: {error}"
                 ) from error
         return tuple(choices)
 

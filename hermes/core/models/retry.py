@@ -23,10 +23,11 @@ LONGEST_BACKOFF = 30.0
 
 
 class Retrying:
-    """Calls a model up to `attempts` times. If a provider requests a pause, all turns wait.
+    """Calls a model up to `attempts` times. If a provider requests a pause, all turns that call it
+    wait.
 
     Before an answer that was cut off is repeated, the event `SegmentDiscarded(from_seq=0)` is
-    emitted. The event hub replaces the 0 by the number of the segment's first event.
+    emitted. The event hub replaces the 0 with the number of the segment's first event.
     """
 
     def __init__(

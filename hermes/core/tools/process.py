@@ -80,7 +80,7 @@ def _state(status: ProcessStatus) -> str:
 def _latest(output: ProcessOutput, redact: Redact) -> str:
     recent = output.data[-LATEST_BYTES:]
     if len(recent) < len(output.data):
-        # The first line is incomplete, so it is dropped.
+        # The first line may be incomplete, so it is dropped.
         recent = recent[recent.find(b"\n") + 1 :]
     lines = console_text(recent).rstrip("\n").splitlines()
     return "\n".join(_narrow(line, redact) for line in lines[-LATEST_LINES:]) or "[no output]"

@@ -12,7 +12,7 @@ from hermes.types.value import Value
 LARGEST_RESULT = 1_000_000
 """Maximum number of characters of a result that are stored. Further characters are dropped."""
 SECRET_MARGIN = 10_000
-"""Longest secret, in characters, that is recognized at the place where a text is cut."""
+"""Maximum length, in characters, of a secret that is recognized even if a text is cut inside it."""
 LONGEST_RESULT = 24_000
 """Maximum number of characters of a result that the model sees. A longer result is spilled to a
 file."""
@@ -70,6 +70,6 @@ def redacted_beginning(text: str, redact: Redact, longest: int) -> str:
     """Returns at most `longest` characters of the text, without secrets or parts of them."""
     kept = redact(text[: longest + SECRET_MARGIN])
     if len(text) > longest + SECRET_MARGIN:
-        # A secret that the first cut has split is at the very end.
+        # If the first cut has split a secret, its beginning is at the very end, which is removed.
         kept = kept[:-SECRET_MARGIN]
     return kept[:longest]

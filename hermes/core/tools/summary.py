@@ -58,7 +58,7 @@ def summarize_result(text: str) -> str:
     """Returns the beginning of a result in which known secrets are already masked."""
     head = text.strip()
     if len(head) > 2 * SHOWN_RESULT:
-        # The text is cut between words, because a part of a secret is not recognised.
+        # The text is cut between words, because redaction does not recognise a part of a secret.
         head = head[: 2 * SHOWN_RESULT].rsplit(None, 1)[0]
     return _cut(redact_assigned(head), SHOWN_RESULT)
 
@@ -94,7 +94,7 @@ def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
 
 
 def _shown(value: object, name: str, name_of: Redact, text_of: Redact) -> object:
-    """Returns the value with its names and strings shortened by the two functions."""
+    """Shortens the names inside the value with `name_of`, and its strings with `text_of`."""
     match value:
         case str():
             return mask(value) if _names_secret(name[-_NAME:]) else text_of(value)
@@ -131,7 +131,7 @@ def _shortened(text: str, redact: Redact, margin: int) -> str:
     if len(text) <= SHOWN_VALUE + margin:
         return _cut(redact_assigned(redact(text)), SHOWN_VALUE)
     head = text[: longest + margin]
-    # A secret that the first cut has split is at the very end.
+    # If the first cut has split a secret, its beginning is at the very end, which is removed.
     complete = head.rstrip(_TOKEN)
     safe = redact_assigned(redact(complete))
     unsafe = max(0, margin - (len(head) - len(complete)))

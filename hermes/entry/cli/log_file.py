@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 REOPEN_SECONDS = 1.0
-"""Seconds between two checks of the file, because another process may have rotated it."""
+"""Seconds between two checks whether another process has rotated the file."""
 
 
 class LogFile:

@@ -13,7 +13,7 @@ LogFormat = Callable[[logging.LogRecord], str]
 """Formats a record as a line, with its line break."""
 TRACE_INDENT = "    | "
 REPEATED = "repeated"
-"""The attribute of a record with the number of similar records that were left out before it."""
+"""Name of the attribute that counts the similar records that were left out before a record."""
 
 
 def text_format(record: logging.LogRecord) -> str:

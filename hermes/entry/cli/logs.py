@@ -26,7 +26,8 @@ LogSink = Callable[[str], None]
 
 
 def start_logging(level: str, secrets: Iterable[str], out: TextIO | None = None) -> None:
-    """Writes the log to stderr, or to `out`, for a person who sees the answers."""
+    """Writes the log to stderr, or to `out`. Leaves out the messages that a terminal shows with the
+    answer."""
     lines = _log_to([_stream(out or sys.stderr)], text_format, level, secrets)
     lines.addFilter(lambda record: record.name not in ON_SCREEN)
 
@@ -86,7 +87,7 @@ def _log_to(
         lines.addFilter(faults)
     lines.addFilter(RedactingFilter(secrets))
     logging.basicConfig(level=level, handlers=[lines], force=True)
-    # Records do not show these values. Computing them takes longer than writing a line.
+    # No line shows these values, and computing them takes longer than writing a line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging._srcfile = None  # noqa: SLF001  # as the logging HOWTO says
     # uvicorn's messages about its start and stop are left out, because we log our own.
@@ -96,7 +97,7 @@ def _log_to(
 
 def _stream(out: TextIO) -> LogSink:
     def write(text: str) -> None:
-        # The stream is closed when the interpreter exits.
+        # The interpreter closes the stream when it exits, and a write then raises ValueError.
         with suppress(ValueError):
             out.write(text)
             out.flush()

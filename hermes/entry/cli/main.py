@@ -28,7 +28,7 @@ CONFIG_EXIT = 78
 NARROW_COLUMNS = 52
 """Width below which click's help texts would not fit into the terminal."""
 NOT_WRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT})
-"""Disk errors that the user can fix, in any command."""
+"""Disk errors that the user can fix. They can occur in any command."""
 
 
 class Lazy(NamedTuple):
@@ -52,7 +52,7 @@ class Commands(click.Group):
         self.lazy = lazy or {}
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command. If an argument is wrong, the message quotes it as data."""
+        """Runs the command. Control characters in a wrong argument are removed from the error."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -101,7 +101,7 @@ class Commands(click.Group):
 
 
 class HermesCommands(Commands):
-    """The commands of `hermes`. Other words were probably meant as a question."""
+    """The commands of `hermes`. Words that are not a command were probably meant as a question."""
 
     def advice(self, ctx: click.Context, args: list[str]) -> str:
         words = shlex.quote(" ".join(args))

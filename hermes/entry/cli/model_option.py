@@ -1,4 +1,4 @@
-"""The model of one `hermes chat`, from its command line."""
+"""Applies the model that the command line of `hermes chat` names, for that chat only."""
 
 from collections.abc import Mapping
 

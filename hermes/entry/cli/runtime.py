@@ -106,7 +106,7 @@ class Runtime(Protocol):
         ...
 
     def unused_data(self, settings: Settings) -> str:
-        """Describes the data of a Hermes Agent in the home that is not used; empty if there is
+        """Describes the data of Hermes Agent in the home, which is not used; empty if there is
         none."""
         ...
 
@@ -130,8 +130,8 @@ class Runtime(Protocol):
     def ignored_options(
         self, settings: Settings
     ) -> Callable[[str | None, Sampling], Collection[str]]:
-        """Returns a function that names the options that a model does not support. Its argument is
-        a `provider/model`, or None for the model in the settings."""
+        """Returns a function that names the options that a model does not support. Its first
+        argument is a `provider/model`, or None for the model in the settings."""
         ...
 
     async def refresh_models(

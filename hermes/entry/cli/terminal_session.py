@@ -48,7 +48,7 @@ EARLIER_SECONDS = 1.0
 """Seconds after which a notice says that the turn waits for an earlier turn."""
 PLATFORM = "cli"
 TERMINAL_ORIGIN = Origin(
-    # Anybody who can start the command owns the home.
+    # Anybody who can start the command counts as the owner of the home.
     principal=Principal(name=PLATFORM, person=OWNER),
     place="You talk with a person in a terminal; Markdown is rendered.",
 )

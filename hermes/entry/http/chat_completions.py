@@ -226,7 +226,7 @@ def to_event(
         platform="api",
         account=principal.name,
         chat_kind="private",
-        # A stateless request has a lane of its own, so no other request may ever have its key.
+        # A stateless request has a lane of its own, so its session key must be unique.
         chat_id=session if session else f"request-{new_id()}",
         user_id=principal.name,
     )

@@ -26,13 +26,13 @@ this order:
 - `idle`: the next request;
 - `sending`: the rest of a header, or the rest of a request that has been answered already;
 - `body`: the body of a request that is in progress;
-- `unread`: the client, which does not read the response.
+- `unread`: the client to read the response.
 """
 
 
 class WriteFlow(Protocol):
     write_paused: bool
-    """Whether more data waits to be sent than the client's connection accepts."""
+    """Whether writing must pause, because too much data already waits for the client."""
 
 
 class ClientConnection(Protocol):

@@ -11,7 +11,7 @@ LEAST_CONNECTIONS = 8
 
 
 def raise_descriptor_limit() -> None:
-    """Raises the soft limit of this process to its hard limit, within reason."""
+    """Raises the soft limit of this process to its hard limit, but to at most MOST_DESCRIPTORS."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -19,7 +19,7 @@ class AnswerPlace(Value):
     upto: int
     """Number of the last event of the answer."""
     segments: list[tuple[int, int]]
-    """The numbers of the first and the last text of each segment."""
+    """The numbers of the first and the last text event of each segment."""
 
 
 async def send_answer(following: Following, place: AnswerPlace, out: BodyStream) -> None:

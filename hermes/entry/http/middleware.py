@@ -103,7 +103,7 @@ class DisconnectMiddleware:
             try:
                 await self._app(scope, receive, send)
             except ClientDisconnect:
-                # This lets uvicorn notice the disconnection. It would log an error otherwise.
+                # uvicorn gets time to notice the disconnection. Otherwise it would log an error.
                 await anyio.lowlevel.cancel_shielded_checkpoint()
             finally:
                 connection.on_lost = None

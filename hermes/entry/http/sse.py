@@ -12,8 +12,8 @@ from hermes.types.events import Envelope
 
 KEEPALIVE_SECONDS = 15.0
 FRAME_SECONDS = 0.04
-"""Seconds within which text deltas share a frame. People do not notice this, and it halves the work
-of a stream."""
+"""Seconds within which text deltas share a frame. People do not notice the delay, and it halves the
+work of a stream."""
 
 
 _STREAM = (

@@ -1,4 +1,4 @@
-"""Suggests how to complete a line from the history, except with commands that failed."""
+"""Suggests lines of the history that complete the typed text, but no commands that failed."""
 
 from collections.abc import Collection, Mapping
 

@@ -1,4 +1,4 @@
-"""The bus of processes that share a database: notifications of PostgreSQL."""
+"""The message bus between processes that share a database. It uses PostgreSQL's notifications."""
 
 import logging
 from collections.abc import AsyncIterator, Sequence

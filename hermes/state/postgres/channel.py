@@ -1,7 +1,7 @@
 """A connection on which statements are sent without waiting for the results of earlier statements.
 
-It uses the pipeline mode of libpq directly. A statement costs a fifth of the CPU of psycopg's
-cursors, which wait for each result.
+It uses the pipeline mode of libpq directly. A statement takes a fifth of the CPU time that it takes
+with psycopg's cursors, which wait for each result.
 """
 
 import asyncio
@@ -132,8 +132,8 @@ class Channel:
         return name
 
     def synchronize(self) -> None:
-        """Ends a series of statements. An error in the series no longer skips the statements that
-        follow."""
+        """Ends a series of statements. Statements after the series run even if one in the series
+        fails."""
         try:
             self._libpq.pipeline_sync()
         except psycopg.OperationalError as error:
@@ -252,8 +252,8 @@ class Channel:
 
 
 def encoded(parameters: Sequence[object]) -> tuple[list[bytes | None], list[int]]:
-    """Returns the parameters in the text format, and bytes as they are. The server finds the types
-    from the statement, so that the text of each statement is prepared once."""
+    """Returns the parameters in the text format, and bytes unchanged. The server infers the types
+    from the statement, so that each statement is prepared only once."""
     values: list[bytes | None] = []
     formats: list[int] = []
     for value in parameters:

@@ -47,7 +47,7 @@ alter table messages add column words tsvector generated always as
 create index messages_words on messages using gin (words);
 """
 _OWN = {
-    # Rows of earlier versions are only in SQLite.
+    # Only SQLite databases have rows of earlier versions.
     "m003_origin": "",
     "m004_handles": "alter table calls add column handle text;",
 }

@@ -40,8 +40,8 @@ RECONNECT_SECONDS = 0.5
 """Seconds between two attempts to connect. While there is no connection, readers poll for changes
 at the same interval."""
 GRACE_SECONDS = 15.0
-"""For this number of seconds after its start, the server's locks prove nothing, because processes
-must take them again."""
+"""For this number of seconds after the start of the server, a missing lock does not prove that a
+process is dead, because processes must take their locks again."""
 ANNOUNCE_SECONDS = 0.05
 """Seconds within which commits are announced together."""
 _NAMESPACE = 0x48524D53
@@ -120,7 +120,7 @@ class Presence:
         self.trouble: str | None = None
         """The reason why this process has no lock at the moment."""
         self._id = id
-        """Marks the notifications of this store, so that it can ignore its own notifications."""
+        """The id of this store in notifications, by which it recognises and ignores its own."""
         self._owner: OwnerId | None = None
         self._kind: OwnerKind = "gateway"
         self._folder: FolderId | None = None
@@ -138,8 +138,8 @@ class Presence:
         self._latest = 0
         """The highest number of a transaction that this store has committed."""
         self._seen = 0
-        """The number of a transaction. All transactions with lower numbers had ended before
-        notifications were received."""
+        """The number of a transaction. All transactions with lower numbers had ended when this
+        process began to listen, so notifications about them are ignored."""
         self._lost_at = 0.0
         self._proved_at = time.monotonic()
         self._notifications = PostgresBus(pool, self._id)
@@ -155,7 +155,8 @@ class Presence:
     def need_proof(self) -> None:
         """Raises StoreUnavailable if other processes may have taken the work of this process over.
 
-        This is possible after the process was paused or had no server, until it has its lock again.
+        This is possible after the process was paused or could not reach the server, until its lock
+        is confirmed again.
         """
         if self._owner is not None and self._stale:
             raise StoreUnavailable(
@@ -193,8 +194,7 @@ class Presence:
             await self._leave()
 
     def note_commit(self, number: int) -> None:
-        """Makes other processes learn of the commit soon. They are never told within a
-        transaction."""
+        """Announces the commit to other processes soon, in a transaction of its own."""
         self._latest = max(self._latest, number)
         self._uncommunicated = True
         if not self._announcing:
@@ -275,7 +275,7 @@ class Presence:
         except BaseException:
             await connection.close()
             raise
-        # Other processes may have committed before notifications were received.
+        # Other processes may have committed before this connection began to listen.
         self._notifications.interrupted()
         return connection
 

@@ -28,7 +28,7 @@ class FileWatch:
     def check(self) -> None:
         """Raises StoreUnavailable unless the files are complete and still the same files that this
         process opened."""
-        # One thread checks at a time, because an older size would look like a truncation.
+        # One thread checks at a time, because an outdated size would look like a truncation.
         with self._checking:
             sizes = [file.current_size() for file in self._files]
             for file, size in zip(self._files, sizes, strict=True):

@@ -18,7 +18,7 @@ def make_private(path: Path) -> None:
     SQLite gives a new WAL the access rights of its database.
     """
     try:
-        # A database must not be opened here, because closing it would release SQLite's locks.
+        # An existing database must not be opened, because closing it would release SQLite's locks.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         restrict(path)

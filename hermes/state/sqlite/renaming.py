@@ -57,7 +57,7 @@ def _rename_database(home: Home) -> None:
     try:
         with translated(), closing(connect(former)) as connection:
             connection.execute("pragma journal_mode = delete")
-        # SQLite would apply a WAL that an earlier `hermes.db` has left to this database.
+        # A WAL of an earlier `hermes.db` must go, because SQLite would apply it to this database.
         move_away(home, parts_of(home.store))
         if suspicion(former).exists():
             suspicion(former).replace(suspicion(home.store))

@@ -100,5 +100,5 @@ def copy(source: Path, target: Path) -> None:
         contextlib.closing(sqlite3.connect(target)) as copied,
     ):
         # The backup runs in one step, because a commit between two steps would restart it.
-        # It delays nobody, because a reader of a WAL blocks no writer.
+        # It delays nobody, because in WAL mode a reader does not block the writer.
         origin.backup(copied)

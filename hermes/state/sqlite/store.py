@@ -54,7 +54,7 @@ class SQLiteStore:
         # A cancelled caller must still learn whether the transaction was committed.
         with anyio.CancelScope(shield=True):
             try:
-                # Nearly every transaction commits at once, so this saves a call on the hot path.
+                # Conflicts are rare, so the hot path saves the call of `retried`.
                 result = await self._writer.commit(bound)
             except TransactionConflict:
                 result = await retried(partial(self._writer.commit, bound))
@@ -78,7 +78,7 @@ class SQLiteStore:
         return self._changes.noticed()
 
     async def permission(self) -> AsyncIterator[bool]:
-        # The kernel frees the lock only when the process ends.
+        # The permission is never withdrawn: the kernel keeps the lock until the process ends.
         yield True
         await anyio.sleep_forever()
 
@@ -127,7 +127,7 @@ async def open_store(
         if kind is None:
             yield store
         else:
-            # The lock is taken after the database is open, so that a killed process leaves a WAL.
+            # The database is opened first, so that a killed process leaves a WAL and its lock file.
             # For `guard`, a free lock without a WAL means lost commits.
             async with store.registered(kind, folder):
                 yield store

@@ -46,7 +46,7 @@ class Job:
         self.error: BaseException | None = None
 
     def fail(self, error: StoreUnavailable) -> None:
-        # Each job needs its own error, because raising it adds its caller's traceback.
+        # Each job needs its own error, because raising an error adds the caller's traceback to it.
         self.error = type(error)(*error.args)
         self.error.__cause__ = error.__cause__
 
@@ -78,7 +78,7 @@ class Writer:
         self._watch = watch
         self._watched_at = time.monotonic()
         self._lost = False
-        """Whether the last check found that the files are no longer ours."""
+        """Whether the last check found that the files were removed, replaced or truncated."""
         self._reported_at = -LOST_FILES_SECONDS
         self._on_foreign_commit = on_foreign_commit
         """A function that is called, on the event loop, after another process has committed."""
@@ -135,7 +135,7 @@ class Writer:
                     self._call_on_loop(self._on_foreign_commit)
 
     def _commit(self) -> StoreUnavailable | None:
-        """Commits the batch. A job succeeds only if the files were ours before and after the
+        """Commits the batch. A job succeeds only if the files pass the check before and after the
         commit."""
         error = self._check_files()
         if error is None:
@@ -173,8 +173,8 @@ class Writer:
         return None
 
     def _take_batch(self, seconds: float) -> bool:
-        """Fills the batch, and waits this many seconds for the first job. Returns False at the
-        end."""
+        """Fills the batch. Waits at most this many seconds for the first job. Returns False if the
+        writer was closed and no job is left."""
         self._batch = []
         with contextlib.suppress(queue.Empty):
             job = self._jobs.get(timeout=max(seconds, 0))

@@ -111,7 +111,7 @@ async def test_a_server_that_does_not_answer_is_replaced(
     await (await started(client, "true", tmp_path)).aclose()
     (server,) = children() - before
     os.kill(server, signal.SIGSTOP)
-    # A new server has this time to start.
+    # A new server must start within this time.
     client.starting_seconds = 3.0
     supervised = await started(client, "echo well", tmp_path)
     assert await supervised.output() == b"well\n"

@@ -306,7 +306,8 @@ async def test_only_commits_of_other_processes_are_noticed_as_changes(
 
 
 async def until_quiet(noticed: list[float]) -> None:
-    """The start and the end of the other process may appear as changes."""
+    """Waits until no more changes are noticed, and discards the noticed changes. The start and the
+    end of the other process may appear as changes."""
     seen = -1
     while seen != len(noticed):
         seen = len(noticed)
