@@ -257,9 +257,6 @@ def request_stop(turn: TurnId, who: str) -> Work[None]:
     yield "update turns set stop_requested = ? where id = ?", (who, turn)
 
 
-# --- calls that must not run twice -----------------------------------------------------------
-
-
 def start_call(call: CallId, turn: TurnId, handle: str | None, now: float) -> Work[None]:
     yield (
         "insert into calls (id, turn, handle, started_at) values (?, ?, ?, ?)"
@@ -272,9 +269,6 @@ def started_calls(turn: TurnId) -> Work[dict[CallId, str | None]]:
     """Returns the calls of the turn that had started, with the handle of each call's command."""
     rows = yield "select id, handle from calls where turn = ?", (turn,)
     return {CallId(id): handle for id, handle in rows}
-
-
-# --- questions that suspend a turn -----------------------------------------------------------
 
 
 def ask(id: str, turn: TurnRow, agent: str, question: Question, now: float) -> Work[None]:
@@ -427,9 +421,6 @@ def decisions(turn: TurnId) -> Work[dict[CallId, Decision]]:
             case "answered":
                 found[call] = Answered(text=answer or "")
     return found
-
-
-# --- what readers may ask for again ----------------------------------------------------------
 
 
 class EventPage(Value):

@@ -182,8 +182,6 @@ class AdapterContract:
         """Yields a fresh fake server and its adapter."""
         raise NotImplementedError
 
-    # --- receiving ---------------------------------------------------------------------------
-
     async def test_messages_are_heard_once_and_in_order(self) -> None:
         async with self.platform() as platform, listening(platform) as listener:
             for word in ("one", "two", "three"):
@@ -263,8 +261,6 @@ class AdapterContract:
         (event,) = listener.heard
         assert isinstance(event.body, Pressed)
         assert (event.body.question, event.body.choice) == ("q1", "no")
-
-    # --- sending -----------------------------------------------------------------------------
 
     @pytest.mark.parametrize("letter", ["x", "é", "😀", "&"])
     async def test_a_text_at_the_limit_arrives_whole_and_a_longer_one_is_rejected(

@@ -52,8 +52,6 @@ class StoreFixture:
 class StoreContract(StoreFixture):
     """Transactions are atomic and can be retried, and the store knows the processes that use it."""
 
-    # --- transactions ------------------------------------------------------------------------
-
     async def test_a_result_reaches_its_caller(self, store: Store) -> None:
         def work() -> Work[str]:
             yield from put("a")
@@ -244,8 +242,6 @@ class StoreContract(StoreFixture):
             scope.cancel()
             await store.run(work)
         assert await store.read(names) == ["a"]
-
-    # --- processes ---------------------------------------------------------------------------
 
     async def test_a_process_is_registered_while_it_has_the_store_open(
         self, tmp_path: Path

@@ -209,8 +209,6 @@ class SessionsContract(StoreFixture):
         await store.run(sessions.forget_ending, ended[0])
         assert await store.run(sessions.take_ending, NOW + 61, 60) == ended[1]
 
-    # --- prompts -----------------------------------------------------------------------------
-
     async def test_an_epoch_s_prompt_comes_back_byte_for_byte(self, store: Store) -> None:
         prompt = a_prompt("naïve ☃\n\ntext")
         await store.run(touch)

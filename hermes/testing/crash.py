@@ -40,9 +40,6 @@ SCENARIO_SECONDS = 20.0
 Script = Callable[[Stage], Awaitable[None]]
 
 
-# --- at every point --------------------------------------------------------------------------
-
-
 async def _alone(stage: Stage, account: str, kind: CrashKind) -> None:
     await SimulatedPerson(stage, account, "1").ask(kind)
 
@@ -210,8 +207,6 @@ async def enumerate_points(names: list[str], point: str) -> bool:
     )
     return not tally.failed
 
-
-# --- at random -------------------------------------------------------------------------------
 
 MIX: dict[CrashKind, int] = {
     "plain": 40,

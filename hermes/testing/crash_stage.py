@@ -239,9 +239,6 @@ def _end(child: Child) -> None:
         child.kill()
 
 
-# --- processes -------------------------------------------------------------------------------
-
-
 async def spawned(options: Options) -> Child:
     """Starts a gateway in the same way as users do."""
     flags = [f"--{name}={value}" for name, value in _flags(options).items()]

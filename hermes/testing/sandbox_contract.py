@@ -90,8 +90,6 @@ class SandboxContract:
     async def sandbox(self, tmp_path: Path, backend: Callable[[], ExecutionBackend]) -> Sandbox:
         return await backend().open(self.scope(tmp_path))
 
-    # --- files -------------------------------------------------------------------------------
-
     async def test_a_file_is_read_as_it_was_written(self, sandbox: Sandbox) -> None:
         assert await sandbox.write("a/b/f", b"\0\xff\r\n") is True
         assert await sandbox.write("a/b/f", b"new") is False
@@ -204,8 +202,6 @@ class SandboxContract:
         await sandbox.remove("file")
         assert await sandbox.read("a/f") == b"needle"
 
-    # --- searches ----------------------------------------------------------------------------
-
     async def test_lines_and_paths_are_found(self, sandbox: Sandbox) -> None:
         await sandbox.write("src/a.py", b"import os\r\nprint(1)\r\n")
         await sandbox.write("src/deep/b.py", "print('zwölf')".encode())
@@ -236,8 +232,6 @@ class SandboxContract:
             found = await sandbox.search(SearchQuery(pattern=SLOW_PATTERN, seconds=0.5))
         assert found.hits == ()
         assert len(found.remarks) == 1
-
-    # --- commands ----------------------------------------------------------------------------
 
     async def test_output_and_errors_come_in_their_order(self, sandbox: Sandbox) -> None:
         ended = await run(sandbox, "echo one; echo two >&2; echo three; exit 3")
@@ -327,8 +321,6 @@ class SandboxContract:
         with pytest.raises(ToolFailed):
             await sandbox.start("echo x > ran; \0")
         assert await sandbox.stat("ran") is None
-
-    # --- background processes ----------------------------------------------------------------
 
     async def test_a_background_process_is_followed_to_its_end(self, sandbox: Sandbox) -> None:
         await sandbox.write("a/f", b"")

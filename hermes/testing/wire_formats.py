@@ -128,8 +128,6 @@ class WireFormatContract(ToolsContract):
     def choice(self, base_url: str = "http://127.0.0.1:9/v1") -> ModelChoice:
         return choice_of(self.wire().name, base_url)
 
-    # --- requests ----------------------------------------------------------------------------
-
     @inherited
     @given(st.data())
     def test_the_vendor_accepts_every_conversation(self, data: st.DataObject) -> None:
@@ -238,8 +236,6 @@ class WireFormatContract(ToolsContract):
             without = self.wire().body(replace(request, sampling=unset))
             assert (whole == without) == (name in left_out), name
 
-    # --- answers -----------------------------------------------------------------------------
-
     def test_text_is_emitted_and_returned_whole(self) -> None:
         message, events = read(self.wire(), self.recorded_text())
         assert message.text == TEXT
@@ -309,8 +305,6 @@ class WireFormatContract(ToolsContract):
             read(self.wire(), begun + error)
         assert read(self.wire(), stream + error)[0].text == TEXT
 
-    # --- over HTTP ---------------------------------------------------------------------------
-
     async def test_an_answer_is_streamed_from_the_right_address(self) -> None:
         heads: list[bytes] = []
         async with answering(STREAM + self.recorded_text(), heads) as base_url:
@@ -373,8 +367,6 @@ class WireFormatContract(ToolsContract):
                 turn.cancel_scope.cancel()
             with anyio.fail_after(5):
                 await hung_up.wait()
-
-    # --- tools of the tests ------------------------------------------------------------------
 
     def _echoes(self) -> st.SearchStrategy[Echo | None]:
         choice = self.choice()

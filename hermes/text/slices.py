@@ -128,9 +128,6 @@ def append_text(tree: nodes.Document, text: str) -> nodes.Document:
     return (*tree, nodes.Paragraph(children=(nodes.Text(text=text.strip()),)))
 
 
-# --- the first characters --------------------------------------------------------------------
-
-
 def take_first(tree: nodes.Document, count: int) -> tuple[nodes.Document, bool]:
     """Returns the first `count` visible characters of the tree, and whether they are the whole
     tree."""
@@ -208,9 +205,6 @@ def _take_inline(node: nodes.Inline, count: int) -> _Taken[nodes.Inline]:
             return replace(node, children=inside), left
         case _:
             assert_never(node)
-
-
-# --- the rest --------------------------------------------------------------------------------
 
 
 def drop_first(tree: nodes.Document, count: int) -> nodes.Document:

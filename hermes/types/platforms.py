@@ -13,8 +13,6 @@ from hermes.types.value import Value
 
 ConfigT = TypeVar("ConfigT", bound=msgspec.Struct)
 
-# --- the adapter -----------------------------------------------------------------------------
-
 
 class PlatformLimits(Value):
     """The limits and features of a platform."""
@@ -89,8 +87,6 @@ class CanType(Protocol):
         """Shows the typing indicator for a few seconds."""
         ...
 
-
-# --- the manifest ----------------------------------------------------------------------------
 
 Quality = Literal["bronze", "silver", "gold"]
 """bronze: receives and sends messages. silver: also edits, threads and attachments. gold: also

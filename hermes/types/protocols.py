@@ -21,9 +21,6 @@ Emit = Callable[[AgentEvent], None]
 """Publishes an event without waiting."""
 
 
-# --- the agent -------------------------------------------------------------------------------
-
-
 class Checkpoint(Protocol):
     """Stores the progress of a turn while the agent runs."""
 
@@ -61,9 +58,6 @@ class Toolbox(Protocol):
     """The tools that a turn may use, by name."""
 
     def for_turn(self, turn: Turn) -> Mapping[str, AnyTool]: ...
-
-
-# --- memory ----------------------------------------------------------------------------------
 
 
 class MemoryProvider(Protocol):

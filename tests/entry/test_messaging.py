@@ -153,8 +153,6 @@ async def test_an_adapter_is_stopped_when_another_process_serves_its_account(
         await until(lambda: server.texts() == ["Idle."])
 
 
-# --- events that a chat must not report ------------------------------------------------------
-
 EVENT = to_event(Update(id=1, chat="1", user="7", text="hi"), "plain")
 PRINCIPAL = Principal(name="plain", person=OWNER)
 
@@ -190,9 +188,6 @@ async def test_an_event_that_a_chat_must_not_report_is_refused_and_logged(
         await until(lambda: server.texts() == ["Idle."])
     assert adapter.receipts == [Refused(reason="not a valid event of a chat")]
     assert told in caplog.text
-
-
-# --- adapters by manifest --------------------------------------------------------------------
 
 
 def configured(home: Path, config: str, environ: dict[str, str] | None = None) -> Settings:

@@ -97,8 +97,6 @@ class NatsBus:
         """Returns when the first attempt to connect has succeeded or failed."""
         await self._tried.wait()
 
-    # --- the connection ---------------------------------------------------------------------
-
     async def _use(self, address: NatsAddress) -> None:
         """Connects to the server, and returns when the connection has failed or is lost."""
         connection = NatsConnection(address)
@@ -161,8 +159,6 @@ class NatsBus:
             "the bus is not connected, so changes of other gateways are polled every second: %s",
             _advice(address.place, reason),
         )
-
-    # --- messages ---------------------------------------------------------------------------
 
     def _subject_of(self, owner: OwnerId) -> str | None:
         """The subject of messages to one process; None if that is not the id of a process."""

@@ -206,8 +206,6 @@ class Presence:
             await self._announce()
         self._notifications.close()
 
-    # --- announcements ----------------------------------------------------------------------
-
     async def _announce_soon(self) -> None:
         await anyio.sleep(ANNOUNCE_SECONDS)
         self._announcing = False
@@ -221,8 +219,6 @@ class Presence:
         async for number in bus.announced():
             if number is None or number >= self._seen:
                 self._changes.notice()
-
-    # --- the connection ---------------------------------------------------------------------
 
     def _start_following(self, connection: psycopg.AsyncConnection[Any] | None) -> None:
         self._following = True

@@ -106,8 +106,6 @@ class Writer:
         self._jobs.put(None)
         await anyio.to_thread.run_sync(self._thread.join)
 
-    # --- in the thread ----------------------------------------------------------------------
-
     def _write(self) -> None:
         try:
             self._serve()
@@ -192,8 +190,6 @@ class Writer:
         # If the loop was closed before the store, no callers are left.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback, *args)
-
-    # --- on the loop ------------------------------------------------------------------------
 
     def _end(self) -> None:
         self._closed = True

@@ -66,9 +66,6 @@ def file(media_type: str, data: bytes, name: str = "note") -> ChatCompletionCont
     }
 
 
-# --- data URLs -------------------------------------------------------------------------------
-
-
 @given(st.binary(max_size=300), st.sampled_from(["", ";charset=utf-8", ";a=b;c=d"]))
 def test_a_data_url_can_contain_any_content(data: bytes, options: str) -> None:
     encoded = base64.b64encode(data).decode()
@@ -90,9 +87,6 @@ def test_broken_base64_is_a_bad_request(data: bytes, at: int, wrong: str) -> Non
     broken = encoded[: at % len(encoded)] + wrong + encoded[at % len(encoded) :]
     with pytest.raises(ApiError, match="not valid base64"):
         data_url(f"data:image/png;base64,{broken}", "x")
-
-
-# --- limits ----------------------------------------------------------------------------------
 
 
 class Shelf:
@@ -236,9 +230,6 @@ async def test_a_message_keeps_the_order_of_its_parts() -> None:
         "[file a.pdf]",
     ]  # fmt: skip
     assert user_message(None, 0, {}) == UserMessage(text="")
-
-
-# --- the way to the model --------------------------------------------------------------------
 
 
 async def test_an_image_in_the_request_reaches_the_model(tmp_path: Path) -> None:
