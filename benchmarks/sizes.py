@@ -14,7 +14,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Number of requests in one round."""
     rounds: int = 4
     seconds: float = 2.5
-    """Seconds of each round of throughput."""
+    """Seconds of each measurement of the throughput."""
     concurrencies: tuple[int, ...] = (1, 8, 32, 128)
     streams: int = 160
     """Number of streams in a round, of 200 tokens each."""

@@ -60,8 +60,7 @@ from hermes.types.turns import PromptPart, Turn
 
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
 TITLE_SOURCE_CHARS = 1000
-"""Maximum number of characters of the question, and of the answer, from which the title is
-written."""
+"""The title is written from this many characters of the question and of the answer, at most."""
 
 LONGEST_PAUSE, LONGEST_PAUSE_WITH_FALLBACK = 60.0, 10.0
 """Longest pauses in seconds that a provider may request. The second limit applies if another model

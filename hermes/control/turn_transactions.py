@@ -374,8 +374,8 @@ class TurnTransactions:
         request: MessageEvent | None = None,
         session: SessionRow | None = None,
     ) -> Claim:
-        """Returns the claim on the turn that `event` opened. `request` is a later message whose
-        options apply instead."""
+        """Returns the claim on the turn that `event` opened. If a later
+        message has replaced the options of the turn, it is `request`."""
         body, origin = event.body, event.origin
         asked = (request or event).body
         turn = Turn(

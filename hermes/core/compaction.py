@@ -143,8 +143,8 @@ def _head(history: Sequence[Message], steps: Sequence[int], window: Window) -> i
 
 
 def _tail(history: Sequence[Message], steps: Sequence[int], request: int, window: Window) -> int:
-    """Returns the index of the first message of the kept end, which contains at least the last
-    step."""
+    """Returns the index of the first message that is not summarised. At least the last step is
+    not summarised."""
     # The request is always kept, so a long request leaves less room for other messages.
     room = window.room - sum(map(message_tokens, history[request : request + 1]))
     kept = 0

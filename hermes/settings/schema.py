@@ -208,7 +208,7 @@ def docstrings(module: ModuleType) -> dict[tuple[str, str], str]:
 
 
 class Schema(Value):
-    """All settings by key, by their other keys in config.yaml, and by their variables."""
+    """Finds a setting by its key, by an alias of the key in config.yaml, or by its variable."""
 
     fields: dict[str, Field]
     places: dict[str, str]

@@ -79,8 +79,8 @@ def running_with(folder: FolderId) -> Work[list[TurnRow]]:
 
 
 def suspended_with(folder: FolderId) -> Work[list[TurnRow]]:
-    """Returns the suspended turns that need the folder and wait for nobody any more, without those
-    of terminals."""
+    """Returns the suspended turns that need the folder and whose questions are all decided. The
+    turns of terminals are left out."""
     return turns.open_turns(
         f"folder = ? and {DECIDED}"  # noqa: S608
         " and not exists (select 1 from owners o where o.id = t.owner and o.kind = 'terminal')",

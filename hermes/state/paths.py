@@ -123,7 +123,7 @@ def file_name(session: str) -> str:
 def write_private(path: Path, content: str | bytes) -> None:
     """Replaces the file's content atomically and durably. Only its owner can read the file."""
     data = content.encode() if isinstance(content, str) else content
-    # A symbolic link is kept, because people keep their configuration in a dotfiles repository.
+    # If the path is a symbolic link, its target is written, as a repository of dotfiles needs.
     path = path.resolve()
     for folder in [*reversed(path.parents)]:
         if not folder.exists():

@@ -402,7 +402,7 @@ def adopt_suspended(
 
 
 def open_agents(owner: OwnerId) -> Work[set[AgentId]]:
-    """Returns the agents that have open turns of the owner."""
+    """Returns the agents of the open turns that the owner runs."""
     rows = yield f"select distinct agent from turns where {_OPEN} and owner = ?", (owner,)  # noqa: S608
     return {AgentId(row[0]) for row in rows}
 

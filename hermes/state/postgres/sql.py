@@ -1,4 +1,4 @@
-"""Translates the SQL text that both databases share for PostgreSQL: parameters and full-text
+"""Translates the shared SQL text into the SQL of PostgreSQL: its parameters and its full-text
 search.
 
 Statements are written for SQLite, with `?` for a parameter. This module is the only place that

@@ -41,8 +41,8 @@ class FileWatch:
             raise self._lost(f"{self._path} or its WAL was truncated")
 
     def _is_whole(self) -> bool:
-        """Returns whether every page can be read. If so, a shorter file is not damaged, because
-        `VACUUM` and checkpoints also shorten files."""
+        """Returns whether every page can be read. This is checked when the file has become shorter,
+        because `VACUUM` shortens a file too."""
         if is_emptied(self._path):
             suspect(self._path)
             return False
