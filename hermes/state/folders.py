@@ -79,7 +79,7 @@ def running_with(folder: FolderId) -> Work[list[TurnRow]]:
 
 
 def suspended_with(folder: FolderId) -> Work[list[TurnRow]]:
-    """Returns the suspended turns that need the folder and wait for nobody any more, without those
+    """Returns the suspended turns that need the folder and wait for nobody any more, except those
     of terminals."""
     return turns.open_turns(
         f"folder = ? and {DECIDED}"  # noqa: S608
