@@ -26,7 +26,7 @@ TICK = 0.02
 PROBE_START = 0.7
 """Seconds that pass before the measured work begins, so that the probe has started."""
 YOUNG = 10
-"""Number of turns of a young session. The median time is about that of the fifth turn."""
+"""Number of turns in a young session. The median turn takes about as long as the fifth turn."""
 
 
 async def growth(stage: Stage, sizes: Sizes) -> None:

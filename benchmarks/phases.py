@@ -102,8 +102,8 @@ async def memory(stage: Stage, sizes: Sizes) -> None:
 
 
 async def latency(stage: Stage, sizes: Sizes) -> None:
-    """Sends requests one after another. Measures the CPU of a turn, and the time that is added to
-    the time of the model."""
+    """Sends requests one after another. Measures the CPU time of a turn, and the time that a turn
+    takes in addition to the time of the model."""
     await stage.behave(USUAL)
     targets = (stage.direct, stage.passthrough, stage.ours)
     await stage.rounds(1, Plan(count=20), *targets)

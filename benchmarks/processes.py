@@ -22,7 +22,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cpu_of(pid: int) -> float:
-    """Seconds of CPU that a process and all its children have used, also those that have ended."""
+    """Returns the seconds of CPU time that a process and all its children have used, including
+    children that have ended."""
     spent = 0.0
     with contextlib.suppress(psutil.Error):
         root = psutil.Process(pid)

@@ -1,4 +1,4 @@
-"""Compares four gateways on one PostgreSQL server with one gateway: the CPU of a turn."""
+"""Compares the CPU time per turn of four gateways on one PostgreSQL server with that of one."""
 
 import asyncio
 
@@ -18,9 +18,9 @@ _TRANSACTIONS = "select xact_commit, xact_rollback from pg_stat_database where d
 
 
 async def scale(stage: Stage, sizes: Sizes) -> None:
-    """Measures the CPU of the gateways and of PostgreSQL per turn, in alternating pairs.
+    """Measures the CPU time per turn of the gateways and PostgreSQL, in alternating pairs.
 
-    In the table, the figures of one gateway are in the column of the pass-through.
+    The table shows the figures of the single gateway in the column of the pass-through.
     """
     await stage.behave(SECOND)
     with running_postgres(DURABLE, DISK) as server:
@@ -37,7 +37,7 @@ async def scale(stage: Stage, sizes: Sizes) -> None:
 async def _cpu_per_turn(
     stage: Stage, server: PostgresProcess, database: str, count: int, sizes: Sizes
 ) -> float:
-    """Milliseconds of CPU per turn of so many new gateways and the server."""
+    """Returns the CPU time per turn, in milliseconds, of `count` new gateways and the server."""
     server.execute(f"create database {database}")
     nodes = [
         stage.new_gateway(f"{database}{node}", store_url=server.url(database))
@@ -82,7 +82,7 @@ def _cpu(server: PostgresProcess, nodes: list[Target]) -> float:
 
 
 def _rerun_share(server: PostgresProcess, databases: list[str]) -> float:
-    """The percentage of transactions that were rolled back. Only a conflict causes that."""
+    """Returns the percentage of transactions that were rolled back. Only conflicts cause this."""
     committed = rolled_back = 0
     for name in databases:
         ((commits, rollbacks),) = server.execute(f"{_TRANSACTIONS}'{name}'")

@@ -29,7 +29,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     pairs: int = 3
     """Number of alternating pairs in which one gateway is compared with several."""
     scale_seconds: float = 8.0
-    """Seconds of load of each of them."""
+    """Seconds of load for each of the two measurements in a pair."""
     crowd: int = 2000
     stored: int = 5000
     replays: int = 200

@@ -12,7 +12,7 @@ from hermes.testing.embedded import embedded_file
 from hermes.testing.postgres import remove_shared_databases
 from hermes.types.errors import Disconnected
 
-# A busy machine is no failure of a property.
+# A property test must not fail only because the machine is busy.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 

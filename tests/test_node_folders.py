@@ -35,12 +35,12 @@ def on_postgres() -> Iterator[None]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work fails soon after the last node with its files has ended."""
+    """Lets work fail soon after the last node with its files has ended."""
     monkeypatch.setattr(stranded_work, "FOLDER_SECONDS", 0.5)
 
 
 async def finished(gateway: Gateway, turn: TurnId, after: int = 0) -> tuple[str, TurnFinished]:
-    """The text of the turn and its end, as a reader on this node gets them."""
+    """Returns the text of the turn and its end, as a reader on this node gets them."""
     found: list[Envelope] = []
     with anyio.fail_after(30):
         await followed(gateway, turn, found, after)
@@ -50,7 +50,7 @@ async def finished(gateway: Gateway, turn: TurnId, after: int = 0) -> tuple[str,
 
 
 def appended(folder: Path) -> list[str]:
-    """The tokens that tools have written into the workspace."""
+    """Returns the tokens that tools have written into the workspace."""
     path = folder / "workspace" / "appended"
     return path.read_text().split() if path.exists() else []
 

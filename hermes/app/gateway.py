@@ -134,7 +134,7 @@ def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settin
 
     The agent in the gateway's home uses the gateway's settings. An agent with another home reads
     its own config.yaml and .env instead. If the gateway has a shared folder, such an agent has its
-    own folder in it.
+    own folder inside the shared one.
     """
     home, process = settings.home.root, settings.sources.process
     shared = settings.files.profiles if settings.store.shared_folder else None

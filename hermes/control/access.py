@@ -30,7 +30,7 @@ class Access:
     def __init__(self, policy: AccessPolicy) -> None:
         self._policy = policy
         self.paired: Mapping[tuple[str, str], PersonId] = {}
-        """The people who were let in by pairing, by platform and user id."""
+        """The people who were admitted by pairing. A key is a platform and a user id."""
 
     def admits(self, source: Source, principal: Principal | None) -> bool:
         """Returns whether the sender may talk to the agent. A principal always may, because its

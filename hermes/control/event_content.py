@@ -52,7 +52,7 @@ def files_of(event: MessageEvent) -> list[Attachment]:
 
 
 def has_files(messages: Sequence[Message]) -> bool:
-    """Whether any of the messages has an attachment."""
+    """Returns whether any of the messages has an attachment."""
     return any(isinstance(one, UserMessage) and one.attachments for one in messages)
 
 

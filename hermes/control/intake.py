@@ -113,7 +113,7 @@ class Intake:
         return (yield from self._queue(event, key, person, "after the current one", now))
 
     def _waiting_in(self, session: str) -> Work[tuple[int, FolderId | None]]:
-        """The number of waiting messages of the session, and the folder with its files."""
+        """Returns the number of waiting messages of the session, and the folder with its files."""
         if self._transactions.placement.checked:
             return (yield from inbox.waiting_in(session))
         return (yield from inbox.count_pending(session)), None
@@ -224,7 +224,7 @@ class Intake:
     def _queue(
         self, event: MessageEvent, key: SessionKey, person: PersonId, when: str | None, now: float
     ) -> Work[IntakeResult]:
-        """Lets the message wait. Tells its chat until when, unless `when` is None."""
+        """Queues the message. Tells its chat when it will be answered, unless `when` is None."""
         id = new_id()
         duplicate = yield from self._insert_waiting(id, event, key, person)
         if duplicate:

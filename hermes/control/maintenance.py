@@ -87,7 +87,7 @@ class Maintenance:
             await self._store.run(sessions.forget_prompts)
 
     async def _delete_media(self) -> None:
-        """Deletes old files, whichever process has the lease: other nodes may not have them."""
+        """Deletes old files. No lease is needed, because other nodes may not have these files."""
         if time.monotonic() - self._deleted_at > HOUR:
             self._deleted_at = time.monotonic()
             now, kept = time.time(), self._retention

@@ -22,12 +22,12 @@ class Placement(Value):
     """Whether this process is a terminal, which runs only its own sessions."""
 
     def has(self, folder: FolderId | None) -> bool:
-        """Whether the files of a session are here. A session that has used no files has no
-        folder."""
+        """Returns whether the files of a session are here. `folder` is None if the session has used
+        no files."""
         return not self.checked or folder is None or folder == self.folder
 
     def profile_of(self, row: TurnRow, profile: AgentProfile) -> AgentProfile:
-        """The agent, with the workspace in which the turn was begun."""
+        """Returns the agent with the workspace in which the turn began, if it can be used here."""
         if row.folder is None and self.checked and not self.terminal:
             # The workspace of another node may exist here, but the turn has used no files in it.
             return profile

@@ -49,8 +49,8 @@ class Recovery:
     async def use_folder(self, folder: NodeFolder) -> None:
         """Records that this process uses the folder.
 
-        Raises ConfigError if the folder is a copy of the one that another gateway uses: files that
-        one of them writes would be missing in the other.
+        Raises ConfigError if the folder is a copy of the folder of another gateway, because files
+        that one gateway writes would be missing in the folder of the other.
         """
         host, owner = platform.node(), self._store.owner
         if self._placement.checked and not folder.shared:
@@ -58,13 +58,14 @@ class Recovery:
             moved = before is not None and (before.host, before.path) != (host, folder.path)
             if before is not None and moved and await self._is_used(folder.id):
                 raise ConfigError(
-                    f"{folder.path} is a copy of {before.path} on {before.host}, whose gateway"
-                    f" runs: delete {FOLDER_ID} in one of them, or set store.shared_folder"
+                    f"{folder.path} is a copy of {before.path} on {before.host}, which a running"
+                    f" gateway uses: delete {FOLDER_ID} in one of the two folders, or set"
+                    " store.shared_folder"
                 )
         await self._store.run(folders.record, folder, owner, host, time.time())
 
     async def _is_used(self, folder: FolderId) -> bool:
-        """Whether another living gateway has the folder."""
+        """Returns whether another living gateway has the folder."""
         dead = set(await self._store.dead())
         living = await self._store.read(folders.living_owners, dead)
         return any(
@@ -109,7 +110,7 @@ class Recovery:
         return await self._resume_turn(row)
 
     async def _end_command(self, call: CallId, handle: str) -> None:
-        """Ends the command, whichever backend it belongs to."""
+        """Ends the command, which may belong to the backend of any agent."""
         for agent in self._agents.values():
             try:
                 if await agent.backend.end(handle):
@@ -125,8 +126,8 @@ class Recovery:
         """Starts the turns that can be run now.
 
         A suspended turn can be run after all of its questions were decided, or after it was
-        stopped. A turn of this process that must be stopped is run if no lane runs it. Messages
-        that wait in idle sessions get new turns.
+        stopped. A running turn of this process for which a stop was requested is also started if no
+        lane runs it, so that it can be stopped. Messages that wait in idle sessions get new turns.
         """
         rows, idle = await self._store.run(self._to_resume)
         for row in rows:
@@ -189,8 +190,12 @@ class Recovery:
             self._warned_of.add(agent)
 
     def _left_by(self, dead: list[OwnerId]) -> Work[tuple[list[OwnerId], set[AgentId]]]:
-        """Returns the dead processes that have left work for this process or no work at all, and
-        the agents of all work that is left."""
+        """Returns the dead processes that can be handled here, and the agents of all work that is
+        left.
+
+        A dead process can be handled here if it has left no work, or work that this process can
+        take over.
+        """
         found: list[OwnerId] = []
         agents: set[AgentId] = set()
         for owner in dead:
@@ -225,7 +230,7 @@ class Recovery:
         if folder is None or self._placement.terminal:
             idle = yield from inbox.idle_sessions(owner)
         else:
-            # Other gateways leave the work that needs this folder.
+            # Other gateways do not run the work that needs this folder, so it is resumed here.
             known = {row.id for row in suspended}
             there = yield from folders.suspended_with(folder)
             suspended += [row for row in there if row.id not in known]

@@ -45,10 +45,10 @@ class StrandedWork:
         self._transactions = transactions
         self._start = start
         self._missing_since: dict[FolderId, float] = {}
-        """The folders that no living gateway has, and since when this is so."""
+        """The folders that no living gateway has, with the time at which this was first noticed."""
 
     async def look(self) -> bool:
-        """Fails the work whose time is over. Returns whether there was any."""
+        """Fails the work that has waited too long. Returns whether there was any."""
         needed = await self._store.read(folders.needed_by_work)
         if not needed - {self._transactions.placement.folder}:
             self._missing_since.clear()
@@ -124,7 +124,7 @@ class StrandedWork:
 
 
 def _turns_needing(folder: FolderId) -> Work[list[TurnRow]]:
-    """The turns that should run, and need the folder."""
+    """Returns the turns that should run and that need the folder."""
     running = yield from folders.running_with(folder)
     suspended = yield from folders.suspended_with(folder)
     return [*running, *suspended]

@@ -123,8 +123,8 @@ class TurnTransactions:
         now: float,
         folder: FolderId | None = None,
     ) -> Work[Claim]:
-        """Opens the turn that answers this message. `folder` has the files that the turn needs, if
-        the message has waited."""
+        """Opens the turn that answers this message. If the message has waited, `folder` is the
+        folder with the files that the turn needs."""
         body, source = event.body, event.source
         transient = isinstance(body, Asked) and body.stateless
         new = new_messages(event)
@@ -135,7 +135,7 @@ class TurnTransactions:
             )
             session = yield from sessions.touch(key, source, person, title, now)
         if folder is None and has_files(new):
-            # The entry point of this process has stored them.
+            # The entry point of this process has stored the attachments in its folder.
             folder = self.placement.folder
         if session and folder and folder != session.folder:
             yield from sessions.use_folder(str(key), session.generation, folder)
@@ -178,9 +178,9 @@ class TurnTransactions:
     def open_next(self, session: str, now: float) -> Work[Claim | None]:
         """Opens the turn of the session's oldest waiting message, if there is one.
 
-        If the turn needs files that only other nodes have, the message and those after it are left
-        to them. A message that can't be read is given up, so that the turns before and after it are
-        not affected.
+        If the turn needs files that only other nodes have, this message and the later ones are
+        left to those nodes. A message that can't be read is given up, so that the turns before and
+        after it are not affected.
         """
         key = SessionKey.parse(session)
         while waiting := (yield from inbox.first_pending(session, self.owner)):
@@ -284,7 +284,7 @@ class TurnTransactions:
         log.error("message %s, which waits in %s, can't be read: given up", waiting.id, key)
         yield from inbox.bind(waiting.id, waiting.id, "done")
         target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
-        # A delivery has told a chat that its message waits. An API client reads the event instead.
+        # A chat got a delivery when its message was queued. An API client reads the event instead.
         if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
             yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
         else:

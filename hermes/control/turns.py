@@ -217,7 +217,7 @@ class TurnCheckpoint:
         self._folder = folder
         self._used_folder = claim.row.folder
         self._new_folder: FolderId | None = None
-        """The folder that the turn uses, until this is stored."""
+        """The folder that the turn has begun to use; None after this was stored."""
         self._live = live
         self.steps = claim.row.steps
         self.said_texts: list[str] = []
@@ -282,7 +282,7 @@ class TurnCheckpoint:
 
         number = await persist(self._store, work)
         if folder:
-            # Another call of the step may have set it meanwhile.
+            # If it was not stored, it is kept: another call of the step may have set it meanwhile.
             self._new_folder = None
         self.used += usage
         self._spans.append((number, number))
@@ -299,7 +299,8 @@ class TurnCheckpoint:
         row = self._claim.row
         if row.transient:
             return
-        # The store may order the results of a step differently, but a summary replaces whole steps.
+        # The results of a step may be stored in another order, so the span needs min and max.
+        # It contains nothing else, because a summary replaces whole steps.
         spans = self._spans[first:last]
         whole = (min(span[0] for span in spans), max(span[1] for span in spans))
 

@@ -11,7 +11,7 @@ from hermes.text.wrapping import wrap_words
 
 
 def terminal_columns(*, err: bool = False) -> int | None:
-    """Returns the width of the terminal that stdout or stderr is; None if it is not a terminal."""
+    """Returns the width of the terminal; None if stdout (stderr with `err`) is not a terminal."""
     try:
         return os.get_terminal_size((sys.stderr if err else sys.stdout).fileno()).columns or None
     except (OSError, ValueError):

@@ -96,7 +96,7 @@ class Settings(Value):
         return Home(root=Path(shared).expanduser()) if shared else self.home
 
     def with_shared_folder(self, folder: str) -> "Settings":
-        """Returns the settings with this shared folder; "" if the files are in the home."""
+        """Returns the settings with this shared folder. "" means that the files are in the home."""
         inside = self.workspace.is_relative_to(self.files.root)
         store = msgspec.structs.replace(self.store, shared_folder=folder)
         changed = msgspec.structs.replace(self, store=store)

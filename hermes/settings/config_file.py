@@ -88,7 +88,7 @@ def _change(
     for name, value in new.items():
         below = tree.get(keys.get(name, name))
         if name not in keys:
-            # Not at the end of a section, where a comment may belong to the next section.
+            # Not added at the end of a section, because a comment there may belong to the next one.
             tree.insert(len(tree) if top else 0, _node(name), _node(value))
         elif isinstance(below, type(tree)) and isinstance(value, Mapping):
             before = old.get(name)

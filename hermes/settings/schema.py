@@ -81,7 +81,7 @@ _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 SETTINGS_HINT = ": `hermes config show` lists the settings"
-"""Ends the error for a setting that resembles none."""
+"""The end of the error for an unknown setting, if no known setting has a similar name."""
 ANY_NAME = "<name>"
 """Placeholder for the platform's name in the key of a platform setting."""
 

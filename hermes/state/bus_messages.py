@@ -10,15 +10,15 @@ import anyio
 log = logging.getLogger(__name__)
 
 UNREAD_MESSAGES = 1024
-"""Messages that wait for the reader. Further ones are dropped."""
+"""Maximum number of messages that wait for the reader. Further messages are dropped."""
 UNFINISHED_MESSAGES = 64
-"""Messages of which not all pieces have arrived. The oldest ones are dropped."""
+"""Maximum number of incomplete messages. If there are more, the oldest one is dropped."""
 HEADER_SIZE = 100
 """Maximum number of bytes that a piece has in addition to its text."""
 
 
 class BusMessages:
-    """The messages of one process, whatever carries them. Text that is not one of our messages is
+    """The messages of one process, over any kind of bus. Text that is not one of our messages is
     ignored."""
 
     def __init__(self, id: str) -> None:
@@ -32,7 +32,7 @@ class BusMessages:
         )
 
     def pieces(self, text: str, characters: int) -> list[str]:
-        """The message in pieces, each with at most so many characters of the text."""
+        """Returns the message in pieces. Each piece has at most `characters` of its text."""
         # The number makes each piece different, because PostgreSQL drops equal notifications.
         number = next(self._numbers)
         starts = range(0, max(len(text), 1), characters)

@@ -116,7 +116,7 @@ def resembling(name: str) -> Work[list[Summary]]:
 
 
 def of_generation(session: str, generation: int) -> Work[list[Summary]]:
-    """Returns the session's conversation that has this number of earlier conversations."""
+    """Returns the conversation that follows `generation` earlier conversations of the session."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found where key = ? and generation = ?",
         (session, generation),

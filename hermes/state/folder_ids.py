@@ -71,8 +71,8 @@ def _check_expected(folder: Path, found: FolderId | None, home: Home) -> None:
         return
     if path == str(folder) and id != found:
         raise ConfigError(
-            f"store.shared_folder: {folder} is not the folder of the last start: mount it, or"
-            f" delete {record} if it was replaced on purpose"
+            f"store.shared_folder: {folder} is not the folder that was used at the last start:"
+            f" mount that folder, or delete {record} if the folder was replaced on purpose"
         )
 
 

@@ -307,7 +307,7 @@ def open_questions(turn: TurnId) -> Work[list[OpenQuestion]]:
 
 
 def has_open_question(turn: TurnId) -> Work[bool]:
-    """Whether the turn waits for a person or for a client."""
+    """Returns whether the turn waits for a person or for a client."""
     rows = yield "select 1 from questions where turn = ? and state = 'open' limit 1", (turn,)
     return bool(rows)
 

@@ -48,7 +48,7 @@ class PlainAnswer:
             self._folder.feed(seq, event)
 
     def _drop(self) -> None:
-        """Keeps no more text from now on."""
+        """Stops keeping the text, and passes the earlier events to the outline."""
         self._dropped = True
         for seq, event in self._early:
             self._outline.feed(seq, event)

@@ -18,7 +18,7 @@ class BusProcesses(ABC):
 
     @abstractmethod
     def opened(self) -> AbstractAsyncContextManager[Store]:
-        """The store of one more process, which is connected to the bus."""
+        """Opens the store of one more process, which is connected to the bus."""
 
     @abstractmethod
     async def cut(self) -> None:
@@ -56,7 +56,7 @@ async def send_until_received(sender: Bus, text: str, messages: AsyncIterator[st
 
 
 class BusContract:
-    """A test class derives from this and has a fixture `processes`."""
+    """Tests of any bus. A test class derives from this class and has a fixture `processes`."""
 
     async def test_a_message_reaches_one_process_or_all_others_complete_and_in_order(
         self, processes: BusProcesses
@@ -75,7 +75,7 @@ class BusContract:
             assert await taken(third, 3) == [long, "", "short"]
             await bus_of(three).send(["answer"], one.owner)
             await bus_of(three).send(["end"])
-            # One has received nothing of its own, and two nothing that was for others.
+            # `one` has not received its own messages, nor `two` the messages to other processes.
             assert sorted(await taken(first, 2)) == ["answer", "end"]
             assert await taken(second, 1) == ["end"]
 
@@ -99,7 +99,7 @@ class BusContract:
         self, processes: BusProcesses
     ) -> None:
         async with processes.opened() as one, processes.opened() as two:
-            # The connections have just been made, so that there may be several items.
+            # The connections have just been made, so several changes may already be reported.
             with anyio.move_on_after(1.0):
                 async for _ in one.changes():
                     pass

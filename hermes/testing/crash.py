@@ -35,7 +35,8 @@ from hermes.testing.stores import forget_store, stores_on_postgres
 
 AT_ONCE = 5
 ALIKE = 3
-"""Number of passes of a point at which the gateway is killed. Later passes are like these."""
+"""The gateway is killed at the first passes of each point, up to this number. Later passes are
+like these."""
 SCENARIO_SECONDS = 20.0
 Script = Callable[[Stage], Awaitable[None]]
 

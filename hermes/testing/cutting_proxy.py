@@ -62,7 +62,7 @@ class CuttingProxy:
             if self.refusing:
                 return
             try:
-                # Not anyio's stream, which fails if its socket is closed during a cancellation.
+                # anyio's stream would fail if its socket were closed during a cancellation.
                 reader, writer = await asyncio.open_unix_connection(self._socket)
             except OSError:
                 return

@@ -158,7 +158,7 @@ async def gateway_process(
 
 
 def free_port() -> int:
-    """A port that nobody uses at the moment."""
+    """Returns a port that nobody uses at the moment."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]

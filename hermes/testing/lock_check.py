@@ -1,4 +1,4 @@
-"""Finds transactions that change a session without its lock, which no database would notice."""
+"""Finds transactions that change a session without its lock, an error that no database reports."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -194,7 +194,7 @@ async def _ln(shell: MemoryShell, arguments: Sequence[str]) -> bytes:
     option, target, name = arguments
     path = joined(shell.folder, name)
     if option != "-s" or path in shell.files.nodes:
-        raise ShellError("only new symbolic links can be made")
+        raise ShellError("only `ln -s` with a new name is supported")
     shell.files.nodes[path] = MemoryLink(target=target)
     return b""
 

@@ -85,7 +85,7 @@ class NatsProcess:
 
 @contextmanager
 def running_nats(config: str = "") -> Iterator[NatsProcess]:
-    """A server of its own until the block ends. `config` is the text of its configuration file."""
+    """Runs a NATS server until the block ends. `config` is the text of its configuration file."""
     server = NatsProcess(config)
     try:
         server.start()

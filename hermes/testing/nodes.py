@@ -32,7 +32,7 @@ async def node(
     adapters: tuple[PlatformAdapter, ...] = (),
     shared_folder: str = "",
 ) -> AsyncIterator[Gateway]:
-    """A gateway with a home of its own, on the database that the folder's gateways share."""
+    """Runs a gateway with a home of its own, on the database that the folder's gateways share."""
     with store_reached_by(folder / name, store_url(folder), shared_folder=shared_folder):
         async with running(folder / name, adapters, model, conditions) as gateway:
             yield gateway
@@ -59,7 +59,7 @@ async def said(gateway: Gateway, text: str, session: str = "s") -> Accepted:
 
 
 def api_event(body: Asked | Said, session: str = "s", key: str = "") -> MessageEvent:
-    """A message over the API; `key` is its idempotency key."""
+    """Returns a message over the API. `key` is its idempotency key."""
     return MessageEvent(
         dedupe_key=key or new_id(),
         fingerprint=key,

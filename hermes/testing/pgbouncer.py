@@ -1,4 +1,4 @@
-"""pgbouncer in transaction mode before a PostgreSQL server, from Debian's package."""
+"""pgbouncer in transaction mode in front of a PostgreSQL server, from Debian's package."""
 
 import contextlib
 import fcntl
@@ -30,7 +30,8 @@ PGBOUNCER_INSTALL_SECONDS = 300
 PORT = 6432
 """The number in the name of the socket. Nothing listens on a TCP port."""
 SERVER_CONNECTIONS = 3
-"""Fewer than a gateway has, so that its transactions change between connections."""
+"""Number of connections to the server. A gateway has more connections to pgbouncer, so that its
+transactions change between these."""
 _SETTINGS = f"""
 [databases]
 * = host={{server}} user={SUPERUSER}
@@ -134,7 +135,7 @@ class PgbouncerProcess:
 
 @contextlib.contextmanager
 def running_pgbouncer(program: Path, postgres: PostgresProcess) -> Iterator[PgbouncerProcess]:
-    """A pooler before the server until the block ends."""
+    """Runs a pooler in front of the server until the block ends."""
     pooler = PgbouncerProcess(program, postgres)
     try:
         pooler.start()

@@ -150,7 +150,7 @@ class TestDatabases:
         self._used: dict[Path, str] = {}
         self._count = 0
         server.execute(f"create database {TEMPLATE}")
-        # A thread of its own, because a test may call this while its event loop runs.
+        # A separate thread is needed, because a test may call this while its event loop runs.
         with ThreadPoolExecutor(1) as thread:
             thread.submit(anyio.run, _migrated, server.url(TEMPLATE)).result()
 

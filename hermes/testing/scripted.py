@@ -58,7 +58,7 @@ class ScriptedModel:
 
 
 def first_results(model: ScriptedModel) -> list[str]:
-    """The results of tools in the model's first request."""
+    """Returns the results of tools in the model's first request."""
     return [one.text for one in model.requests[0].messages if isinstance(one, ToolMessage)]
 
 

@@ -98,8 +98,8 @@ async def assert_equal(home: Path, url: str) -> None:
 
 
 def check_copies(folder: Path, url: str, messages: int, kills: Sequence[int]) -> list[float]:
-    """Copies a store to PostgreSQL and back. Each copy is killed after each of these numbers of
-    batches, and then finished.
+    """Copies a store to PostgreSQL and back. In each direction, the copy is killed once for each
+    number in `kills`, after that number of batches, and is then completed.
 
     Returns the seconds that each direction took.
     """

@@ -77,7 +77,7 @@ async def talking(
     said: list[dict[str, Any]] | None = None,
     **environ: str,
 ) -> AsyncIterator[ToolClient]:
-    """A client of a new service on the store of the home; `said` is its conversation so far."""
+    """Yields a client of a new service on the home's store. `said` is the conversation so far."""
     async with serving(home, environ=environ) as service, client_of(service) as api:
         client = ToolClient(service, api, session)
         client.said = said if said is not None else []
@@ -86,7 +86,7 @@ async def talking(
 
 @asynccontextmanager
 async def second_client(client: ToolClient) -> AsyncIterator[ToolClient]:
-    """A second client of the same service and session."""
+    """Yields a second client of the same service and session."""
     async with client_of(client.service) as api:
         yield ToolClient(client.service, api, session=True)
 

@@ -12,7 +12,7 @@ from hermes.types.value import Value
 MOST_STEPS = 50_000_000
 """Limit on the parser's work, which is measured as the number of open elements, summed over all
 tags. The limit corresponds to about 0.3 s of the parser's time. The part of the page after the
-limit is left out. A well-formed page stays far below the limit, whatever its length."""
+limit is left out. A well-formed page of any length stays far below the limit."""
 LINK_NUMBER = "n"
 """Attribute that identifies a link. It is needed because the parser repeats a link in every block
 that the link spans."""

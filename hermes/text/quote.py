@@ -4,7 +4,8 @@ import re
 import unicodedata
 
 _LOOK = 4
-"""How many times the wanted length is read, because spaces and hidden characters are removed."""
+"""The text is read up to this multiple of the wanted length, because spaces and hidden characters
+are removed from it."""
 _JOINERS = "\u200c\u200d"
 # Chat templates use these markers, and a model server may interpret them.
 _TEMPLATE = re.compile(r"<(?=[|\uff5c])")

@@ -12,7 +12,7 @@ def wrap_words(text: str, columns: int) -> str:
     """Breaks the lines that are longer than `columns` between words.
 
     The second line of a row begins under the row's second column. Indented lines are returned
-    unchanged, because they are commands to copy. A longer word is not broken.
+    unchanged, because they are commands to copy. A word that is longer than a line is not broken.
     """
     return "\n".join(_wrap_line(line, columns) for line in text.split("\n"))
 

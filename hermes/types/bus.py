@@ -29,8 +29,8 @@ class Bus(Protocol):
         ...
 
     def announced(self) -> AsyncIterator[int | None]:
-        """Yields the numbers of commits that other processes have announced. There may be one
-        reader.
+        """Yields the numbers of commits that other processes have announced. Only one reader is
+        allowed.
 
         None means that announcements may have been lost, so that the reader must look at the store.
         """
@@ -38,5 +38,5 @@ class Bus(Protocol):
 
 
 OpenBus = Callable[[OwnerId, str], AbstractAsyncContextManager[Bus]]
-"""Opens a bus for one process. The text is a name that the processes of a database have in common,
-and no others."""
+"""Opens a bus for one process. The string is a name that all processes of one database share,
+and that no other process uses."""

@@ -36,13 +36,13 @@ def watching(store: Store, started: list[Claim] | None = None) -> StrandedWork:
 
 
 async def waiting(store: Store, id: str, folder: FolderId | None, chat: str = "7") -> None:
-    """A message that waits in a session; its attachments are in the folder."""
+    """Adds a message that waits in a session. Its attachments are in the folder."""
     await store.run(sessions.touch, session(chat), SOURCE, None, "hi", NOW)
     await store.run(inbox.insert, id, said(id), session(chat), None, THEM, "pending", folder)
 
 
 async def running_turn(store: Store, folder: FolderId) -> None:
-    """A running turn of another process, which needs the folder."""
+    """Adds a running turn of another process. The turn needs the folder."""
     await store.run(sessions.touch, session(), SOURCE, None, "hi", NOW)
     await store.run(inbox.insert, "t", said("t"), session(), None, THEM, "bound")
     await store.run(turns.insert, replace(turn_row("t"), owner=THEM, folder=folder), "main", "7")

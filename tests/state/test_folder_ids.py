@@ -108,7 +108,7 @@ def test_an_empty_mount_point_is_not_taken_for_the_shared_folder(
     assert shared_folder(shared, home) == first
     shared.rename(tmp_path / "unmounted")
     shared.mkdir(mode=0o700)
-    with pytest.raises(ConfigError, match="is not the folder of the last start: mount it"):
+    with pytest.raises(ConfigError, match="not the folder that was used at the last start: mount"):
         shared_folder(shared, home)
     assert not list(shared.iterdir())
     (home.run / "shared_folder").unlink()

@@ -52,7 +52,7 @@ async def test_the_folder_belongs_to_the_conversation(tmp_path: Path) -> None:
         assert (await touched(store)).folder == HERE
         await store.run(sessions.begin_anew, str(KEY), NOW)
         assert (await touched(store)).folder is None
-        # The conversation before has ended, and it can't get another folder by a late turn.
+        # The earlier conversation has ended, so a late turn can't give it another folder.
         await store.run(sessions.use_folder, str(KEY), 0, THERE)
         assert (await touched(store)).folder is None
         (past,) = [
@@ -102,7 +102,7 @@ async def test_the_needed_folders_are_those_of_open_turns_and_waiting_messages(
 async def waiting_message(
     store: Store, id: str, owner: OwnerId, used: FolderId | None, media: FolderId | None = None
 ) -> None:
-    """A message that waits in a session of its own, which has used the folder."""
+    """Adds a message that waits in a session of its own. The session has used the folder `used`."""
     await touched(store, id)
     if used:
         await store.run(sessions.use_folder, str(session(id)), 0, used)

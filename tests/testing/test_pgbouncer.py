@@ -58,7 +58,7 @@ def pooled_url(pooler: PgbouncerProcess, folder: Path) -> str:
 
 
 def counted(number: int, failing: bool) -> Work[list[int]]:
-    """Sends several statements, some of them without waiting for the one before."""
+    """Sends several statements, some of them without waiting for the previous one."""
     found = []
     for step in range(3):
         yield (
@@ -93,7 +93,7 @@ async def test_transactions_change_between_the_connections_of_the_pooler(
             f" and datname = '{name}'",
         )
     assert results == {number: [1, 2, 3] for number in range(0, 30, 2)}
-    # One more is the direct connection.
+    # The additional connection is the direct one to the server.
     assert len(backends) == SERVER_CONNECTIONS + 1
     assert "through a pooler" not in caplog.text
 

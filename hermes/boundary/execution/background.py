@@ -57,8 +57,8 @@ class BackgroundProcess(Value):
     """The process group of the command. The supervisor is its leader."""
     started_at: float
     boot: str = ""
-    """The boot id under which it was started. The records may be on a disk that is used by another
-    machine now."""
+    """The boot id under which the process was started. The disk with the records may now be used by
+    another machine."""
 
 
 class Background:

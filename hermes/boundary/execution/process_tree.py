@@ -111,9 +111,10 @@ def send_signal(pid: int, started: int, number: signal.Signals) -> bool:
 
 
 def restore_signals() -> None:
-    """Ends the ignoring of signals, which a program would inherit across its exec.
+    """Restores the default action of all ignored signals, because an executed program would also
+    ignore them.
 
-    Python ignores SIGPIPE and SIGXFSZ, and `nohup` and shells ignore others for the gateway.
+    Python ignores SIGPIPE and SIGXFSZ. `nohup` and shells make the gateway ignore other signals.
     """
     for number in signal.valid_signals():
         if signal.getsignal(number) == signal.SIG_IGN:

@@ -130,7 +130,7 @@ class CallRunner:
         return tool is not None and tool.read_only
 
     def use_files(self, calls: Sequence[ToolCall]) -> bool:
-        """Whether any of the calls may use files of the agent."""
+        """Returns whether any of the calls may use files of the agent."""
         return any(
             self._tools[call.name].uses_files
             for call in calls

@@ -70,6 +70,6 @@ def redacted_beginning(text: str, redact: Redact, longest: int) -> str:
     """Returns at most `longest` characters of the text, without secrets or parts of them."""
     kept = redact(text[: longest + SECRET_MARGIN])
     if len(text) > longest + SECRET_MARGIN:
-        # If the first cut has split a secret, its beginning is at the very end, which is removed.
+        # If the cut has split a secret, a part of it is at the end of `kept`, which is removed.
         kept = kept[:-SECRET_MARGIN]
     return kept[:longest]

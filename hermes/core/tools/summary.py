@@ -131,7 +131,7 @@ def _shortened(text: str, redact: Redact, margin: int) -> str:
     if len(text) <= SHOWN_VALUE + margin:
         return _cut(redact_assigned(redact(text)), SHOWN_VALUE)
     head = text[: longest + margin]
-    # If the first cut has split a secret, its beginning is at the very end, which is removed.
+    # If the cut has split a secret, a part of it is at the end of `head`, which is removed.
     complete = head.rstrip(_TOKEN)
     safe = redact_assigned(redact(complete))
     unsafe = max(0, margin - (len(head) - len(complete)))

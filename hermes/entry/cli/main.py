@@ -42,7 +42,8 @@ class Lazy(NamedTuple):
 
 
 class Commands(click.Group):
-    """A group whose subcommands can be lazy. Without a default subcommand, it shows its help."""
+    """A group whose subcommands can be loaded lazily. Without a default subcommand, it shows its
+    help."""
 
     def __init__(
         self, *args: Any, default: str = "", lazy: Mapping[str, Lazy] | None = None, **rest: Any

@@ -1,4 +1,5 @@
-"""GET /v1/runs/{id}/events: sends a run's events after any number, even after a restart."""
+"""GET /v1/runs/{id}/events: sends the events of a run that follow a given event, even after a
+restart of the gateway."""
 
 from collections.abc import Sequence
 from functools import partial

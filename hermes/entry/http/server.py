@@ -176,7 +176,7 @@ async def serve_app(app: ASGIApp, options: ApiOptions, ready: Callable[[str], No
             group.start_soon(table.watch)
             try:
                 await server.listening.wait()
-                # asyncio also used `backlog` for the kernel's queue, which may be longer.
+                # asyncio also limited the kernel's queue to `backlog`, but it may be longer.
                 listening.listen(BACKLOG)
                 ready(f"http://{shown}:{port}")
                 await anyio.sleep_forever()

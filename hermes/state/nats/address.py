@@ -40,8 +40,8 @@ class NatsAddress(Value):
 
 
 def nats_addresses(url: str) -> list[NatsAddress]:
-    """The servers that `bus.url` names, separated by commas. Raises ConfigError without quoting
-    the address, because it may contain a password."""
+    """Returns the servers in `bus.url`, which are separated by commas. The ConfigError for a wrong
+    address does not quote it, because it may contain a password."""
     return [_address(one) for one in _ADDRESS_SEPARATOR.split(url.strip())]
 
 

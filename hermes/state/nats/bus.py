@@ -24,27 +24,28 @@ log = logging.getLogger(__name__)
 
 NATS_CONNECT_SECONDS = 2
 PING_SECONDS = 5
-"""How often the server is asked whether it still answers. After two pings without an answer, the
-connection counts as lost."""
+"""Seconds between two pings to the server. After two pings without an answer, the connection counts
+as lost."""
 NATS_PAUSE_SECONDS = 1.0
 """Pause between two attempts to connect."""
 BUS_POLL_SECONDS = 1.0
 """How often the reader of announcements looks at the store while there is no connection."""
 COMPLAINT_SECONDS = 60.0
-"""The log says at most once in this time that there is no connection."""
+"""Minimum number of seconds between two log lines that say that there is no connection."""
 PUBLISH_SECONDS = 1.0
-"""A server that takes messages more slowly loses them."""
+"""Seconds within which the server must take the messages of one call. Otherwise they are lost."""
 NATS_CLOSE_SECONDS = 2.0
 NATS_PIECE_CHARACTERS = 32_768
-"""A message has 1 MB at most by default, and a character has up to 4 bytes."""
+"""Maximum number of characters in a piece of a message. A character has up to 4 bytes, so a piece
+stays below 1 MB, the default limit of a NATS server."""
 _TOKEN = re.compile(r"[0-9A-Za-z_-]{1,64}")
 """The names that may be part of a subject. Others might contain wildcards."""
 _FORBIDDEN = "permissions violation"
 
 
 class NatsBus:
-    """Connects again for ever. All processes of a database use subjects that begin with its
-    name."""
+    """Connects to NATS, and reconnects whenever the connection is lost. The subjects contain the
+    name of the database, which all its processes share."""
 
     def __init__(self, addresses: Sequence[NatsAddress], owner: OwnerId, database: str) -> None:
         self._addresses = addresses
@@ -83,7 +84,7 @@ class NatsBus:
         return self._messages.announced()
 
     async def run(self) -> None:
-        """Keeps the connection until it is cancelled."""
+        """Keeps the bus connected until this call is cancelled."""
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._poll)
@@ -161,7 +162,7 @@ class NatsBus:
         )
 
     def _subject_of(self, owner: OwnerId) -> str | None:
-        """The subject of messages to one process; None if that is not the id of a process."""
+        """Returns the subject of messages to a process; None if `owner` can't be a process id."""
         return f"{self._prefix}.to.{owner}" if _TOKEN.fullmatch(owner) else None
 
     async def _publish(self, client: Client, subject: str, texts: Sequence[str]) -> None:
@@ -182,7 +183,7 @@ class NatsBus:
 
 
 class NatsConnection:
-    """One connection to one server. It is not opened again."""
+    """One connection to one server. A lost connection is not reopened."""
 
     def __init__(self, address: NatsAddress) -> None:
         self.address = address
@@ -201,7 +202,7 @@ class NatsConnection:
             token=address.token,
             error_cb=self._note_error,
             closed_cb=self._note_end,
-            # `NatsBus` connects again, because the client would keep messages for later meanwhile.
+            # `NatsBus` reconnects. The client would keep messages meanwhile and send them later.
             allow_reconnect=False,
             max_reconnect_attempts=1,
             reconnect_time_wait=0,
@@ -229,7 +230,7 @@ class NatsConnection:
 async def open_nats_bus(
     addresses: Sequence[NatsAddress], owner: OwnerId, database: str
 ) -> AsyncIterator[NatsBus]:
-    """A bus until the block ends. It is connected now if the first server could be reached.
+    """Opens a bus until the block ends. The bus is connected if the first server could be reached.
 
     A server that can't be reached is not an error.
     """

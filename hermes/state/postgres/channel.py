@@ -20,8 +20,8 @@ from hermes.state.storable import require_storable
 from hermes.types.store import Row
 
 READ_AGAIN_SECONDS = 1.0
-"""How often a connection that is waited for is read without an event. uvloop reports a socket with
-an error only once, and more data may follow the data that was read then."""
+"""Interval in which a connection is read even without an event, while a reply is expected. uvloop
+reports a socket with an error only once, and there may be more data than was read then."""
 _BINARY = 1
 _double = struct.Struct("!d").unpack
 
@@ -81,8 +81,8 @@ class StatementReply:
 class Channel:
     """One connection. Its user sends statements and waits for all their results at once.
 
-    Each statement is prepared once. `pooled` says that a pooler may pass every transaction to
-    another connection of its own, on which a statement of an earlier transaction is not prepared.
+    Each statement is prepared once. With `pooled`, statements are not prepared, because a pooler
+    may run the next transaction on another connection, which does not know them.
     """
 
     def __init__(self, connection: psycopg.AsyncConnection[Any], *, pooled: bool = False) -> None:

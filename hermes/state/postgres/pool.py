@@ -71,7 +71,7 @@ class Server(NamedTuple):
             raise connect_error(error, self.place, starting=starting) from error
 
     async def open_channel(self) -> Channel:
-        """Opens a connection for transactions. Raises StoreUnavailable."""
+        """Opens a connection for transactions. Raises StoreUnavailable if that fails."""
         connection = await self.connect()
         try:
             with anyio.fail_after(CONNECT_SECONDS):
@@ -84,7 +84,7 @@ class Server(NamedTuple):
 
 
 async def is_pooled(connection: psycopg.AsyncConnection[Any]) -> bool:
-    """Whether a pooler such as pgbouncer is between this process and the server.
+    """Returns whether a pooler such as pgbouncer is between this process and the server.
 
     A pooler answers the login itself, so the process id that it tells a client is not that of the
     server's process.

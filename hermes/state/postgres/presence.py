@@ -106,7 +106,8 @@ def end_connections(owner: OwnerId) -> Work[None]:
 class Presence:
     """The connection whose lock represents this process. It is reopened whenever it is lost.
 
-    `bus` carries the messages and announcements of a registered process instead of notifications.
+    If `bus` is given, a registered process uses it for messages and announcements, instead of
+    notifications.
     """
 
     def __init__(
@@ -153,7 +154,7 @@ class Presence:
         return self._owner
 
     def need_proof(self) -> None:
-        """Raises StoreUnavailable if other processes may have taken the work of this process over.
+        """Raises StoreUnavailable if other processes may have taken over the work of this process.
 
         This is possible after the process was paused or could not reach the server, until its lock
         is confirmed again.

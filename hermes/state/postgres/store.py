@@ -219,7 +219,8 @@ async def connected_store(
 
 
 async def _database_name(server: Server) -> str:
-    """A name of the database that is the same for all processes, whatever their addresses are."""
+    """Returns a name of the database that is the same for all processes, even if they connect to
+    different addresses."""
     try:
         async with await server.connect(starting=True) as connection:
             found = await connection.execute(

@@ -54,7 +54,7 @@ class SQLiteStore:
         # A cancelled caller must still learn whether the transaction was committed.
         with anyio.CancelScope(shield=True):
             try:
-                # Conflicts are rare, so the hot path saves the call of `retried`.
+                # Conflicts are rare, so `retried` is called only after the first one.
                 result = await self._writer.commit(bound)
             except TransactionConflict:
                 result = await retried(partial(self._writer.commit, bound))

@@ -269,7 +269,7 @@ def _run_each(connection: sqlite3.Connection, batch: list[Job]) -> None:
 
 
 def _fails_batch(connection: sqlite3.Connection, error: BaseException) -> bool:
-    """Returns whether the error of a job is one of the disk, the lock or the file."""
+    """Returns whether the error comes from the disk, the lock or the file, and not from the job."""
     return not connection.in_transaction or error_class(error) is not None
 
 

@@ -10,7 +10,7 @@ from hermes.testing.nats import NatsProcess, running_nats
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first attempt to connect succeeds on a slow machine too."""
+    """Makes sure that the first attempt to connect succeeds on a slow machine."""
     monkeypatch.setattr(bus, "NATS_CONNECT_SECONDS", 30)
 
 

@@ -73,7 +73,7 @@ def opened(
 
 
 async def next_commit(one: Bus) -> int:
-    """The next commit that is announced, after any number of gaps."""
+    """Returns the next announced commit. Reports of lost announcements before it are ignored."""
     with anyio.fail_after(20):
         async for commit in one.announced():
             if commit is not None:
@@ -148,7 +148,7 @@ async def test_without_a_server_at_the_start_the_bus_connects_later(
         with anyio.fail_after(20):
             await one.send(["lost"])
             await one.announce(1)
-            # The reader looks at the store again and again.
+            # The reader is told again and again to look at the store.
             assert [await anext(gaps) for _ in range(3)] == [None, None, None]
         server.start()
         await send_until_received(one, "again", two.received())
