@@ -275,8 +275,8 @@ class EventHub:
 
     @contextmanager
     def following(self, turn: TurnId) -> Iterator[EventLog]:
-        """Yields the log of the turn, which has one more reader until the block ends. The turn may
-        not have begun."""
+        """Yields the turn's log, and counts the caller as its reader until the block ends. The turn
+        need not have begun."""
         log = self._logs.setdefault(turn, EventLog(turn))
         log.readers += 1
         try:

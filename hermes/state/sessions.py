@@ -15,7 +15,7 @@ from hermes.types.value import Value
 
 TITLE_CHARS = 60
 TITLE_SEARCHED_CHARS = 4096
-"""Number of characters of a message from which a title is made."""
+"""A title is made from at most this many characters at the start of a message."""
 
 
 class SessionRow(Value):

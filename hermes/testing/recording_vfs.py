@@ -156,4 +156,6 @@ def _library() -> str:
     for line in Path("/proc/self/maps").read_text().splitlines():
         if "libsqlite3" in line:
             return line.split()[-1]
-    raise RuntimeError("this interpreter has SQLite built in: its disk can't be recorded")
+    raise RuntimeError(
+        "SQLite is built into this interpreter, so its disk operations can't be recorded"
+    )

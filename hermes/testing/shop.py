@@ -1,5 +1,5 @@
-"""The conversation of the guide's recipes: the client has a stock, and the agent has a shopping
-list."""
+"""The conversation that the guide's recipes use: the client has a tool for its stock, and the
+agent has a tool for a shopping list."""
 
 import base64
 import struct

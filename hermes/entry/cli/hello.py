@@ -55,7 +55,7 @@ def ways_in(settings: Settings, url: str) -> list[str]:
 def own_command(settings: Settings) -> str:
     """Returns the command that starts `hermes` in any other shell, in the same home."""
     typed, found = Path(sys.argv[0]), shutil.which("hermes")
-    # Another shell has not activated this shell's virtual environment.
+    # A virtual environment is active in this shell only: a new shell would not find `hermes`.
     on_path = found and typed.samefile(found) and not configuration.ENVIRON.get("VIRTUAL_ENV")
     command = "hermes"
     if typed.parts[-2:] == ("hermes", "__main__.py"):

@@ -120,7 +120,7 @@ class ChatCompletions:
     async def _answer(
         self, turn: TurnId, after: int, form: ResponseFormat | None
     ) -> tuple[PlainAnswer, View]:
-        """Returns the whole answer after its commit, and its view."""
+        """Waits until the answer is committed. Returns the whole answer, and the turn's view."""
         answer = PlainAnswer()
         with self._gateway.following(turn, after) as following:
             while not answer.end and not following.ended:

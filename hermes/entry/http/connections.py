@@ -130,7 +130,7 @@ class ConnectionTable:
     def move(
         self, connection: ClientConnection, before: ClientState | None, after: ClientState | None
     ) -> None:
-        """Records a new state of a connection; None while its request runs."""
+        """Records that a connection changes its state. The state is None while a request runs."""
         if before is not None:
             self._waiting[before].pop(connection, None)
         if after is not None:
