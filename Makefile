@@ -11,6 +11,8 @@ PY := $(BIN)/python
 STAMP := .venv/.with-dev,local
 RUNNABLE := .venv/.with-local
 STORE := sqlite
+# Without bytecode every process compiles the package anew, and the tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -56,7 +58,7 @@ check: $(STAMP)  ## format, lint, types and imports, without running anything
 	@$(BIN)/lint-imports | grep -v '^$$' | tail -n 7
 
 test: check  ## everything that must hold: check, then the whole suite
-	@$(PY) -m pytest -q -n 3 --dist loadfile
+	@$(PY) -m pytest -q -n 4 --dist worksteal
 
 format: $(STAMP)  ## put the code in its usual form
 	@$(BIN)/ruff format -q . && $(BIN)/ruff check -q --fix .
@@ -74,7 +76,7 @@ crash: $(STAMP)  ## kill the gateway at random and at every point; STORE=postgre
 	@$(PY) -m hermes.testing.crash --store $(STORE)
 	@$(PY) -m hermes.testing.crash --points --store $(STORE)
 
-cluster: $(STAMP)  ## three gateways on one PostgreSQL, behind a proxy, to try
+cluster: $(STAMP)  ## three gateways on one PostgreSQL and NATS, behind a proxy, to try
 	@$(PY) -m hermes.testing.cluster_trial
 
 clean:  ## remove what was made here

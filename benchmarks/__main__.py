@@ -20,6 +20,7 @@ from benchmarks import (
     lasting_readers,
     phases,
     replays,
+    scale,
     soak,
     stalls,
     timing,
@@ -47,6 +48,7 @@ SHORT: dict[str, Phase] = {
 LONG: dict[str, Phase] = {
     "stored": crowds.stored,
     "postgres": databases.postgres,
+    "scale": scale.scale,
     "readers": stalls.readers,
     "replays": replays.replays,
     "slow_replays": replays.slow_replays,
@@ -99,7 +101,7 @@ def main(full: bool, only: tuple[str, ...], minutes: float, path: Path | None) -
     names = list(only) or [*SHORT, *(LONG if full else ())]
     record, disk = Record(), file_system(DISK)
     if disk in ("tmpfs", "ramfs"):
-        print(f"{DISK} is in memory: commits cost nothing there, the figures flatter us")
+        print(f"{DISK} is in memory: commits cost nothing there, so the figures look too good")
     sizes = msgspec.structs.replace(FULL if full else USUAL, soak_minutes=minutes)
     anyio.run(measure, names, sizes, record, backend_options={"use_uvloop": True})
     for note in record.notes:

@@ -1,4 +1,4 @@
-"""Clients that behave badly, one kind after another, until they are stopped."""
+"""Clients that attack the gateway in several ways at the same time, until they are cancelled."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ class Attacks:
         self._numbers = itertools.count(1)
 
     async def run(self) -> None:
-        """Attacks until cancelled."""
+        """Attacks until it is cancelled."""
         kinds: Sequence[tuple[float, Callable[[], Awaitable[None]]]] = (
             (5.0, self._huge_header),
             (5.0, self._slow_readers),

@@ -1,4 +1,4 @@
-"""The bars: the measured figures and the limits that they must keep."""
+"""The bars: the measured figures and the limits that they must stay within."""
 
 from typing import Literal, assert_never
 
@@ -14,15 +14,16 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     measure: str
     """The name of the figure in the table, with its unit."""
     kind: Kind = "shown"
-    """The limit is relative to the pass-through (share, times) or to the ideal (ideal), or is a
-    number."""
+    """The kind of limit. `share` and `times` are relative to the pass-through. `ideal` is
+    relative to the model without a gateway. `at most` and `at least` are plain numbers. `shown`
+    has no limit."""
     number: float = 0.0
     digits: int = 1
     binding: bool = True
     """Whether a missed bar fails the run. Bars that depend on the machine are not binding."""
 
     def holds(self, figure: Figure) -> bool | None:
-        """Returns whether the figure keeps the bar; None if there is no limit."""
+        """Returns whether the figure is within the limit; None if there is no limit."""
         limit = self.limit(figure)
         match self.kind:
             case "share" | "ideal" | "at least":
@@ -131,6 +132,20 @@ BARS = (
     ),
     _shown("postgres.cpu.stateless", "CPU of the gateway per turn on PostgreSQL, ms", 2),
     _shown("postgres.cpu.stored", "CPU of the gateway per new session on PostgreSQL, ms", 2),
+    Bar(
+        key="scale.cpu",
+        measure="CPU per turn of 4 gateways × 50 turns beside 1 × 50, with PostgreSQL, ms",
+        kind="times",
+        number=1.3,
+        digits=2,
+    ),
+    Bar(
+        key="scale.reruns",
+        measure="transactions that were run again, %",
+        kind="at most",
+        number=1.0,
+        digits=2,
+    ),
     Bar(
         key="tokens.rate",
         measure="32 streams × 200 tokens, tokens/s",

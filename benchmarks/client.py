@@ -1,5 +1,4 @@
-"""A cheap HTTP client for load: keep-alive, one request at a time, with the time of the first
-token."""
+"""A cheap HTTP client for load tests, which measures the time to the first token."""
 
 import asyncio
 import time
@@ -22,13 +21,14 @@ class Answer(msgspec.Struct, kw_only=True):
     tokens: int = 0
     """Number of the model's tokens that were received."""
     first: float = 0.0
-    """Seconds to the first byte of content; to the end if there was none."""
+    """Seconds until the first byte of content, or until the end of the answer if it has no
+    content."""
     total: float = 0.0
     error: str = ""
     body: bytes = b""
 
     def good(self, tokens: int) -> bool:
-        """Whether the answer has all tokens of the model."""
+        """Returns whether the answer has all tokens of the model."""
         return self.status == 200 and self.tokens == tokens and not self.error
 
     def told(self) -> str:
@@ -87,7 +87,7 @@ class Wire(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self.status = self._parser.get_status_code()
-        # Once the parser is reset for the next answer, it no longer knows this.
+        # The parser forgets this value when it is reset for the next answer.
         self._keep_alive = self._parser.should_keep_alive()
         if self.status >= 200 and self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
@@ -122,7 +122,7 @@ class Client:
         return self._wire
 
     async def ask(self, request: bytes, seconds: float = 60.0) -> Answer:
-        """Sends a request and returns its answer. A failure is an answer too."""
+        """Sends a request and returns its answer. A failed request returns an answer too."""
         began, answer, wire = time.perf_counter(), Answer(), None
         try:
             async with asyncio.timeout(seconds):

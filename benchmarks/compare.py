@@ -1,4 +1,4 @@
-"""Compares the CPU per turn of this checkout with that of another one, in alternating pairs.
+"""Compares the CPU per turn of this checkout with that of another checkout, in alternating pairs.
 
     python -m benchmarks.compare /path/to/other/checkout
 

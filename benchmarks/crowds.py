@@ -19,18 +19,18 @@ from benchmarks.stage import Stage
 USUAL = Behaviour()
 SECOND = Behaviour(ttft=1.0)
 RAMP = 0.8
-"""Seconds within which all conversations start. It is less than the first answer takes, so all of
-them are open at once."""
+"""Seconds within which all conversations start. The first answer takes longer, so all conversations
+are open at once."""
 CONNECT_SECONDS = 1.0
 TICK = 0.02
 PROBE_START = 0.7
-"""Seconds that the probe has to start."""
+"""Seconds that pass before the measured work begins, so that the probe has started."""
 YOUNG = 10
-"""Number of turns of a young session. Their median is around the fifth."""
+"""Number of turns in a young session. The median turn takes about as long as the fifth turn."""
 
 
 async def growth(stage: Stage, sizes: Sizes) -> None:
-    """Alternates between old and young sessions, so that noise affects both."""
+    """Measures turns of old and young sessions alternately, so that noise affects both."""
     await stage.behave(USUAL)
     target, client = stage.ours, Client(stage.ours.port)
     names = range(sizes.grown)
@@ -72,13 +72,13 @@ class Pressed(msgspec.Struct):
     delays: list[float]
     """Milliseconds of each GET /health during the load."""
     open: int
-    """Number of conversations that were in the model at once."""
+    """Number of conversations that waited for the model at the same time."""
     began: float
     ended: float
 
 
 async def crowd(stage: Stage, sizes: Sizes) -> None:
-    """Opens thousands of conversations at once, on a model that takes a second."""
+    """Opens thousands of conversations at once. The model takes a second for each answer."""
     await stage.restart("crowded", watched=True)
     await stage.behave(SECOND)
     least = await press(stage, stage.passthrough, sizes.crowd)
@@ -103,8 +103,8 @@ async def crowd(stage: Stage, sizes: Sizes) -> None:
 async def press(stage: Stage, target: Target, count: int, sessions: str = "") -> Pressed:
     """Runs a turn in each of `count` conversations, all open at once.
 
-    The conversations are stored sessions named after `sessions`, or stateless requests if that
-    is empty.
+    The conversations are stored sessions named after `sessions`, or stateless requests if
+    `sessions` is empty.
     """
     await stage.behave(stage.behaviour)
     clients = [Client(target.port) for _ in range(count)]

@@ -1,4 +1,4 @@
-"""What a process uses over a long time: samples, one row a minute, and whether it stays flat."""
+"""Records the resources that a process uses over a long time, and measures whether they grow."""
 
 import statistics
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     """Seconds since the beginning of the soak."""
     starts: int
-    """How often the gateway had been started by then."""
+    """How often the gateway had been started at this moment."""
     rss: float
     """Resident memory in megabytes."""
     descriptors: int
@@ -65,7 +65,7 @@ class Minute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
-    """How much more a process used at the end of its life than when it had warmed up."""
+    """The growth of the resources of a process from its warm-up to the end of its life."""
 
     rss: float
     descriptors: float
@@ -100,7 +100,8 @@ def minutes(samples: Sequence[Sample], seconds: float = 60.0) -> list[Minute]:
 
 
 def growth(samples: Sequence[Sample], warm_up: float) -> Growth:
-    """Compares what the last process used in the last third of its life with the first third.
+    """Compares the resources that the last process used in the first and in the last third of its
+    life.
 
     The first `warm_up` seconds of its life are left out, because caches fill in that time.
     """

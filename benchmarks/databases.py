@@ -8,7 +8,7 @@ from hermes.testing.postgres import DURABLE, running_postgres
 
 
 async def postgres(stage: Stage, sizes: Sizes) -> None:
-    """Measures turns per second on both databases, alternately, several times.
+    """Measures turns per second on the two databases, alternately and several times.
 
     In the table, the figures of SQLite are in the column of the pass-through.
     """

@@ -1,4 +1,4 @@
-"""Random requests with and without the key: who gets in, what breaks, and who reaches what."""
+"""Sends random requests, with and without the key, and counts those that get a wrong answer."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ from hermes.entry.http.server import OPEN, ROUTES
 
 CLIENTS = 8
 VICTIM = "victim"
-"""A session that no other name may reach."""
+"""The name of a session. No request with another name may reach this session."""
 METHODS = ("GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE")
 PATHS = (*(path for _, path, _ in ROUTES), "/", "/v1", "/v1/models/", "//ready", "/v1/../ready")
 VALUES: tuple[object, ...] = (
@@ -44,7 +44,7 @@ SESSIONS: tuple[Callable[[random.Random], bytes], ...] = (
 
 
 async def fuzz(stage: Stage, sizes: Sizes) -> None:
-    """Requests of all kinds to all routes. Without the key, none may succeed."""
+    """Sends requests of all kinds to all routes. Without the key, none may succeed."""
     await stage.restart("fuzzed")
     await stage.behave(Behaviour())
     let_in, broken = 0, 0
@@ -69,7 +69,7 @@ async def fuzz(stage: Stage, sizes: Sizes) -> None:
 
 
 async def sessions(stage: Stage, sizes: Sizes) -> None:
-    """Hostile session headers, and idempotency keys that are used again."""
+    """Sends hostile session headers, and idempotency keys that are used again."""
     await stage.restart("sessions")
     await stage.behave(Behaviour())
     secret = await _ask(stage, "the secret word is swordfish", {SESSION_HEADER: VICTIM})
@@ -103,7 +103,7 @@ async def _many(
     stage: Stage, count: int, one: Callable[[random.Random, Client], Awaitable[None]]
 ) -> None:
     async def work(number: int) -> None:
-        chance = random.Random(number)  # must be repeatable
+        chance = random.Random(number)  # the requests must be repeatable
         client = Client(stage.ours.port)
         try:
             for _ in range(count // CLIENTS):
@@ -117,8 +117,7 @@ async def _many(
 
 
 def _key(chance: random.Random) -> str:
-    # Wrong keys are rare, because each is answered a second late. A request without a key is not
-    # delayed.
+    # Wrong keys are rare here, because the gateway delays each refusal by a second.
     if chance.random() < 0.01:
         return chance.choice((f"{KEY}x", KEY[:-1], KEY.upper(), "\u00fc" * 20, "x" * 2000))
     return chance.choice((KEY, ""))
@@ -150,7 +149,7 @@ async def _ask(stage: Stage, text: str, headers: dict[str, str]) -> Answer:
 
 
 async def _revoked(stage: Stage) -> int:
-    """How often the old key is accepted after the gateway was started with another one."""
+    """Returns how often the old key is accepted after the gateway was started with another key."""
     await stage.restart("fuzzed", key=f"{KEY}-rotated")
     accepted = 0
     for _ in range(5):
@@ -160,7 +159,7 @@ async def _revoked(stage: Stage) -> int:
 
 
 async def _wrong_repeats(stage: Stage) -> int:
-    """How many repeats with one idempotency key were not answered as they should be."""
+    """Repeats requests with their idempotency keys. Returns the number of wrong answers."""
     wrong = 0
     for number in range(20):
         key = {"Idempotency-Key": f"key-{number}"}

@@ -1,4 +1,5 @@
-"""Requests that are too large, too deep or endless: what each costs until it is refused."""
+"""Sends requests that are too large, too deep or endless, and measures their cost until they are
+refused."""
 
 import asyncio
 import contextlib
@@ -26,15 +27,15 @@ class HostileRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     statuses: tuple[int, ...]
-    """The statuses that are right as an answer."""
+    """The HTTP statuses that are correct answers."""
     headers: tuple[str, ...] = ()
     body: bytes = b""
     repeat: int = 1
-    """How often the body is sent."""
+    """How many times the body is sent."""
     chunked: bool = False
 
     def parts(self) -> Iterator[bytes]:
-        """The bytes on the wire, in pieces."""
+        """Yields the bytes of the request, in pieces."""
         size = "Transfer-Encoding: chunked"
         if not self.chunked:
             size = f"Content-Length: {len(self.body) * self.repeat}"
@@ -45,7 +46,7 @@ class HostileRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hostile_requests(scale: float) -> list[HostileRequest]:
-    """Returns all hostile requests. With a scale of 1, the largest has a gigabyte."""
+    """Returns all hostile requests. With a scale of 1, the largest request has a gigabyte."""
     gigabyte, depth = int(scale * 2**30 / len(PART)), int(scale * 1_000_000)
     bomb = zlib.compressobj(wbits=31)
     zipped = b"".join(bomb.compress(bytes(2**20)) for _ in range(int(scale * 1000) + 1))

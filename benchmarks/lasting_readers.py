@@ -1,4 +1,4 @@
-"""A thousand readers of a run who read a byte per second and connect again whenever they are cut
+"""Measures a thousand readers that read a byte per second and reconnect whenever they are cut
 off."""
 
 import asyncio
@@ -19,7 +19,7 @@ from benchmarks.stage import Stage
 from benchmarks.stalls import small_socket
 
 RESUMED = 20
-"""Number of readers who read the rest at full speed in the end."""
+"""Number of readers that finally read the remaining events at full speed."""
 OTHERS = Plan(count=100_000, concurrency=2, seconds=10.0)
 _DELTA = re.compile(rb'"delta":"([^"]*)"')
 _ID = re.compile(rb"^id: (\d+)$", re.MULTILINE)
@@ -58,8 +58,7 @@ class SlowReader:
             self._socket = await small_socket(self._port)
             await asyncio.get_running_loop().sock_sendall(self._socket, self.request())
             return
-        # After a cut, the bytes that had arrived could still be read for an hour. The socket's
-        # error is visible at once.
+        # Buffered bytes would hide a lost connection for an hour, but SO_ERROR reports it at once.
         if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.cuts += 1
             self.close()
@@ -74,7 +73,8 @@ class SlowReader:
 
 
 async def lasting_readers(stage: Stage, sizes: Sizes) -> None:
-    """Measures the slow readers, and the turns of other clients before and during their reading."""
+    """Measures the slow readers. Also measures the turns of other clients before and during the
+    slow reading."""
     await stage.restart("lasting-readers")
     path = await finished_run(stage, MEDIUM)
     before = await stage.load(stage.ours, OTHERS)
@@ -112,7 +112,8 @@ async def _talk(stage: Stage, others: Load, end: float) -> None:
 
 
 async def _gaps(stage: Stage, slow: SlowReader) -> int:
-    """Returns how many tokens are missing when the reader reads the rest at full speed."""
+    """Returns how many tokens are missing after the reader has read the remaining events at full
+    speed."""
     answer = await ask_once(stage.ours.port, slow.request(), 60.0)
     return abs(MEDIUM.tokens - slow.tokens - tokens_of(answer.body))
 

@@ -61,7 +61,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Load:
-    """A group of answers, with the time and the CPU that they took."""
+    """A group of answers, with the time and the CPU that they took together."""
 
     def __init__(self, tokens: int) -> None:
         self._tokens = tokens
@@ -70,7 +70,7 @@ class Load:
         self.wall = 0.0
         self.cpu = 0.0
         self.others = 0.0
-        """Seconds of CPU that the rest of the machine used meanwhile."""
+        """Seconds of CPU that other processes of the machine used in this time."""
 
     def add(self, answer: Answer) -> None:
         if answer.good(self._tokens):

@@ -1,4 +1,5 @@
-"""Clients of every kind that repeat each request until it is answered, through restarts too."""
+"""Runs clients of every kind, which repeat each request until it is answered, even across
+restarts."""
 
 import asyncio
 import itertools
@@ -14,10 +15,10 @@ PAUSE_SECONDS = 0.15
 """Seconds between two requests of a client."""
 AGAIN_SECONDS = 0.2
 PATIENCE = 90.0
-"""Seconds in which a request has to be answered, including all its repeats."""
+"""Seconds within which a request must be answered, including all its repeats."""
 SESSIONS = 20
-"""Number of conversations that are continued in turn. Each begins anew after `SESSION_TURNS`
-messages."""
+"""Number of conversations that are continued in turn. Each is replaced by a new conversation after
+`SESSION_TURNS` messages."""
 SESSION_TURNS = 30
 TRANSIENT = frozenset({0, 429, 500, 502, 503})
 """Statuses after which a request is repeated. 0 stands for a lost connection."""
@@ -63,7 +64,7 @@ class MixedLoad:
         self._numbers = itertools.count(1)
 
     async def run(self) -> None:
-        """Asks until cancelled."""
+        """Sends requests until it is cancelled."""
         kinds: Sequence[Callable[[Client], Awaitable[None]]] = (
             self._plain,
             self._streamed,
@@ -119,7 +120,7 @@ class MixedLoad:
     async def _check(
         self, client: Client, said: Said, *, session: str = "", **fields: object
     ) -> None:
-        """Asks, and records whether the answer was complete."""
+        """Sends a request, and records whether the answer was complete."""
         answer = await self._answered(client, said, session=session, **fields)
         if answer.status == 200 and is_complete(_text(answer)):
             self.turns += 1
@@ -129,7 +130,7 @@ class MixedLoad:
     async def _answered(
         self, client: Client, said: Said, *, session: str = "", **fields: object
     ) -> Answer:
-        """The first answer that is not a sign of a restart or of an overload."""
+        """Returns the first answer that is not a sign of a restart or of an overload."""
         headers = {
             "Authorization": f"Bearer {self._key}",
             "Idempotency-Key": f"soak-{next(self._numbers)}",
@@ -149,7 +150,8 @@ class MixedLoad:
 
 
 def _broken_off(answer: Answer) -> bool:
-    """Whether a stream ended with an error. The run then continues, and can be read again."""
+    """Returns whether a stream ended with an error. The run then continues, and can be read
+    again."""
     return b'data: {"error"' in answer.body
 
 
@@ -162,7 +164,7 @@ def _message(answer: Answer) -> _Delta:
 
 
 def _text(answer: Answer) -> str:
-    """The text of an answer, streamed or not."""
+    """Returns the text of an answer, streamed or not."""
     if not answer.body.startswith(b"data:"):
         return _message(answer).content or ""
     frames = [line[6:] for line in answer.body.splitlines() if line.startswith(b"data: {")]

@@ -33,7 +33,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     padding: int = 0
     """Number of characters that are added to every token."""
     tool: bool = False
-    """Whether a conversation without a tool result first gets a call of read_file."""
+    """Whether the model calls read_file if the conversation has no tool result yet."""
 
     @property
     def seconds(self) -> float:
@@ -139,7 +139,7 @@ class Scene:
         )
 
     def calls_tool(self, asked: Asked) -> bool:
-        """Returns whether a call is due, and counts it."""
+        """Returns whether the model must now answer with a tool call, and counts this call."""
         due = self.behaviour.tool and all(one.role != "tool" for one in asked.messages)
         self.counts.tool_calls += due
         return due

@@ -20,8 +20,8 @@ COMMAND_SECONDS = 30.0
 
 
 async def start(stage: Stage, sizes: Sizes) -> None:
-    """Measures the time from the spawn to the first answer, first of the pass-through and then
-    of ours."""
+    """Measures the time from the start of a process to its first answer, first for the pass-through
+    and then for our gateway."""
     await stage.behave(USUAL)
     stage.passthrough.tree.stop()
     least = [await _started(stage, stage.new_passthrough) for _ in range(sizes.starts)]
@@ -86,7 +86,7 @@ async def _command(env: dict[str, str], expected: bytes, count: int, *arguments:
 
 
 async def memory(stage: Stage, sizes: Sizes) -> None:
-    """Measures the memory of a gateway that was just started, and after requests."""
+    """Measures the memory of a gateway that was just started, and again after some requests."""
     await stage.behave(USUAL)
     await stage.restart()
     await stage.settle(stage.ours)
@@ -102,8 +102,8 @@ async def memory(stage: Stage, sizes: Sizes) -> None:
 
 
 async def latency(stage: Stage, sizes: Sizes) -> None:
-    """Sends requests one after another: measures the time added to the model's own, and the CPU
-    of a turn."""
+    """Sends requests one after another. Measures the CPU time of a turn, and the time that a turn
+    takes in addition to the time of the model."""
     await stage.behave(USUAL)
     targets = (stage.direct, stage.passthrough, stage.ours)
     await stage.rounds(1, Plan(count=20), *targets)
@@ -125,7 +125,8 @@ async def latency(stage: Stage, sizes: Sizes) -> None:
 
 
 async def throughput(stage: Stage, sizes: Sizes) -> None:
-    """Measures turns per second, each time of the pass-through right before ours."""
+    """Measures turns per second. In each round, the pass-through is measured right before our
+    gateway."""
     await stage.behave(USUAL)
     for concurrency in sizes.concurrencies:
         plan = Plan(count=100_000, concurrency=concurrency, seconds=sizes.seconds)
@@ -145,7 +146,8 @@ async def streams(stage: Stage, sizes: Sizes) -> None:
 
 
 async def slow(stage: Stage, sizes: Sizes) -> None:
-    """Uses a model as slow as a real one, so that turns should wait for the model alone."""
+    """Measures turns with a model that is as slow as a real one. Turns should wait for nothing
+    but the model."""
     await stage.behave(SLOW)
     many = sizes.slow_streams
     plan = Plan(count=many * sizes.waves, concurrency=many, stream=True)
@@ -161,7 +163,7 @@ async def tools(stage: Stage, sizes: Sizes) -> None:
     await stage.settle(stage.ours)
     load = await stage.load(stage.ours, Plan(count=sizes.tools))
     counts = await stage.counts()
-    assert counts.tool_calls == sizes.tools + 5, "the model was not asked a second time"
+    assert counts.tool_calls == sizes.tools + 5, "the model was not called a second time"
     stage.record.put("tool.turn", median(load.totals))
     stage.record.put("tool.cpu", load.cpu_each)
 

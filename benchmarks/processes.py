@@ -21,6 +21,19 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     threads: int
 
 
+def cpu_of(pid: int) -> float:
+    """Returns the seconds of CPU time that a process and all its children have used, including
+    children that have ended."""
+    spent = 0.0
+    with contextlib.suppress(psutil.Error):
+        root = psutil.Process(pid)
+        for one in (root, *root.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                times = one.cpu_times()
+                spent += times.user + times.system + times.children_user + times.children_system
+    return spent
+
+
 class Tree:
     """A command and all its children."""
 
@@ -48,13 +61,8 @@ class Tree:
         return []
 
     def cpu(self) -> float:
-        """Seconds of CPU that the tree has used."""
-        spent = 0.0
-        for one in self.members():
-            with contextlib.suppress(psutil.Error):
-                times = one.cpu_times()
-                spent += times.user + times.system + times.children_user + times.children_system
-        return spent
+        """Returns the seconds of CPU that the tree has used."""
+        return cpu_of(self.root.pid)
 
     def usage(self) -> Usage:
         rss, threads = 0, 0
@@ -65,7 +73,7 @@ class Tree:
         return Usage(rss=rss / 2**20, threads=threads)
 
     def established(self, port: int) -> int:
-        """Number of client connections that the tree still holds."""
+        """Returns the number of client connections that the tree still holds."""
         return sum(
             connection.status == psutil.CONN_ESTABLISHED and connection.laddr[1] == port
             for one in self.members()
@@ -73,7 +81,7 @@ class Tree:
         )
 
     def kill(self) -> None:
-        """Ends the command with SIGKILL. Its children are left to themselves."""
+        """Ends the command with SIGKILL. Its child processes keep running."""
         if self in TREES:
             TREES.remove(self)
         self._popen.kill()
@@ -108,7 +116,8 @@ class Others:
         return busy, own.user + own.system + sum(tree.cpu() for tree in TREES)
 
     def seconds(self) -> float:
-        """Returns the seconds of CPU that others have used since."""
+        """Returns the seconds of CPU that other processes have used since this object was
+        created."""
         busy, ours = self._read()
         return busy - self._busy - ours + self._ours
 

@@ -10,12 +10,12 @@ SAMPLES = 5
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One measured figure. None means that there is no such value."""
+    """One measured figure. A field is None if there is no such value."""
 
     ours: float
     passthrough: float | None = None
     ideal: float | None = None
-    """The result of the model alone."""
+    """The figure of the model without a gateway."""
 
 
 class Record:
@@ -27,17 +27,17 @@ class Record:
         """Number of our gateway's bad answers."""
         self.samples: list[str] = []
         self.notes: list[str] = []
-        """Further tables to be shown."""
+        """Further tables that the report shows."""
         self.loaded = 0.0
         """Seconds under load."""
         self.others = 0.0
-        """Seconds of CPU that the rest of the machine used under load."""
+        """Seconds of CPU that other processes of the machine used under load."""
         self.seconds: dict[str, float] = {}
         """Duration of each phase."""
 
     @property
     def noise(self) -> float:
-        """Number of cores that the rest of the machine used under load."""
+        """Number of cores that other processes of the machine used under load."""
         return max(0.0, self.others / self.loaded) if self.loaded else 0.0
 
     def put(
@@ -56,7 +56,7 @@ class Record:
         self.samples.append(what)
 
     def count(self, target: Target, load: Load) -> None:
-        """Records the answers of a load. Only those of our gateway count."""
+        """Records the answers of a load. Only the answers of our gateway count."""
         self.loaded += load.wall
         self.others += load.others
         if target.name == "ours":

@@ -1,4 +1,4 @@
-"""Expensive clients: readers of long runs, slow readers, and large requests."""
+"""Measures expensive clients: readers of long runs, slow readers, and large requests."""
 
 import asyncio
 import socket
@@ -25,7 +25,7 @@ HEADERS = {"Authorization": f"Bearer {KEY}"}
 
 
 async def replays(stage: Stage, sizes: Sizes) -> None:
-    """Measures many quick readers of one long run that has ended."""
+    """Measures the cost of many clients that read one long, finished run at full speed."""
     await stage.restart("replayed")
     path = await finished_run(stage, LONG)
 
@@ -42,7 +42,8 @@ async def replays(stage: Stage, sizes: Sizes) -> None:
 
 
 async def slow_replays(stage: Stage, sizes: Sizes) -> None:
-    """Measures many readers of a run that read a byte per second, until they are cut off."""
+    """Measures the cost of many clients that read a run at a byte per second, until they are cut
+    off."""
     await stage.restart("replayed-slowly")
     path = await finished_run(stage, MEDIUM)
     await _read_slowly(stage, sizes, "slow_replays", encode("GET", path, HEADERS))
@@ -91,7 +92,8 @@ async def _read_slowly(stage: Stage, sizes: Sizes, name: str, request: bytes) ->
 
 
 async def uploads(stage: Stage, sizes: Sizes) -> None:
-    """Measures requests of nearly the maximum size, and the turns of others at the same time."""
+    """Measures requests of nearly the maximum size, and the turns of other clients at the same
+    time."""
     await stage.restart("uploaded")
     await stage.behave(Behaviour())
     for name, messages in (("one", 1), ("many", sizes.upload_messages), ("session", 1)):
@@ -149,7 +151,7 @@ async def finished_run(stage: Stage, behaviour: Behaviour) -> str:
 
 
 async def _read(stage: Stage, path: str) -> None:
-    """Reads a run to its end, and discards it."""
+    """Reads the events of a run to the end, and discards them."""
     reader, writer = await asyncio.open_connection("127.0.0.1", stage.ours.port)
     try:
         writer.write(encode("GET", path, {**HEADERS, "Connection": "close"}))

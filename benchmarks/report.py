@@ -1,4 +1,4 @@
-"""Formats a run as a table for people and as JSON for later."""
+"""Formats the results of a run as a table for people and as JSON."""
 
 import os
 import platform

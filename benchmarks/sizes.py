@@ -9,12 +9,12 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     starts: int = 3
     commands: int = 5
     used: int = 200
-    """Number of requests before the memory is read again."""
+    """Number of requests between the two measurements of the memory."""
     latency: int = 100
     """Number of requests in one round."""
     rounds: int = 4
     seconds: float = 2.5
-    """Seconds of each round of throughput."""
+    """Seconds of each measurement of the throughput."""
     concurrencies: tuple[int, ...] = (1, 8, 32, 128)
     streams: int = 160
     """Number of streams in a round, of 200 tokens each."""
@@ -26,6 +26,10 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Number of turns of an old session."""
     grown: int = 3
     """Number of old sessions."""
+    pairs: int = 3
+    """Number of alternating pairs in which one gateway is compared with several."""
+    scale_seconds: float = 8.0
+    """Seconds of load for each of the two measurements in a pair."""
     crowd: int = 2000
     stored: int = 5000
     replays: int = 200
@@ -39,7 +43,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     reading: float = 45.0
     """Seconds for which readers stall."""
     hostile: float = 1.0
-    """Hostile requests, as a share of the full number."""
+    """Scale of the hostile requests. With 1.0, the largest request has a gigabyte."""
     fuzz: int = 20_000
     """Number of random requests."""
     session_names: int = 10_000
@@ -52,4 +56,4 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 USUAL = Sizes()
-FULL = Sizes(rounds=6, seconds=4.0, latency=200, waves=5, grown=6)
+FULL = Sizes(rounds=6, seconds=4.0, latency=200, waves=5, grown=6, pairs=5)

@@ -1,4 +1,5 @@
-"""A long run under mixed load, attacks and kills: does a gateway use more and more?"""
+"""Runs a gateway for a long time under mixed load, attacks and kills, and measures whether it uses
+more and more resources."""
 
 import asyncio
 import contextlib
@@ -20,8 +21,8 @@ HOME = "soak"
 SAMPLE_SECONDS = 2.0
 KILL_SECONDS = 120.0
 KILLED_SHARE = 0.5
-"""In this share of the time the gateway is killed again and again. Then it is left alone, so that
-the growth of a single process can be seen."""
+"""Share of the time in which the gateway is killed again and again. After that the gateway is left
+alone, so that the growth of a single process can be seen."""
 WARM_UP_SECONDS = 90.0
 
 
@@ -64,7 +65,7 @@ class Soak:
             await self.start()
 
     async def sample(self) -> None:
-        """Records what the gateway uses, until cancelled."""
+        """Records the resources that the gateway uses, until it is cancelled."""
         while True:
             with contextlib.suppress(psutil.Error, FileNotFoundError):
                 self.samples.append(self._sample())

@@ -24,9 +24,10 @@ from benchmarks.watched import DELAYS
 KEY = "benchmark-key-0123456789"
 HERMES = Path(sys.executable).with_name("hermes")
 DISK = Path("/var/tmp")
-"""The folder is not in /tmp, which may be memory: commits must have their real cost."""
+"""The folder for the files of a run. It is not in /tmp, which may be in memory, because commits
+must have their real cost."""
 FILES = 16384
-"""Number of open files for thousands of connections."""
+"""Limit on open files, which is enough for thousands of connections."""
 START_SECONDS = 20.0
 SETTLE_SECONDS = 3.0
 
@@ -78,7 +79,8 @@ class Stage:
     def new_gateway(
         self, home: str = "home", *, watched: bool = False, key: str = KEY, store_url: str = ""
     ) -> Target:
-        """Starts our gateway as a user would, or with a measurement of its event loop."""
+        """Starts our gateway as a user would. A watched gateway also measures the delays of its
+        event loop."""
         port = free_port()
         command = [sys.executable, "-m", "benchmarks.watched"] if watched else [str(HERMES)]
         env = {**self.env(home), DELAYS: str(self.folder / "delays.json"), "API_SERVER_KEY": key}
@@ -142,8 +144,8 @@ class Stage:
         return load
 
     async def rounds(self, number: int, plan: Plan, *targets: Target) -> list[Load]:
-        """Runs the same load on each target in turn, several times, so that noise affects all of
-        them."""
+        """Runs the same load on each target in turn, several times, so that noise affects all
+        targets."""
         loads = [Load(self.behaviour.tokens) for _ in targets]
         for _ in range(number):
             for target, load in zip(targets, loads, strict=True):

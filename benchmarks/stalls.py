@@ -1,5 +1,4 @@
-"""Measures readers that stall: what they cost the gateway and its other clients, and for how
-long."""
+"""Measures the cost of readers that stall, for the gateway and for its other clients."""
 
 import asyncio
 import socket
@@ -11,11 +10,11 @@ from benchmarks.sizes import Sizes
 from benchmarks.stage import Stage
 
 LARGE = Behaviour(tokens=800, padding=1000, delay=0.015)
-"""More bytes than the buffers between the gateway and a reader hold."""
+"""Behaviour with an answer that does not fit into the buffers between the gateway and a reader."""
 BUFFER = 4096
 """Size of a reader's receive buffer in bytes."""
 SEGMENT = 1460
-"""Size of a packet in bytes, as between machines."""
+"""Size of a TCP segment in bytes, as on a network between machines."""
 
 
 async def readers(stage: Stage, sizes: Sizes) -> None:
@@ -71,7 +70,7 @@ async def small_socket(port: int) -> socket.socket:
 
 
 def read_slowly(reader: socket.socket) -> None:
-    """Reads a byte, if there is one. Closes the socket when the other side has closed it."""
+    """Reads one byte, if there is one. Closes the socket when the other side has closed it."""
     try:
         reader.recv(1)
     except BlockingIOError:

@@ -14,14 +14,16 @@ from hermes.entry.http.errors import ApiError
 
 KEY = "0123456789abcdef0123456789abcdef"
 FORGETTING = 100.0
-"""Seconds between two guesses, on a simulated clock. After such a pause no guess is delayed."""
+"""Seconds between two guesses, on a simulated clock. After a pause of this length, the gateway
+delays no guess."""
 KEPT = 0.9
-"""Share of the samples that is used. The slowest samples were interrupted by something else."""
+"""Share of the samples that is used. The slowest samples are dropped, because something else
+interrupted them."""
 
 
 async def timing(stage: Stage, sizes: Sizes) -> None:
-    """Compares keys that share no byte with the right key with keys that share all bytes but the
-    last."""
+    """Compares two kinds of wrong keys: those that share no byte with the right key, and those that
+    differ in the last byte only."""
     now = 0.0
 
     def clock() -> float:
@@ -50,6 +52,6 @@ async def _seconds(auth: Auth, key: str) -> float:
 
 
 def welch(one: Sequence[float], other: Sequence[float]) -> float:
-    """Welch's t: how far the means are apart, in units of their uncertainty."""
+    """Returns Welch's t: the difference of the means, in units of its standard error."""
     spread = statistics.variance(one) / len(one) + statistics.variance(other) / len(other)
     return (statistics.fmean(one) - statistics.fmean(other)) / math.sqrt(spread)

@@ -1,4 +1,4 @@
-"""The `hermes` command with a measurement of its event loop: how late a sleeping task wakes up."""
+"""The `hermes` command, which also measures how late a sleeping task of its event loop wakes up."""
 
 import json
 import os

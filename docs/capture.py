@@ -73,8 +73,8 @@ def main() -> None:
 
 
 def session(root: Path, folder: Path, model_url: str) -> list[list[Char]]:
-    """Returns the screen after a question with a file, two tool calls, the answer, and half a
-    command."""
+    """Returns the screen of a session: a question with a file, two tool calls, the answer, and a
+    command that is being typed."""
     environ = {
         "PATH": ENVIRON["PATH"],
         "HOME": str(root),

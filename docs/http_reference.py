@@ -95,6 +95,8 @@ ERRORS = {
     "empty_attachment": "A file has no content.",
     "file_id_not_supported": "Files can't be uploaded: send the content in `file_data`.",
     "files_not_supported": "The model does not accept files.",
+    "folder_unavailable": "No running gateway has the files of the session. Repeat the request when"
+    " the gateway that the message names runs again.",
     "foreign_host": "The `Host` header is not a name of this local server.",
     "foreign_origin": "The web page is not in `api_server.cors_origins`.",
     "gateway_draining": "The gateway is shutting down. Repeat the request after the restart.",

@@ -12,7 +12,7 @@ __all__ = ["Agent", "TurnFailed", "__version__", "hookimpl", "tool"]
 
 
 def __getattr__(name: str) -> object:
-    # Imported late, because a program that reads the version must not wait for the rest.
+    # A program that only reads the version must not wait for these modules.
     if name in ("Agent", "TurnFailed"):
         import hermes.embedding  # noqa: PLC0415
 

@@ -26,10 +26,10 @@ from hermes.types.tools import AnyTool
 OWN_SET = ""
 """The toolset of tools that name no toolset, such as the tools of an embedder."""
 ABANDON_SECONDS = 2.0
-"""Longest time for stopping a turn whose caller has left."""
+"""Longest time in seconds for stopping a turn whose caller has left."""
 CUT_OFF = (
     "the connection to the model was cut in the middle of the answer: ask again, or use ask(),"
-    " which gives the answer when it is whole"
+    " which returns the answer only when it is complete"
 )
 
 
@@ -106,7 +106,7 @@ class Agent:
         await self._stack.aclose()
 
     async def ask(self, text: str, conversation: str | None = None) -> str:
-        """Returns the whole answer. Raises TurnFailed if there is none. Cancelling the call
+        """Returns the whole answer. Raises TurnFailed if there is no answer. Cancelling the call
         stops the turn."""
         fold = EventFold()
         async with aclosing(self._events(text, conversation)) as events:
@@ -118,8 +118,8 @@ class Agent:
         return final_text(view)
 
     async def stream(self, text: str, conversation: str | None = None) -> AsyncGenerator[str]:
-        """Yields the answer in pieces while the model writes it. Raises TurnFailed if there is
-        none.
+        """Yields the answer in pieces while the model writes it. Raises TurnFailed if there is no
+        answer.
 
         It also raises TurnFailed if the model is cut off and starts again, because text that was
         yielded can't be taken back. Closing the iterator stops the turn.

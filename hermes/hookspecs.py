@@ -30,37 +30,38 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def register_agents(home: Path) -> Sequence[AgentHome]:  # type: ignore[empty-body]
-    """Agents that the gateway of a home hosts. The built-in one is `main`, in the home itself."""
+    """Returns agents that the gateway of a home hosts. The built-in agent is `main`. Its folder is
+    the home itself."""
 
 
 @hookspec
 def register_platforms() -> Sequence[AnyPlatform]:  # type: ignore[empty-body]
-    """Chat platforms, each described by its manifest."""
+    """Returns chat platforms, each described by its manifest."""
 
 
 @hookspec
 def register_tools(profile: AgentProfile) -> Sequence[AnyTool]:  # type: ignore[empty-body]
-    """Tools that the agent may use if its toolsets include them."""
+    """Returns tools that the agent may use if its toolsets include them."""
 
 
 @hookspec
 def register_backends() -> Sequence[BackendManifest]:  # type: ignore[empty-body]
-    """Execution backends. The setting `terminal.backend` selects one by its name."""
+    """Returns execution backends. The setting `terminal.backend` selects one by its name."""
 
 
 @hookspec
 def register_models() -> Sequence[WireFormat | Provider]:  # type: ignore[empty-body]
-    """Wire formats, and providers in addition to the built-in ones."""
+    """Returns wire formats, and providers in addition to the built-in ones."""
 
 
 @hookspec
 def register_commands() -> Sequence[SlashCommand]:  # type: ignore[empty-body]
-    """Slash commands, which work at every entry point."""
+    """Returns slash commands, which work at every entry point."""
 
 
 @hookspec(firstresult=True)
 def select_agent(event: MessageEvent) -> AgentId | None:
-    """The agent that answers a message; None leaves the choice to the next plugin.
+    """Returns the agent that answers a message, or None to leave the choice to the next plugin.
 
     If the function raises an error or names an agent that is not hosted, the message is refused and
     the error is logged. No other agent answers instead, and the message is not delivered again.

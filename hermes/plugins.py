@@ -45,8 +45,8 @@ class Plugins:
             owner = owners.setdefault(agent.home.resolve(), agent.id)
             if owner != agent.id:
                 raise ConfigError(
-                    f"the agents {owner!r} and {agent.id!r} have the same home, {agent.home}: each"
-                    " needs one of its own, because its memory and files are there"
+                    f"the agents {owner!r} and {agent.id!r} have the same home, {agent.home}:"
+                    " give each agent its own home, because its memory and files are stored there"
                 )
         return found
 
@@ -70,7 +70,9 @@ class Plugins:
         return _unique("slash command", found, lambda command: command.name)
 
     def select_agent(self, event: MessageEvent) -> AgentId | None:
-        selected: AgentId | None = self._hook.select_agent(event=event)
+        hook = self._hook.select_agent
+        # If no plugin selects agents, the call through pluggy is skipped, which saves time.
+        selected: AgentId | None = hook(event=event) if hook.get_hookimpls() else None
         return selected
 
 
@@ -97,7 +99,7 @@ def _joined(results: list[Sequence[T]]) -> list[T]:
 
 
 def _unique(what: str, items: list[T], name_of: Callable[[T], str]) -> list[T]:
-    """Returns the items. Raises ConfigError if two have the same name."""
+    """Returns the items. Raises ConfigError if two of them have the same name."""
     names = [name_of(item) for item in items]
     for name in names:
         if names.count(name) > 1:

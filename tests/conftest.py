@@ -5,11 +5,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from hermes.testing.commands import note_earlier_children
 from hermes.testing.embedded import embedded_file
 from hermes.testing.postgres import remove_shared_databases
 from hermes.types.errors import Disconnected
+
+# A property test must not fail only because the machine is busy.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,12 +27,21 @@ GENERAL = (
     "test_docs",
     "test_imports",
     "test_makefile",
+    "test_node_folders",
     "test_nodes",
     "test_plugin_example",
     "test_privacy",
     "test_resume",
     "test_secrets",
+    "control/test_client_call_questions",
+    "control/test_client_call_repeats",
+    "control/test_commands_left_running",
+    "control/test_unreadable_turns",
     "entry/cli/test_disks",
+    "entry/cli/test_gateway_key",
+    "entry/cli/test_gateway_plugins",
+    "entry/http/test_idempotency_keys",
+    "entry/http/test_model_names",
     "settings/test_load",
     "state/postgres/test_faults",
     "state/sqlite/test_trouble",
@@ -64,6 +74,7 @@ def name_of(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
@@ -80,21 +91,45 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return len([name for name in names if name not in ("self", "cls")])
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_modules_and_functions_are_short(path: Path) -> None:
+def defects_of(path: Path) -> Iterator[str]:
+    """Yields the reasons why the module is hard to hold in mind."""
     lines = path.read_text("utf-8").splitlines()
-    assert len([line for line in lines if line.strip()]) <= LINES
+    if len([line for line in lines if line.strip()]) > LINES:
+        yield "too many lines"
     tree = tree_of(path)
-    assert ast.get_docstring(tree), "a module says in one sentence what it is for"
+    if not ast.get_docstring(tree):
+        yield "no sentence that says what the module is for"
     for function in functions(tree):
         assert function.end_lineno is not None
-        assert function.end_lineno - function.lineno < FUNCTION_LINES, function.name
-        assert parameters(function) <= PARAMETERS, function.name
+        if function.end_lineno - function.lineno >= FUNCTION_LINES:
+            yield f"too many lines in {function.name}"
+        if parameters(function) > PARAMETERS:
+            yield f"too many parameters of {function.name}"
 
 
-@pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=lambda path: path.stem)
-def test_no_task_is_left_for_later(path: Path) -> None:
-    assert not re.search(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b", path.read_text("utf-8"))
+@pytest.mark.parametrize(
+    ("planted", "defect"),
+    [
+        ('"""A module."""\n' + "A = 1\n" * LINES, "too many lines"),
+        ("A = 1\n", "no sentence that says what the module is for"),
+        ('"""A."""\ndef f():\n' + "    g()\n" * FUNCTION_LINES, "too many lines in f"),
+        ('"""A."""\ndef f(a, b, c, d, e, f, g, h, i): ...', "too many parameters of f"),
+    ],
+    ids=["lines", "docstring", "function", "parameters"],
+)
+def test_a_planted_defect_of_a_module_is_found(tmp_path: Path, planted: str, defect: str) -> None:
+    (tmp_path / "planted.py").write_text(planted)
+    assert list(defects_of(tmp_path / "planted.py")) == [defect]
+
+
+def test_modules_and_functions_are_short() -> None:
+    found = {name_of(path): list(defects_of(path)) for path in MODULES}
+    assert {name: defects for name, defects in found.items() if defects} == {}
+
+
+def test_no_task_is_left_for_later() -> None:
+    later = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+    assert [path for path in [*MODULES, *TESTS] if later.search(path.read_text("utf-8"))] == []
 
 
 def test_modules_have_specific_names() -> None:
@@ -441,8 +476,12 @@ def test_a_planted_free_relative_is_found(planted: str, found: bool) -> None:
     assert bool(FREE_RELATIVE.match(planted)) is found
 
 
-@pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=lambda path: path.stem)
-def test_docstrings_and_test_names_begin_with_a_named_subject(path: Path) -> None:
-    tree = tree_of(path)
-    texts = (*docstrings(tree), *sentences_in(tree))
-    assert [text for text in texts if FREE_RELATIVE.match(text)] == []
+def test_docstrings_and_test_names_begin_with_a_named_subject() -> None:
+    trees = {path: tree_of(path) for path in [*MODULES, *TESTS]}
+    found = [
+        f"{path}: {text}"
+        for path, tree in trees.items()
+        for text in (*docstrings(tree), *sentences_in(tree))
+        if FREE_RELATIVE.match(text)
+    ]
+    assert found == []

@@ -20,7 +20,6 @@ from hermes.control.commands import CommandTable, builtin_commands
 from hermes.entry.cli.main import SUBCOMMANDS, cli
 from hermes.entry.http.server import ROUTES
 from hermes.settings import describe
-from hermes.state.paths import Home
 from hermes.types.events import AgentEvent
 
 ROOT = Path(__file__).parents[1]
@@ -193,11 +192,17 @@ def test_every_page_can_be_found_from_the_readme() -> None:
 def test_the_compose_file_uses_settings_and_commands_that_exist() -> None:
     compose = yaml.safe_load((ROOT / "docs" / "examples" / "compose.yaml").read_text("utf-8"))
     services = compose["services"]
-    gateways = [one for name, one in services.items() if name.startswith("gateway")]
-    assert len(gateways) == 1
+    gateways = {name: one for name, one in services.items() if name.startswith("gateway")}
+    assert len(gateways) == 3
+    assert set(services) == {"postgres", "nats", "proxy", *gateways}
+    assert set(services["proxy"]["depends_on"]) == set(gateways)
+    proxied = compose["configs"]["proxy"]["content"]
+    assert all(f" {name}:8642 " in proxied for name in gateways)
+    config = yaml.safe_load(compose["configs"]["gateway"]["content"])
+    assert config["bus"]["url"] == "nats://nats:4222"
     providers = (ROOT / "hermes" / "core" / "models" / "providers.toml").read_text("utf-8")
     settings = {name for field in describe() for name in field.env}
-    for gateway in gateways:
+    for gateway in gateways.values():
         program, group, *arguments = gateway["command"]
         assert program == "hermes"
         _, command, rest = cli.resolve_command(click.Context(cli), [group, *arguments])
@@ -213,12 +218,11 @@ def test_the_compose_file_uses_settings_and_commands_that_exist() -> None:
         assert unknown == []
         assert gateway["environment"]["HERMES_STORE_URL"].startswith("postgresql://hermes:")
         assert set(gateway["depends_on"]) <= set(services)
-        folders = {volume.partition(":")[2].rpartition("/")[2] for volume in gateway["volumes"]}
-        home = Home(root=Path("/home/hermes/.hermes"))
-        shared = (home.workspace, home.memories, home.media, home.spill, home.todos)
-        assert folders == {path.name for path in shared}
-    used = {volume.partition(":")[0] for one in services.values() for volume in one["volumes"]}
-    assert used == set(compose["volumes"])
+        mounted = [volume.partition(":")[2] for volume in gateway["volumes"]]
+        assert mounted == [config["store"]["shared_folder"]]
+        assert gateway["configs"][0]["target"] == "/home/hermes/.hermes/config.yaml"
+    volumes = [volume for one in services.values() for volume in one.get("volumes", [])]
+    assert {volume.partition(":")[0] for volume in volumes} == set(compose["volumes"])
 
 
 @pytest.mark.parametrize("layer", LAYERS)

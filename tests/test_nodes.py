@@ -1,8 +1,7 @@
 """Several gateways on one store: the order of turns, and live events and stops between nodes."""
 
-import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -11,31 +10,38 @@ from msgspec.structs import replace
 
 from hermes.control import following as followings
 from hermes.control.gateway import Gateway
+from hermes.settings.sections import BusSettings
+from hermes.testing import nodes
+from hermes.testing.nats import NatsProcess, running_nats
+from hermes.testing.nodes import asked, followed, said, states, text_of
 from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
-from hermes.testing.running import QUIET, Conditions, WrappedStore, held, running, until
+from hermes.testing.running import QUIET, Conditions, WrappedStore, held, until
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
-from hermes.testing.stores import store_reached_by, store_url, stored_rows, stores_on_postgres
+from hermes.testing.stores import stored_rows, stores_on_postgres
 from hermes.types.bus import Bus
 from hermes.types.events import Envelope, TextDelta, TurnFinished
-from hermes.types.identity import OWNER, Principal, Source, TurnId, new_id
-from hermes.types.messages import (
-    Accepted,
-    Asked,
-    AssistantMessage,
-    MessageEvent,
-    Origin,
-    Said,
-    UserMessage,
-)
+from hermes.types.messages import AssistantMessage
 from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.platforms import PlatformAdapter
 from hermes.types.protocols import Emit
 
+_buses: list[BusSettings] = []
+"""The bus of the test's gateways."""
 
-@pytest.fixture(autouse=True)
-def on_postgres() -> Iterator[None]:
+
+@pytest.fixture(scope="module")
+def nats() -> Iterator[NatsProcess]:
+    with running_nats() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True, params=["notifications", "nats"])
+def on_postgres(request: pytest.FixtureRequest) -> Iterator[None]:
+    url = request.getfixturevalue("nats").url() if request.param == "nats" else ""
+    _buses.append(BusSettings(url=url))
     with stores_on_postgres():
         yield
+    _buses.pop()
 
 
 class Speaker:
@@ -66,61 +72,10 @@ async def node(
     conditions: Conditions = QUIET,
     adapters: tuple[PlatformAdapter, ...] = (),
 ) -> AsyncIterator[Gateway]:
-    """A gateway with a home of its own. All gateways of a test share one database."""
-    with store_reached_by(folder / name, store_url(folder)):
-        async with running(folder / name, adapters, model, conditions) as gateway:
-            yield gateway
-
-
-async def asked(gateway: Gateway, text: str, session: str = "s") -> TurnId:
-    """Accepts an API request. Returns the turn that answers the request."""
-    receipt = await gateway.accept(
-        MessageEvent(
-            dedupe_key=new_id(),
-            source=Source(
-                platform="api", account="api", chat_kind="private", chat_id=session, user_id="k"
-            ),
-            origin=Origin(trigger="api", principal=Principal(name="api", person=OWNER)),
-            received_at=time.time(),
-            body=Asked(messages=(UserMessage(text=text),), stateless=False, detached=True),
-        )
-    )
-    assert isinstance(receipt, Accepted)
-    assert receipt.turn is not None
-    return TurnId(receipt.turn)
-
-
-async def said(gateway: Gateway, text: str, session: str = "s") -> None:
-    """Accepts a message that a person sends in the same session, such as a command."""
-    receipt = await gateway.accept(
-        MessageEvent(
-            dedupe_key=new_id(),
-            source=Source(
-                platform="api", account="api", chat_kind="private", chat_id=session, user_id="k"
-            ),
-            origin=Origin(trigger="api", principal=Principal(name="api", person=OWNER)),
-            received_at=time.time(),
-            body=Said(text=text),
-        )
-    )
-    assert isinstance(receipt, Accepted)
-
-
-async def followed(gateway: Gateway, turn: TurnId, found: list[Envelope], after: int = 0) -> None:
-    async with aclosing(gateway.follow(turn, after)) as events:
-        async for one in events:
-            found.append(one)
-
-
-def text_of(found: list[Envelope]) -> str:
-    return "".join(one.event.text for one in found if isinstance(one.event, TextDelta))
-
-
-def states(folder: Path) -> list[tuple[str, int]]:
-    return [
-        (row[0], row[1])
-        for row in stored_rows(folder, "select state, epoch from turns order by started_at, id")
-    ]
+    """Runs a gateway that uses the bus of the test."""
+    conditions = replace(conditions, bus=_buses[-1])
+    async with nodes.node(folder, name, model, conditions, adapters) as gateway:
+        yield gateway
 
 
 async def test_a_message_waits_for_the_turn_on_another_node_and_is_answered_after_it(
@@ -202,6 +157,13 @@ class SilentBus:
         await anyio.sleep_forever()
         yield ""
 
+    async def announce(self, commit: int) -> None:
+        pass
+
+    async def announced(self) -> AsyncIterator[int | None]:
+        await anyio.sleep_forever()
+        yield None
+
 
 class DeafStore(WrappedStore):
     """A store without notifications. Its processes see changes only by reading the rows."""
@@ -254,3 +216,59 @@ async def test_the_answer_of_another_node_is_sent_by_the_node_that_holds_the_acc
     ):
         await two.accept(to_event(update, "plain"))
         await until(lambda: server.texts("2") == ["hello"])
+
+
+@pytest.mark.parametrize("on_postgres", ["nats"], indirect=True)
+async def test_words_are_live_again_after_nats_was_away(
+    tmp_path: Path, nats: NatsProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Words that are not stored yet reach another node only over the bus.
+    monkeypatch.setattr(followings, "STORE_SECONDS", 60.0)
+    model = Speaker()
+    async with (
+        node(tmp_path, "one", model) as one,
+        node(tmp_path, "two", ScriptedModel([])) as two,
+    ):
+        turn = await asked(one, "talk")
+        found: list[Envelope] = []
+        model.says("before ")
+        async with anyio.create_task_group() as group:
+            group.start_soon(followed, two, turn, found)
+            await until(lambda: text_of(found) == "before ", within=20)
+            nats.stop()
+            model.says("during ")
+            nats.start()
+            await until(lambda: text_of(found) == "before during ", within=20)
+            model.says("after")
+            await until(lambda: text_of(found) == "before during after", within=20)
+            model.says("end")
+    assert states(tmp_path) == [("completed", 1)]
+
+
+@pytest.mark.parametrize("on_postgres", ["nats"], indirect=True)
+async def test_while_nats_is_away_messages_are_answered_and_streams_continue(
+    tmp_path: Path, nats: NatsProcess
+) -> None:
+    go = anyio.Event()
+    one = ScriptedModel(
+        [
+            calls(("append", {"token": "t"}), text="Step. "),
+            held(go, says("Done.")),
+            says("second"),
+        ]
+    )
+    async with (
+        node(tmp_path, "one", one) as first,
+        node(tmp_path, "two", ScriptedModel([says("second")])) as second,
+    ):
+        nats.stop()
+        turn = await asked(first, "work")
+        found: list[Envelope] = []
+        async with anyio.create_task_group() as group:
+            group.start_soon(followed, second, turn, found)
+            await until(lambda: text_of(found) == "Step. ", within=20)
+            await asked(second, "more")
+            go.set()
+        assert text_of(found) == "Step. Done."
+        await until(lambda: states(tmp_path) == [("completed", 1)] * 2, within=20)
+        nats.start()

@@ -107,7 +107,7 @@ class Gossip:
         return says(f"I know of {all_of_it} around the old lighthouse")
 
     def _curious(self, known: str) -> list[Asked]:
-        # The query is in lower case, so that it does not count as a tag that was shown.
+        # The query is in lower case, so that it is not mistaken for a tag that was shown.
         sought = [tag.lower() for tag in self.chance.sample(self.tags, min(len(self.tags), 60))]
         number = self.chance.randrange(1, 6 * len(self.tags) + 1)
         tasks = [{"id": "1", "text": known[:500]}]

@@ -102,12 +102,12 @@ class World:
         self._moments.close()
 
     async def changed(self, change: str) -> None:
-        """Sends a copy of the home and of the platform's messages."""
+        """Copies the home and the platform's messages, and passes the copy on."""
         if not self._open:
             return
         self._count += 1
         copy = self._root / f"copy{self._count}"
-        # Another process makes the copy: a close in this process would drop SQLite's locks.
+        # Another process makes the copy, because closing the files here would drop SQLite's locks.
         await anyio.run_process(["cp", "-a", self.home, copy])
         moment = Moment(change=change, home=copy, shown=tuple(self.platform.texts()))
         # The test stops reading when the turn has ended.
@@ -189,7 +189,7 @@ async def gone_on(moment: Moment, *, whole: bool, doubtful: bool) -> Sequence[Mo
         await platform.send("1", Content(text=text), "earlier")
     model = LongModel() if whole else ScriptedModel([says(ANSWER)])
     async with open_store(moment.home / STORE_NAME) as store:
-        # The turn is resumed in the folder in which it began. This folder is not part of the copy.
+        # A turn is resumed in its stored folder, so the path of the copied folder is stored here.
         await rows(store, "update turns set workspace = ?", str(moment.home / "workspace"))
     async with running(moment.home, [PlainAdapter(platform)], model, conditions(moment.home)):
         await until(platform.texts, 20)

@@ -60,11 +60,10 @@ from hermes.types.turns import PromptPart, Turn
 
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
 TITLE_SOURCE_CHARS = 1000
-"""The title is written from at most this number of characters of the question, and as many of
-the answer."""
+"""The title is written from this many characters of the question and of the answer, at most."""
 
 LONGEST_PAUSE, LONGEST_PAUSE_WITH_FALLBACK = 60.0, 10.0
-"""Longest pauses in seconds that a provider may request. The second one applies if another model
+"""Longest pauses in seconds that a provider may request. The second limit applies if another model
 can be called."""
 
 
@@ -96,7 +95,7 @@ class AgentBuilder:
         secrets = tuple(settings.secrets())
         self._redact = partial(redact_secrets, secrets=secrets)
         self._longest_secret = max(map(len, secrets), default=0)
-        self._spill = Spill(settings.home.spill)
+        self._spill = Spill(settings.files.spill)
         self._provider: MemoryProvider | None = None
         if settings.memory.provider == "local":
             self._provider = LocalMemory(store)
@@ -115,7 +114,8 @@ class AgentBuilder:
         )
 
     def runs_commands_here(self, tools: Sequence[AnyTool]) -> bool:
-        """Returns whether a conversation of the agent may run commands here without a sandbox."""
+        """Returns whether a conversation of the agent may run commands on this machine without a
+        sandbox."""
         settings, registry = self._settings, Registry(tools)
         own = [one.toolsets for one in settings.platforms.values() if one.toolsets is not None]
         return self._backend.isolation == "none" and any(
@@ -153,7 +153,7 @@ class AgentBuilder:
     def tools(self) -> tuple[AnyTool, ...]:
         """Returns the built-in tools that the settings allow, in the order in which the model sees
         them."""
-        settings, home, web = self._settings, self._settings.home, self._settings.web
+        settings, web = self._settings, self._settings.web
         found = [*file_tools(self._spill, search_file)]
         if self._commands:
             found += terminal_tools(settings.terminal.timeout, self._backend.isolation)
@@ -169,7 +169,7 @@ class AgentBuilder:
         if settings.memory.enabled:
             found.append(memory_tool(self._memory))
         found += self._provider.tools() if self._provider else [session_search_tool(self._store)]
-        found += [todo_tool(home.todos), clarify_tool(settings.agent.clarify_timeout)]
+        found += [todo_tool(settings.files.todos), clarify_tool(settings.agent.clarify_timeout)]
         return tuple(found)
 
     def _check_request(self, asked: Asked) -> None:
@@ -181,7 +181,7 @@ class AgentBuilder:
     async def _end_session(self, ended: Turn, ended_at: float) -> None:
         """Writes notes about a conversation that has ended, and deletes its list of tasks."""
         settings = self._settings
-        drop = partial(delete_todos, settings.home.todos, str(ended.session), before=ended_at)
+        drop = partial(delete_todos, settings.files.todos, str(ended.session), before=ended_at)
         await anyio.to_thread.run_sync(drop)
         choice = self._models.auxiliary() or self._models.main()
         if settings.memory.enabled and choice is not None:
@@ -241,7 +241,7 @@ def profile_of(settings: Settings, models: ConfiguredModels, agent: AgentId) -> 
     soul = home.soul.read_text("utf-8") if home.soul.exists() else ""
     return AgentProfile(
         id=agent,
-        home=str(home.root),
+        home=str(settings.files.root),
         workspace=str(settings.workspace),
         model=models.main(),
         budget=own.budget,

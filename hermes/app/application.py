@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from hermes.types.store_copy import CopyResult, CopyStep
     from hermes.types.turns import Prompt
 
-# The modules that these methods import take half a second to load. `hermes --help` does not need
-# them.
+# The methods import what they need, because `hermes --help` must not load all of these modules.
 # ruff: noqa: PLC0415
 
 
@@ -131,7 +130,7 @@ class Application:
     def context_files(self, settings: Settings) -> ContextFiles:
         from hermes.state.context_trust import ContextTrust
 
-        return ContextTrust(settings.home.context)
+        return ContextTrust(settings.files.context)
 
     def models(self, settings: Settings) -> ModelResolver:
         from hermes.app.builtins import all_plugins, configured_models

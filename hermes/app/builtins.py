@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    # Slow to import, and commands such as `hermes model` do not need it.
+    # This module is slow to import, and commands such as `hermes model` do not need it.
     from hermes.app.agent import AgentBuilder
     from hermes.settings import Settings
 

@@ -3,7 +3,7 @@
 import logging
 import math
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import aiohttp
@@ -16,7 +16,7 @@ from hermes import settings as configuration
 from hermes.app.agent import AgentBuilder, open_model
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
-from hermes.app.stores import home_store
+from hermes.app.stores import home_store, node_folder
 from hermes.boundary.egress import Egress
 from hermes.control.access import AccessPolicy, AllowedUsers
 from hermes.control.commands import CommandTable
@@ -24,14 +24,16 @@ from hermes.control.gateway import Gateway, GatewayOptions, running_gateway
 from hermes.control.maintenance import DAY, HOUR, Retention
 from hermes.control.media import Download, MediaIntake
 from hermes.control.routing import Router
+from hermes.core.models.connector import ModelConnector
 from hermes.core.tools.todo import delete_todos
 from hermes.plugins import Plugins
 from hermes.settings import Settings
 from hermes.state.media import MediaCache
 from hermes.state.spill import Spill
 from hermes.streaming.policy import StreamingPolicy
-from hermes.types.agents import HostedAgent
+from hermes.types.agents import AgentHome, HostedAgent
 from hermes.types.commands import SlashCommand
+from hermes.types.errors import ConfigError
 from hermes.types.execution import ExecutionBackend
 from hermes.types.identity import AgentId, SessionKey
 from hermes.types.models import ModelProvider
@@ -59,17 +61,17 @@ class GatewayOverrides(msgspec.Struct, frozen=True, kw_only=True):
     """Objects that an embedder or a test adds to a gateway or replaces in it."""
 
     plugins: Sequence[object] = ()
-    """Used in addition to the built-in plugins and those of installed packages."""
+    """Plugins that are used in addition to the built-in plugins and those of installed packages."""
     tools: Sequence[AnyTool] | None = None
-    """Replaces all tools of the settings and plugins."""
+    """Tools that replace all tools of the settings and plugins."""
     model: ModelProvider | None = None
     backend: ExecutionBackend | None = None
-    """Replaces the backend that the settings choose."""
+    """A backend that replaces the one that the settings choose."""
     download: Download | None = None
-    """Replaces the function that downloads files whose URLs are in messages."""
+    """A function that replaces the download of files whose URLs are in messages."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     unread_seconds: float = 10.0
-    """How long a stateless request continues after its last reader has left."""
+    """Seconds for which a stateless request continues after its last reader has left."""
 
 
 @asynccontextmanager
@@ -81,11 +83,13 @@ async def open_gateway(
     builtins = Builtins()
     plugins = all_plugins(builtins, overrides.plugins)
     profiles = agent_settings(settings, plugins)
-    settings.home.ensure()
-    # The entry points store files before an agent is chosen, so all agents share the folder.
-    media = MediaCache(settings.home.media)
+    folder = node_folder(settings)
+    if not terminal:
+        check_workspaces(profiles.values())
+    # All agents share this folder, because the entry points store files before an agent is chosen.
+    media = MediaCache(settings.files.media)
     async with (
-        home_store(settings, "terminal" if terminal else "gateway") as store,
+        home_store(settings, "terminal" if terminal else "gateway", folder.id) as store,
         http_session() as session,
         AsyncExitStack() as opened,
     ):
@@ -110,7 +114,9 @@ async def open_gateway(
             Router(agents, plugins.select_agent),
             CommandTable(plugins.commands()),
             replace(
-                options_of(settings, terminal=terminal), unread_seconds=overrides.unread_seconds
+                options_of(settings, terminal=terminal),
+                unread_seconds=overrides.unread_seconds,
+                folder=folder,
             ),
             MediaIntake(media, overrides.download or Egress(seconds=MEDIA_SECONDS).download),
             settings.agent.drain_seconds,
@@ -127,13 +133,29 @@ def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settin
     """Returns the settings of every agent.
 
     The agent in the gateway's home uses the gateway's settings. An agent with another home reads
-    its own config.yaml and .env instead.
+    its own config.yaml and .env instead. If the gateway has a shared folder, such an agent has its
+    own folder inside the shared one.
     """
     home, process = settings.home.root, settings.sources.process
-    return {
-        agent.id: settings if agent.home == home else configuration.load(agent.home, process)
-        for agent in plugins.agents(home)
-    }
+    shared = settings.files.profiles if settings.store.shared_folder else None
+
+    def own(agent: AgentHome) -> Settings:
+        if agent.home == home:
+            return settings
+        folder = str(shared / agent.id) if shared else ""
+        return configuration.load(agent.home, process).with_shared_folder(folder)
+
+    return {agent.id: own(agent) for agent in plugins.agents(home)}
+
+
+def check_workspaces(profiles: Iterable[Settings]) -> None:
+    """Raises ConfigError if an agent has a shared folder, but its workspace is elsewhere."""
+    for own in profiles:
+        if own.store.shared_folder and not own.workspace.is_relative_to(own.files.root):
+            raise ConfigError(
+                f"workspace {str(own.workspace)!r} is outside of store.shared_folder"
+                f" {str(own.files.root)!r}: set it to a path inside, or remove the setting"
+            )
 
 
 def hosted_agents(
@@ -160,23 +182,21 @@ def log_commands(
 
 
 def delete_session_files(settings: Settings, plugins: Plugins, session: str) -> None:
-    """Deletes the files of a session that was deleted, in the home of its agent."""
+    """Deletes the files that a deleted session has left in the home of its agent."""
     agent = SessionKey.parse(session).agent
     own = agent_settings(settings, plugins).get(agent)
     if own is None:
         log.warning("files of %s may remain: the agent %s is not hosted here", session, agent)
         return
-    home = own.home
-    delete_todos(home.todos, session, before=math.inf)
-    Spill(home.spill).forget_session(session)
+    delete_todos(own.files.todos, session, before=math.inf)
+    Spill(own.files.spill).forget_session(session)
 
 
 @asynccontextmanager
 async def http_session() -> AsyncIterator[aiohttp.ClientSession]:
-    connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
     # Cookies are disabled, because one person's requests must not affect another person's.
     jar = aiohttp.DummyCookieJar()
-    async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as session:
+    async with aiohttp.ClientSession(connector=ModelConnector(), cookie_jar=jar) as session:
         yield session
 
 
@@ -206,5 +226,6 @@ def options_of(settings: Settings, *, terminal: bool) -> GatewayOptions:
             media=settings.retention.media_days * DAY,
         ),
         most_runs=settings.api_server.max_concurrent_runs,
+        several_folders=bool(settings.store.url),
         terminal=terminal,
     )

@@ -37,7 +37,7 @@ async def run_housekeeping(settings: Settings, plugins: Plugins) -> None:
         if not settings.store.url:
             group.start_soon(take_snapshots, settings.home, settings.store)
         for own in agent_settings(settings, plugins).values():
-            group.start_soon(delete_old_results, own.home)
+            group.start_soon(delete_old_results, own.files)
         models = configured_models(settings, plugins)
         discovery = ModelDiscovery(session, models.wires, models.cache)
         group.start_soon(discovery.refresh, OfferedModels(models).endpoints())

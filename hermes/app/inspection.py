@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from hermes.app.agent import AgentBuilder, choose_model
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
-from hermes.app.gateway import agent_settings, hosted_agents, http_session
+from hermes.app.gateway import agent_settings, check_workspaces, hosted_agents, http_session
 from hermes.app.stores import home_store
 from hermes.control.keys import session_key
 from hermes.control.routing import DEFAULT_AGENT
@@ -19,6 +19,7 @@ from hermes.plugins import Plugins
 from hermes.settings import Settings
 from hermes.settings.keys import read_key
 from hermes.settings.platforms import check_platforms
+from hermes.state.folder_ids import check_shared_folder
 from hermes.state.paths import Home
 from hermes.types.identity import OWNER, AgentId, Source, TurnId, new_id
 from hermes.types.messages import Origin
@@ -29,7 +30,7 @@ from hermes.types.turns import Prompt, Turn
 async def agent_builders(
     settings: Settings, stored: Settings
 ) -> AsyncIterator[tuple[dict[AgentId, AgentBuilder], Plugins]]:
-    """Yields a builder for every agent of the settings, on the store of `stored`."""
+    """Yields a builder for every agent of `settings`. The store is the one that `stored` names."""
     builtins = Builtins()
     plugins = all_plugins(builtins)
     async with home_store(stored) as store, http_session() as session:
@@ -63,6 +64,9 @@ async def check(settings: Settings) -> Sequence[str]:
                     for name in own.agent.toolsets
                     if name in UNSUPPORTED_SETS
                 ]
+    if settings.store.shared_folder:
+        check_shared_folder(settings.files.root)
+        check_workspaces([settings])
     if settings.api_server.enabled and not settings.api_server.key:
         read_key(settings.home)
     plugins.commands()
@@ -73,7 +77,7 @@ async def check(settings: Settings) -> Sequence[str]:
 
 
 async def new_prompt(settings: Settings, platform: str, origin: Origin) -> Prompt:
-    """Returns the prompt with which the owner's next conversation from that origin would begin."""
+    """Returns the prompt with which the owner's next conversation from this origin would begin."""
     source = Source(
         platform=platform, account=platform, chat_kind="private", chat_id="new", user_id=OWNER
     )

@@ -23,8 +23,7 @@ from hermes.types.protocols import Emit
 
 
 def reachable(settings: Settings) -> Callable[[str], bool]:
-    # Plugins are loaded once, because `is_reachable` is called for every request that names a
-    # model.
+    # Plugins are loaded once, because `is_reachable` is called for many requests.
     models, profile = configured_models(settings, all_plugins()), AgentProfile(id=DEFAULT_AGENT)
 
     def is_reachable(model: str) -> bool:
@@ -39,14 +38,14 @@ def reachable(settings: Settings) -> Callable[[str], bool]:
 
 def ignored_options(settings: Settings) -> Callable[[str | None, Sampling], Collection[str]]:
     models, profile = configured_models(settings, all_plugins()), AgentProfile(id=DEFAULT_AGENT)
-    # Settings are read at the start, so the agent's own model stays the same.
+    # Settings are read only at the start, so the agent's own model is resolved only once.
     profile = replace(profile, model=models.main())
 
     def ignored(model: str | None, sampling: Sampling) -> Collection[str]:
         try:
             choice = choose_model(models, profile, model)
         except ConfigError:
-            # The turn will fail and say what is missing.
+            # The turn will fail, and its error will say what is missing.
             return ()
         return find_wire(models.wires, choice.wire).ignored_options(choice, sampling)
 

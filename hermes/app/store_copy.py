@@ -59,7 +59,7 @@ def _path(settings: Settings, to: str) -> Path:
     path = Path(to).expanduser()
     if "/" not in to and path.suffix != ".db":
         raise ConfigError(
-            f"--to {to!r} is no place for a copy: use an address such as"
+            f"--to {to!r} is not a place for a copy: use an address such as"
             f" postgresql://user@host/name, {HOME_FILE!r} for {settings.home.store}, or the path of"
             " a new file"
         )
@@ -67,7 +67,7 @@ def _path(settings: Settings, to: str) -> Path:
 
 
 def _advice(settings: Settings, to: str) -> str:
-    """Returns what to change so that a gateway runs on the copy."""
+    """Returns advice on how to configure a gateway that uses the copy."""
     if "://" in to:
         line = f"HERMES_STORE_URL={shown_url(to)}"
         hint = " (with the password)" if _HIDDEN in line else ""

@@ -1,40 +1,71 @@
 """Opens the store that the settings name: SQLite in the home, or a database by its URL."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
+from functools import partial
 from urllib.parse import urlsplit
 
 from hermes.settings import Settings
-from hermes.settings.sections import StoreSettings
+from hermes.state.folder_ids import home_folder, shared_folder
 from hermes.state.sqlite.guard import guarded
 from hermes.state.sqlite.store import open_store
-from hermes.types.deployment import StoreNode
+from hermes.types.bus import OpenBus
+from hermes.types.deployment import NodeFolder, StoreNode
 from hermes.types.errors import ConfigError
+from hermes.types.identity import FolderId
 from hermes.types.store import OwnerKind, Store
 
-OpenStore = Callable[[StoreSettings, OwnerKind | None], AbstractAsyncContextManager[Store]]
+OpenStore = Callable[
+    [Settings, OwnerKind | None, FolderId | None], AbstractAsyncContextManager[Store]
+]
 
 
 @asynccontextmanager
-async def home_store(settings: Settings, kind: OwnerKind | None = None) -> AsyncIterator[Store]:
-    """Opens the store that the settings name. A process that runs turns passes its kind, and is
-    registered."""
+async def home_store(
+    settings: Settings, kind: OwnerKind | None = None, folder: FolderId | None = None
+) -> AsyncIterator[Store]:
+    """Opens the store that the settings name. A process that runs turns passes its kind and its
+    folder, and is then registered in the store."""
     settings.home.ensure()
     if settings.store.url:
-        async with _driver(settings.store.url)(settings.store, kind) as store:
+        async with _driver(settings.store.url)(settings, kind, folder) as store:
             yield store
         return
+    if settings.bus.url:
+        source = settings.explain("bus.url").source
+        raise ConfigError(
+            f"bus.url is set ({source}), but the store is a SQLite file. All processes that use it"
+            " are on one machine and need no bus: remove bus.url, or set store.url to the address"
+            " of a PostgreSQL database"
+        )
     with guarded(settings.home):
-        async with open_store(settings.home.store, kind) as store:
+        async with open_store(settings.home.store, kind, folder) as store:
             yield store
+
+
+def node_folder(settings: Settings) -> NodeFolder:
+    """Returns the folder with the files of the agents. Creates its id if there is none.
+
+    Raises ConfigError if store.shared_folder can't be used.
+    """
+    settings.home.ensure()
+    if settings.store.shared_folder:
+        return shared_folder(settings.files.root, settings.home)
+    return home_folder(settings.home)
 
 
 async def store_nodes(settings: Settings) -> list[StoreNode]:
-    """The processes that share the store; none for SQLite, which is used on one machine."""
+    """Returns the processes that share the store. The list is empty for SQLite, whose store is used
+    on one machine only."""
     if not settings.store.url:
         return []
     async with home_store(settings) as store:
-        # Imported here because psycopg is an extra. Opening the store has shown that it is there.
+        # Imported here because psycopg is an extra. An open store proves that it is installed.
         from hermes.state.postgres.presence import listed_nodes  # noqa: PLC0415
 
         return await store.read(listed_nodes)
@@ -54,24 +85,37 @@ def known_scheme(url: str, setting: str) -> str:
 
 
 def _postgres(
-    settings: StoreSettings, kind: OwnerKind | None
+    settings: Settings, kind: OwnerKind | None, folder: FolderId | None
 ) -> AbstractAsyncContextManager[Store]:
     with postgres_extra():
         # Imported here because psycopg is an extra, and takes a while to import.
         from hermes.state.postgres.store import open_postgres  # noqa: PLC0415
-    return open_postgres(settings.url, kind, settings.direct_url)
+    open_bus = _nats(settings.bus.url) if kind and settings.bus.url else None
+    return open_postgres(settings.store.url, kind, settings.store.direct_url, folder, open_bus)
+
+
+def _nats(url: str) -> OpenBus:
+    with _extra("nats", "bus.url"):
+        # Imported here because nats-py is an extra.
+        from hermes.state.nats.address import nats_addresses  # noqa: PLC0415
+        from hermes.state.nats.bus import open_nats_bus  # noqa: PLC0415
+    return partial(open_nats_bus, nats_addresses(url))
+
+
+def postgres_extra() -> AbstractContextManager[None]:
+    """Raises ConfigError if an import inside this block fails, which means that the extra
+    `postgres` is missing."""
+    return _extra("postgres", "store.url")
 
 
 @contextmanager
-def postgres_extra() -> Iterator[None]:
-    """Raises ConfigError if an import inside this block fails, because the extra `postgres` is
-    missing."""
+def _extra(name: str, setting: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
         raise ConfigError(
-            f"store.url needs packages that are missing ({error}): install them with"
-            " `pip install 'hermes-gateway[postgres]'`"
+            f"{setting} needs packages that are missing ({error}): install them with"
+            f" `pip install 'hermes-gateway[{name}]'`"
         ) from error
 
 

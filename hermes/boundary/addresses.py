@@ -10,7 +10,7 @@ _NOT_PUBLIC_4 = tuple(
             "10.0.0.0/8",
             "100.64.0.0/10",
             "127.0.0.0/8",
-            "168.63.129.16/32",  # looks public, and is Azure's own service for each machine
+            "168.63.129.16/32",  # looks public, but is Azure's internal service on each machine
             "169.254.0.0/16",
             "172.16.0.0/12",
             "192.0.0.0/24",
@@ -40,7 +40,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: str) -> bool:
-    """Whether the text is a global unicast address. False for anything else, such as a name."""
+    """Returns whether the text is a global unicast address. A host name is not an address."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -55,7 +55,8 @@ def is_public(address: str) -> bool:
 
 
 def _carried(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address at which a packet to this IPv6 address arrives; None if there is none."""
+    """Returns the IPv4 address to which packets for this IPv6 address are delivered; None if they
+    are not delivered to an IPv4 address."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address.ipv4_mapped

@@ -1,4 +1,4 @@
-"""Reads pages and files of the web, from public addresses only."""
+"""Reads pages and files from the web, at public addresses only."""
 
 import re
 import socket
@@ -20,17 +20,18 @@ from hermes.types.web import WebFile, WebPage
 T = TypeVar("T")
 
 CONNECT_SECONDS, SECONDS = 10.0, 30.0
-"""Seconds for a connection, and for a whole page including redirects."""
+"""Time limits in seconds: the first for a connection, the second for a whole page including
+redirects."""
 REDIRECTS = 5
 LARGEST_PAGE = 5_000_000
-"""Maximum number of bytes of a page after decompression. The rest is not read."""
+"""Maximum number of bytes of a page after decompression. The page is not read beyond this size."""
 LONGEST_URL = 4096
 QUOTED = 200
 
 IsAllowed = Callable[[str, int], bool]
-"""Whether a connection may be made to an address and a port."""
+"""Returns whether a connection may be made to an address and a port."""
 
-# Ports above 1023 of servers that would interpret the lines of an HTTP request as commands.
+# Ports above 1023 whose servers would interpret the lines of an HTTP request as commands.
 _SERVICES = frozenset({1433, 2049, 3306, 3389, 5432, 5900, 6379, 11211, 27017})
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _FILE_HEADERS = {
@@ -51,14 +52,14 @@ _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff",
 
 
 def may_reach(address: str, port: int) -> bool:
-    """Whether a web server on the public internet may listen at this address and port."""
+    """Returns whether the address is public and the port is one that a web server may use."""
     common = port in (80, 443) or (port >= 1024 and port not in _SERVICES)
     return common and is_public(address)
 
 
 class Egress:
-    """Reads pages. The address of every connection is checked at the moment when the connection is
-    made, whatever a name resolves to and wherever a server redirects."""
+    """Reads pages. The address of every connection is checked when the connection is made, so
+    neither a host name nor a redirect can lead to an address that is not public."""
 
     def __init__(
         self,
@@ -71,7 +72,8 @@ class Egress:
         self._seconds = seconds
 
     async def fetch(self, url: str) -> WebPage:
-        """The page at the URL. Raises ToolFailed, with the reason, if it can't be read."""
+        """Returns the page at the URL. If the page can't be read, raises a ToolFailed that says
+        why."""
         asked = _parsed(url)
         try:
             with anyio.fail_after(self._seconds):
@@ -83,10 +85,11 @@ class Egress:
             raise ToolFailed(f"{_short(url)} {_reason(error)}.") from error
 
     async def download(self, url: str, limit: int) -> WebFile:
-        """The file at the URL, of at most `limit` bytes. Raises Rejected, with the reason, if it
-        can't be fetched.
+        """Returns the file at the URL, of at most `limit` bytes. If the file can't be fetched,
+        raises a Rejected that says why.
 
-        The reason is the same for a refused address and for one that does not answer.
+        The error message is the same for an address that is not public and for one that does not
+        answer.
         """
         try:
             with anyio.fail_after(self._seconds):
@@ -103,8 +106,7 @@ class Egress:
             ) from error
 
     def _session(self, headers: Mapping[str, str]) -> aiohttp.ClientSession:
-        # Each page has a session of its own, so that no cookie or connection is shared between
-        # pages.
+        # Each page has its own session, so that pages share no cookie and no connection.
         return aiohttp.ClientSession(
             connector=_GuardedConnector(self._resolver, self._allowed),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -160,8 +162,7 @@ class _GuardedConnector(aiohttp.TCPConnector):
         )
 
     def _socket(self, target: aiohttp.AddrInfoType) -> socket.socket:
-        # This is the last step before `connect`, which uses the same numeric address, so that there
-        # is no second look-up with another result.
+        # `connect` uses this numeric address, so that no second look-up can return another one.
         family, kind, protocol, _, address = target
         self._check(address)
         return socket.socket(family, kind, protocol)
@@ -233,8 +234,8 @@ def _is_text(media_type: str) -> bool:
 
 
 def _decoded(body: bytes, charset: str | None) -> str:
-    """The text, decoded as its byte order mark, its header or its declaration says; as UTF-8 if it
-    has none of these."""
+    """Returns the decoded text. The encoding is taken from the byte order mark, the header or the
+    declaration in the text. If all of these are missing, it is UTF-8."""
     for mark, encoding in _MARKS:
         if body.startswith(mark):
             return body.decode(encoding, errors="replace")
@@ -251,8 +252,8 @@ def _known(charset: str | None) -> str:
 
 
 def _parsed(text: str, base: URL | None = None) -> URL:
-    """The absolute URL of a web page, relative to `base`. Raises ToolFailed if it is not a web
-    URL."""
+    """Returns the absolute URL of a web page. A relative URL is resolved against `base`. Raises
+    ToolFailed if the text is not a web URL."""
     if len(text) > LONGEST_URL:
         raise ToolFailed(f"{_short(text)} is longer than {LONGEST_URL} characters.")
     try:
@@ -261,9 +262,9 @@ def _parsed(text: str, base: URL | None = None) -> URL:
     except ValueError as error:
         raise ToolFailed(f"{_short(text)} is not a URL: {_short(str(error))}.") from error
     if url.scheme not in ("http", "https") or not url.host:
-        raise ToolFailed(f"{_short(text)} is not a web page: say https:// and its full address.")
+        raise ToolFailed(f"{_short(text)} is not a web page: give its full address with https://.")
     if url.raw_user is not None or url.raw_password is not None:
-        raise ToolFailed(f"{_short(text)} has a name or a password in it: leave them out.")
+        raise ToolFailed(f"{_short(text)} contains a user name or a password: leave them out.")
     return url
 
 

@@ -1,6 +1,7 @@
-"""Searches files for a pattern in a process of its own, because a match can't be stopped otherwise.
+"""Searches files for a pattern in its own process, because only a kill can stop a slow match.
 
-It is run by its path, without the rest of the package, so that it starts within milliseconds.
+The script is run by its path and does not import the package, so that it starts within
+milliseconds.
 """
 
 import contextlib
@@ -17,15 +18,15 @@ from typing import NamedTuple
 
 SKIPPED = frozenset({".git", ".hg", ".svn", ".venv", "__pycache__", "node_modules"})
 LARGE = 10_000_000
-"""Maximum size in bytes. Larger files are not searched."""
+"""Maximum size in bytes of a file that is searched."""
 DEPTH = 64
-"""The maximum depth of folders."""
+"""Maximum depth of the folders that are searched."""
 MATCH_MEMORY = 1 << 29
 """Maximum number of bytes of memory for matching."""
 HIT_WIDTH = 300
 """Maximum number of characters of a line that are shown."""
 HIT_BEFORE = 100
-"""Number of characters before the match, among the characters that are shown."""
+"""Number of characters that are shown before the match."""
 HIT, REMARK, WRONG = "=", "!", "?"
 """First character of each output line: a hit as JSON `[path, line, text]`, a remark, or an
 error."""
@@ -48,7 +49,7 @@ class ScanTask(NamedTuple):
 
 
 Hit = tuple[str, int, str]
-"""Path, line and text; line 0 and no text for a hit in the path itself."""
+"""A hit: its path, line and text. A hit in the path itself has line 0 and no text."""
 
 
 class Scan:
@@ -79,17 +80,17 @@ class Scan:
                     os.close(file)
 
     def selects(self, path: str) -> bool:
-        """Whether the glob selects the file."""
+        """Returns whether the glob selects the file."""
         name = path if "/" in self._glob else path.rpartition("/")[2]
         return not self._glob or fnmatchcase(name, self._glob)
 
     def named(self, path: str) -> Iterator[Hit]:
-        """The hit in the path, if there is one."""
+        """Yields the hit in the path, if there is one."""
         if self._pattern.search(path):
             yield _printable(path), 0, ""
 
     def inside(self, path: str, data: bytes) -> Iterator[Hit]:
-        """The hits in the content of a file."""
+        """Yields the hits in the content of a file."""
         for number, line in enumerate(_lines(data), 1):
             if match := self._pattern.search(line):
                 start = max(match.start() - HIT_BEFORE, 0) if len(line) > HIT_WIDTH else 0
@@ -106,7 +107,7 @@ class Scan:
 
 
 def _lines(data: bytes) -> list[str]:
-    """The lines of a text; none if the file is binary."""
+    """Returns the lines of a text; none if the file is binary."""
     if b"\0" in data[:8192]:
         return []
     text = data.decode("utf-8", errors="replace")
@@ -116,7 +117,8 @@ def _lines(data: bytes) -> list[str]:
 def walk(
     folder: int, path: str, depth: int, left_out: tuple[int, int] | None = None
 ) -> Iterator[tuple[int, str, str]]:
-    """Every file below the folder: its open folder, its name and its path."""
+    """Yields every file below the folder: the open folder that contains it, its name and its
+    path."""
     known = os.fstat(folder)
     if (known.st_dev, known.st_ino) == left_out:
         return
@@ -153,7 +155,7 @@ def _cut(line: str, start: int) -> str:
 
 
 def output(place: int, task: ScanTask) -> Iterator[str]:
-    """The hits and then the remarks, or the error in the pattern."""
+    """Yields the hits and then the remarks, or the error in the pattern."""
     try:
         scan = Scan(task)
     except (re.error, OverflowError, RecursionError) as error:
@@ -179,7 +181,7 @@ def main() -> None:
     # The kernel ends a match that never returns, even if the gateway has died.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, task.seconds)
-    with contextlib.suppress(ValueError, OSError):  # macOS knows no such limit
+    with contextlib.suppress(ValueError, OSError):  # macOS has no such limit
         resource.setrlimit(resource.RLIMIT_AS, (MATCH_MEMORY, MATCH_MEMORY))
     for line in output(place, task):
         sys.stdout.buffer.write(f"{line}\n".encode())

@@ -1,4 +1,4 @@
-"""Searches files within a time limit, for every pattern."""
+"""Searches files within a time limit, even if the pattern is slow to match."""
 
 import contextlib
 import json
@@ -20,10 +20,11 @@ _decode_hit = msgspec.json.Decoder(Hit).decode
 async def search(
     place: int, query: SearchQuery, left_out: tuple[int, int] | None = None
 ) -> SearchResult:
-    """The matches below the open folder or in the open file, as far as the time limit allows.
+    """Searches below an open folder or in an open file. Returns the hits that are found within the
+    time limit.
 
-    The hits call that folder or file by the path of the query. `left_out` is the device and inode
-    of a folder that is not searched.
+    `place` is the descriptor of that folder or file, and the hits show it as the path in the query.
+    `left_out` is the device and inode of a folder that is not searched.
     """
     task = ScanTask(
         pattern=query.pattern,
@@ -38,12 +39,12 @@ async def search(
     lines = output.decode().split("\n")[:-1]
     wrong = next((line[1:] for line in lines if line.startswith(WRONG)), None)
     if wrong is not None:
-        raise ToolFailed(f"The pattern {query.pattern!r} is no regular expression: {wrong}.")
+        raise ToolFailed(f"The pattern {query.pattern!r} is not a regular expression: {wrong}.")
     remarks = [line[1:] for line in lines if line.startswith(REMARK)]
     if code == -signal.SIGALRM:
         remarks.append(f"stopped after {query.seconds:g} s; use a narrower path, a simpler pattern")
     elif code:
-        raise ToolFailed(f"The search broke off (status {code}); use a simpler pattern.")
+        raise ToolFailed(f"The search failed (status {code}): use a simpler pattern.")
     hits = (_decode_hit(line[1:]) for line in lines if line.startswith(HIT))
     return SearchResult(
         hits=tuple(SearchHit(path=path, line=line, text=text) for path, line, text in hits),
@@ -53,7 +54,7 @@ async def search(
 
 async def _run(place: int, task: ScanTask) -> tuple[int, bytes]:
     command = [sys.executable, "-I", "-S", scan.__file__, str(place), json.dumps(task._asdict())]
-    # Starting the process is not cancelled half-way, because a process would be left behind.
+    # The start of the process is not cancelled half-way, because that would leave a process behind.
     with anyio.CancelScope(shield=True):
         process = await anyio.open_process(
             command,

@@ -29,8 +29,8 @@ class _Missing(ToolFailed):
 
 
 class Workspace:
-    """Opens one component of a path after the other and follows no link, so that no component
-    can be replaced by a link between the check and the use."""
+    """Opens a path one component at a time and follows no link, so that no component can be
+    replaced by a link between the check and the use."""
 
     def __init__(self, root: Path, home: Path | None = None) -> None:
         self._root = root
@@ -68,7 +68,7 @@ class Workspace:
         return mode is None
 
     def list(self, path: str) -> Sequence[FileInfo]:
-        """The entries of the folder by name, without the home."""
+        """Returns the entries of the folder, sorted by name. The agent's home is left out."""
         home, descriptor = self.home(), self.open(path)
         found = []
         try:
@@ -109,7 +109,7 @@ class Workspace:
             os.fsync(folder)
 
     def open(self, path: str) -> int:
-        """A descriptor of the file or folder to read from, which the caller closes."""
+        """Returns a descriptor from which the file or folder can be read. The caller closes it."""
         *above, name = self.parts(path) or ["."]
         with self._folder(above, path) as folder:
             opened = _step(name, path, _READ, folder)
@@ -121,7 +121,8 @@ class Workspace:
         return opened
 
     def home(self) -> tuple[int, int] | None:
-        """The device and inode of the refused folder; None if no folder is refused."""
+        """Returns the device and inode of the home, which file operations refuse; None if no folder
+        is refused."""
         try:
             known = self._home and self._home.stat()
         except FileNotFoundError:
@@ -129,7 +130,8 @@ class Workspace:
         return (known.st_dev, known.st_ino) if known else None
 
     def parts(self, path: str) -> Sequence[str]:
-        """The components of the path below the workspace; empty for the workspace itself."""
+        """Returns the components of the path below the workspace; empty for the workspace
+        itself."""
         wanted = PurePosixPath(path)
         if wanted.is_absolute():
             wanted = self._relative(wanted)
@@ -140,7 +142,7 @@ class Workspace:
         return wanted.parts
 
     def _relative(self, path: PurePosixPath) -> PurePosixPath:
-        # Commands print the real path of a workspace that is reached through a link.
+        # Commands print the real path of the workspace, even if it is reached through a link.
         for root in (self._root, self._root.resolve()):
             if path.is_relative_to(root):
                 return path.relative_to(root)
@@ -152,15 +154,15 @@ class Workspace:
         )
 
     def _check_home(self, known: os.stat_result, path: str) -> None:
-        # Compared by inode, because on some systems a name has several spellings.
+        # The folders are compared by inode, because on some systems a name has several spellings.
         if (known.st_dev, known.st_ino) == self.home():
             raise ToolFailed(
-                f"{path!r} is in {self._home}, the agent's own folder: leave it alone."
+                f"{path!r} is in {self._home}, the agent's own folder: file tools can't use it."
             )
 
     @contextlib.contextmanager
     def _folder(self, parts: Sequence[str], path: str, *, make: bool = False) -> Iterator[int]:
-        """Opens the folder at the end of the components. The path is for error messages only."""
+        """Opens the folder that the components lead to. The path is for error messages only."""
         try:
             folder = os.open(self._root, _FOLDER | os.O_CLOEXEC)
         except OSError as error:
@@ -191,7 +193,7 @@ def _make(part: str, path: str, folder: int) -> None:
 
 
 def _mode(name: str, path: str, folder: int) -> int | None:
-    """The mode of the file; None if the file does not exist yet."""
+    """Returns the mode of the file; None if the file does not exist yet."""
     try:
         known = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -211,7 +213,8 @@ def _check_content(name: str, path: str, expected: bytes, folder: int) -> None:
 
 
 def _read(descriptor: int) -> bytes:
-    """The content. If the file is too large, one byte more than the limit is read."""
+    """Returns the content of the file. If the file is too large, one byte more than the limit is
+    read."""
     with os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read(LARGEST_FILE + 1)
 
@@ -248,7 +251,7 @@ def _check_regular(known: os.stat_result, path: str) -> None:
 
 @contextlib.contextmanager
 def _explained(path: str) -> Iterator[None]:
-    """Translates errors of the system into messages for the model."""
+    """Translates errors of the operating system into messages for the model."""
     try:
         yield
     except FileNotFoundError as error:

@@ -1,5 +1,4 @@
-"""Decides who may talk to the gateway. Nobody may unless they were let in, and only stable ids
-count."""
+"""Decides who may talk to the gateway: only people who were let in, identified by stable ids."""
 
 import logging
 from collections.abc import Mapping
@@ -25,16 +24,17 @@ class AccessPolicy(Value):
 
 
 class Access:
-    """Checks, in this order: allow-all and allowlist of the platform, pairing, global allow-all,
-    deny."""
+    """Applies these rules, in this order: allow-all and allowlist of the platform, pairing, global
+    allow-all. Everybody else is denied."""
 
     def __init__(self, policy: AccessPolicy) -> None:
         self._policy = policy
         self.paired: Mapping[tuple[str, str], PersonId] = {}
-        """(platform, user id) of everybody who was let in by pairing."""
+        """The people who were admitted by pairing. A key is a platform and a user id."""
 
     def admits(self, source: Source, principal: Principal | None) -> bool:
-        """Whether the sender may talk to us. An entry point vouches for its principal."""
+        """Returns whether the sender may talk to the agent. A principal always may, because its
+        entry point has authenticated it."""
         if principal is not None:
             return True
         platform = self._policy.platforms.get(source.platform, AllowedUsers())
@@ -47,7 +47,7 @@ class Access:
         )
 
     def person(self, source: Source, principal: Principal | None) -> PersonId:
-        """The person behind the sender. One person may have paired several users."""
+        """Returns the person behind the sender. One person may have paired several users."""
         if principal is not None:
             return principal.person
         known = self.paired.get((source.platform, source.user_id))
@@ -58,16 +58,15 @@ def accept_from_chat(accept: Accept, account: str | None = None) -> Accept:
     """Wraps `accept`: refuses events that a chat platform must not report.
 
     If `account` is given, only its events are accepted. An event of a chat must not have a
-    principal, because that would admit everybody. It must have a target for the answer.
+    principal, because a principal is always admitted. The event must have a target for the answer.
     """
 
     async def check(event: MessageEvent) -> Receipt:
         fault = _fault(event, account)
         if fault is None:
             return await accept(event)
-        # The adapter's code is wrong. An error would end the connection, and the platform would
-        # deliver the same event for ever. Therefore the fault is logged, and only this event is
-        # lost.
+        # This is a bug in the adapter. Raising an error would end the connection for every chat,
+        # and the platform would deliver the same event for ever, so the bug is only logged.
         log.error("a message of %s is refused: %s", event.source.account, fault)
         return Refused(reason="not a valid event of a chat")
 

@@ -6,16 +6,16 @@ from hermes.state.transcript import History
 from hermes.types.turns import Prompt
 
 CACHED_MESSAGES = 32
-"""A history with fewer messages is not cached, because reading it costs little."""
+"""A history with fewer messages than this is not cached, because reading it costs little."""
 CACHE_BYTES = 32_000_000
-"""Bytes of all cached histories, as stored. The sessions that were used least recently are dropped.
-"""
+"""Maximum size of all cached histories together, in bytes as stored. The sessions that were used
+least recently are dropped."""
 PROMPTS = 256
 
 
 class HistoryCache:
     """Histories by session. Rows are only added, so a cached history is always the first part of
-    the stored one."""
+    the stored history."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, History] = OrderedDict()

@@ -1,4 +1,4 @@
-"""Calls of client tools: they suspend a turn, and the results that the client sends resume it."""
+"""Handles calls of client tools, which suspend a turn until the client sends the results."""
 
 from msgspec.structs import replace
 
@@ -56,7 +56,8 @@ class ClientCalls:
     def take(
         self, event: MessageEvent, body: Asked, key: SessionKey, person: PersonId, now: float
     ) -> Work[TakenResults]:
-        """Stores the results and resumes their turn. The same results again change nothing."""
+        """Stores the results and resumes their turn. Sending the same results again changes
+        nothing."""
         if conflict := (yield from _key_conflict(event)):
             return TakenResults(receipt=conflict)
         row = yield from self._turn_of(event, body, key)
@@ -84,8 +85,8 @@ class ClientCalls:
             return TakenResults(receipt=Accepted(id=id, reply=_asked(questions)))
         found = yield from turns.get(row.id)
         assert found is not None
-        claim = yield from self._transactions.resume(found, now)
-        after = claim.row.epoch * EPOCH
+        claim = yield from self._transactions.resume_if_here(found, now)
+        after = (found.epoch + 1) * EPOCH
         yield from inbox.set_after(id, after)
         return TakenResults(receipt=Accepted(id=id, turn=row.id, after=after), claim=claim)
 
@@ -110,7 +111,8 @@ class ClientCalls:
         yield from inbox.finish(row.id)
 
     def _turn_of(self, event: MessageEvent, body: Asked, key: SessionKey) -> Work[TurnRow]:
-        """The turn that made the calls. It is hidden from other principals and sessions."""
+        """Returns the turn that made the calls. Other principals and sessions can't find this
+        turn."""
         place = parse_call_id(body.results[0].call)
         row = (yield from turns.get(place.turn)) if place else None
         if row is not None:
@@ -121,7 +123,7 @@ class ClientCalls:
             row is None
             or not theirs
             or (not body.stateless and row.session != str(key))
-            or not self._transactions.hosts(row)
+            or not self._transactions.hosts(row.session)
         ):
             call = body.results[0].call
             raise ResultsRefused(404, "unknown_tool_call", f"There is no tool call {call!r}.")
@@ -138,7 +140,8 @@ class ClientCalls:
 
 
 def _keyed(event: MessageEvent) -> MessageEvent | None:
-    """The event with the client's own key as its dedupe key; None if the client gave no key."""
+    """Returns the event with the client's own key as its dedupe key; None if the client gave no
+    key."""
     own = event.client_key
     if own is None:
         return None
@@ -146,14 +149,15 @@ def _keyed(event: MessageEvent) -> MessageEvent | None:
 
 
 def _key_conflict(event: MessageEvent) -> Work[Duplicate | None]:
-    """An earlier, different request with the same client key; None if there is no such request."""
+    """Returns an earlier, different request with the same client key; None if there is no such
+    request."""
     keyed = _keyed(event)
     earlier = (yield from inbox.find(keyed)) if keyed else None
     return earlier if earlier and not earlier.same else None
 
 
 def _place(call: CallId) -> tuple[int, int]:
-    """The place of the call's result in the transcript of its turn: step and index."""
+    """Returns the place of the call's result in the transcript of its turn: step and index."""
     place = parse_call_id(call)
     assert place is not None, "only calls of ours wait for a client"
     return place.step, place.index + 1
@@ -183,10 +187,10 @@ def _refuse_expired(row: TurnRow, results: tuple[ToolMessage, ...]) -> Work[None
 def _check_nothing_else_is_open(
     row: TurnRow, waiting: list[CallId], questions: list[OpenQuestion]
 ) -> Work[None]:
-    """Raises ResultsRefused if a call of ours in the same step has no result yet.
+    """Raises ResultsRefused if a call of an agent's tool in the same step has no result yet.
 
-    Further messages can't follow the results then, because no model accepts a message between a
-    call and its result.
+    In that case, further messages can't follow the results, because no model accepts a message
+    between a call and its result.
     """
     if questions:
         raise ResultsRefused(

@@ -1,6 +1,6 @@
 """Slash commands: one table for chats, the terminal and the API.
 
-A command runs in the transaction that takes its message in, so it runs exactly once.
+A command runs in the transaction that stores its message, so it runs exactly once.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,8 @@ class CommandTable:
         self._names = {name: command.aliases for name, command in self.commands.items()}
 
     def find(self, event: MessageEvent) -> tuple[Action, str] | None:
-        """The command in a message, with its argument; None if the message is not a command."""
+        """Returns the command in a message, with its argument; None if the message is not a
+        command."""
         parsed = parse_command(_text(event))
         if parsed is None:
             return None
@@ -48,7 +49,8 @@ class CommandTable:
 
 
 def names_another_bot(event: MessageEvent) -> bool:
-    """Whether the message is a command for another bot of the chat, as in `/stop@other_bot`."""
+    """Returns whether the message is a command for another bot of the chat, as in
+    `/stop@other_bot`."""
     parsed = parse_command(_text(event))
     return parsed is not None and parsed.bot.casefold() not in ("", event.origin.bot.casefold())
 
@@ -77,7 +79,8 @@ def _text(event: MessageEvent) -> str:
 
 
 def _fail(text: str) -> Action:
-    """The action of a command that can't be found: it only replies with the reason."""
+    """Returns an action that only replies with this text. It is for a command that can't be
+    found."""
 
     def say(command: CommandContext) -> Work[CommandReply]:
         yield from ()
@@ -98,7 +101,7 @@ def stop(command: CommandContext) -> Work[CommandReply]:
 
 def new(command: CommandContext) -> Work[CommandReply]:
     yield from sessions.begin_anew(str(command.session), command.now)
-    reply = "A new conversation. What was said before is kept and can be searched."
+    reply = "A new conversation. The earlier messages are kept and can be searched."
     if command.turn is None:
         return CommandReply(reply=reply, ended=True)
     yield from turns.request_stop(command.turn.id, command.person)
@@ -123,7 +126,7 @@ def status(command: CommandContext) -> Work[CommandReply]:
 
 
 def context(command: CommandContext) -> Work[CommandReply]:
-    """The size of each part that is sent to the model with the next message."""
+    """Shows the size of each part that is sent to the model with the next message."""
     used = yield from context_use(str(command.session), command.find_model)
     if not used.parts:
         return CommandReply(reply="Nothing yet: the prompt is written with the next message.")
@@ -153,11 +156,13 @@ def model(command: CommandContext) -> Work[CommandReply]:
 
 def builtin_commands() -> tuple[SlashCommand, ...]:
     return (
-        SlashCommand(name="stop", help="end what is running", action=stop, aliases=("cancel",)),
+        SlashCommand(name="stop", help="stop the running turn", action=stop, aliases=("cancel",)),
         SlashCommand(name="new", help="begin a new conversation", action=new, aliases=("reset",)),
         SlashCommand(name="status", help="what is going on", action=status),
         SlashCommand(
             name="model", help="show or change the model of this conversation", action=model
         ),
-        SlashCommand(name="context", help="what the model is given, and its size", action=context),
+        SlashCommand(
+            name="context", help="show the parts of the context and their sizes", action=context
+        ),
     )

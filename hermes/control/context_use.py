@@ -3,6 +3,7 @@
 from hermes.core.window import message_tokens, tokens, tokens_in_bytes
 from hermes.state import sessions, transcript
 from hermes.state.transcript import History
+from hermes.text.quantity import counted
 from hermes.types.agents import FindModel
 from hermes.types.errors import ConfigError
 from hermes.types.store import Work
@@ -17,12 +18,12 @@ class ContextPart(Value):
 
 
 class ContextUse(Value):
-    """The tokens of a session, as an estimate, and the room that its model has for them."""
+    """The estimated number of tokens of a session, and the size of its model's context window."""
 
     model: str = ""
     """Name of the model that answers the next message; empty if no model can be used."""
     window: int = 0
-    """Tokens that the model can read and write in one call; 0 if that is not known."""
+    """Tokens that the model can read and write in one call; 0 if unknown."""
     parts: tuple[ContextPart, ...] = ()
     """The parts of the context; empty for a new session, whose prompt is written with the first
     message."""
@@ -38,7 +39,8 @@ class ContextUse(Value):
 
 
 def context_use(session: str, find_model: FindModel) -> Work[ContextUse]:
-    """The use of the window by the prompt, the tools and the messages after the last summary."""
+    """Measures how much of the window the prompt, the tools and the messages after the last summary
+    use."""
     row = yield from sessions.find(session)
     chosen = yield from sessions.model_of(session)
     prompt = (yield from sessions.prompt_of(row.prompt)) if row and row.prompt else None
@@ -52,7 +54,7 @@ def context_use(session: str, find_model: FindModel) -> Work[ContextUse]:
     known = History(generation=row.generation, compaction=row.compaction)
     messages = (yield from transcript.history(session, known)).messages
     parts = [ContextPart(name=part.name, tokens=tokens(part.text)) for part in prompt.parts]
-    said = f"conversation ({len(messages)} messages)"
+    said = f"conversation ({counted(len(messages), 'message')})"
     return ContextUse(
         model=model,
         window=window,

@@ -6,7 +6,7 @@ from hermes.types.store import Store
 
 
 class AccountCursor:
-    """Saves only while the process holds the account's lease."""
+    """The cursor of one account. It is saved only while this process holds the account's lease."""
 
     def __init__(
         self, store: Store, account: str, lease: tuple[OwnerId, int], value: str | None

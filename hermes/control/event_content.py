@@ -1,5 +1,7 @@
 """Reads inbound events: the messages that they add, and the question that they answer."""
 
+from collections.abc import Sequence
+
 from hermes.text.commands import unescaped
 from hermes.types.identity import parse_call_id
 from hermes.types.messages import (
@@ -14,12 +16,12 @@ from hermes.types.messages import (
 
 
 def new_messages(event: MessageEvent) -> tuple[Message, ...]:
-    """The messages that the event adds to the conversation."""
+    """Returns the messages that the event adds to the conversation."""
     match event.body:
         case Said(text=text, attachments=attachments):
             shared = event.source.chat_kind != "private"
             sender = event.source.user_name if shared else None
-            # A doubled slash means that the text is no command.
+            # Two slashes at the beginning mean that the text is not a command.
             said = unescaped(text)
             return (UserMessage(text=said, sender=sender, attachments=attachments),)
         case Asked(messages=messages):
@@ -29,7 +31,7 @@ def new_messages(event: MessageEvent) -> tuple[Message, ...]:
 
 
 def answer_text(event: MessageEvent) -> str | None:
-    """The text with which the event can answer an open question."""
+    """Returns the text with which the event can answer an open question."""
     match event.body:
         case Said(text=text) | Asked(stateless=False, messages=(*_, UserMessage(text=text))):
             # The answer becomes the result of a tool, which has no attachments.
@@ -44,12 +46,17 @@ def answer_text(event: MessageEvent) -> str | None:
 
 
 def files_of(event: MessageEvent) -> list[Attachment]:
-    """The attachments that the event adds to the conversation."""
+    """Returns the attachments that the event adds to the conversation."""
     messages = new_messages(event)
     return [file for one in messages if isinstance(one, UserMessage) for file in one.attachments]
 
 
+def has_files(messages: Sequence[Message]) -> bool:
+    """Returns whether any of the messages has an attachment."""
+    return any(isinstance(one, UserMessage) and one.attachments for one in messages)
+
+
 def first_step(asked: Asked) -> int:
-    """The step of the first model call after a request."""
+    """Returns the number of the step in which the model is first called after the request."""
     place = parse_call_id(asked.results[0].call) if asked.results else None
     return place.step + 1 if place else 0

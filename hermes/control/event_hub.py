@@ -25,19 +25,19 @@ from hermes.types.events import (
 from hermes.types.identity import TurnId
 
 READ_EVENTS = 1024
-"""Events that a reader is given at a time, before neighbouring texts are joined."""
+"""Maximum number of events that a reader gets at a time, before neighbouring texts are joined."""
 READ_JOINED = 64
-"""Events that a reader is given at a time, after neighbouring texts are joined."""
+"""Maximum number of events that a reader gets at a time, after neighbouring texts are joined."""
 HELD_CHARACTERS = 65_536
-"""A log with more characters of text is released at the end of its turn. Readers then use the
-store."""
+"""A log with more characters of text than this is released at the end of its turn. Its readers then
+use the store."""
 EPOCH = EVENTS_PER_CLAIM
-"""Event numbers that are reserved for one claim. The events of the next claim have higher numbers.
-"""
+"""Number of event numbers that each claim reserves. The events of the next claim have higher
+numbers."""
 
 
 class _Run:
-    """Neighbouring pieces of text of one kind."""
+    """Consecutive pieces of text of one kind."""
 
     def __init__(self) -> None:
         self.kind: type[TextDelta | ReasoningDelta] = TextDelta
@@ -61,7 +61,8 @@ class EventLog:
         self.turn = turn
         self.readers = 0
         self.finished = False
-        """No more events will come, because the turn is closed or this process gave it up."""
+        """Whether no more events will come, because the turn is closed or this process gave it
+        up."""
         self._base = 0
         self._events: list[AgentEvent] = []
         self._released = 0
@@ -69,7 +70,7 @@ class EventLog:
         self._kept = 0
         self._segment = 0
         self.left_at = 0.0
-        """When the last reader left, on the event loop's clock."""
+        """The time at which the last reader left, on the event loop's clock."""
         self.remote: RemoteEvents | None = None
         """The newest events of the turn, if another node runs it and sends them."""
         self._waiters: set[asyncio.Future[None]] = set()
@@ -84,16 +85,17 @@ class EventLog:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the claim whose events these are; 0 before the turn has begun here."""
+        """The epoch of the claim that the events belong to; 0 before the turn has begun in this
+        process."""
         return self._base // EPOCH
 
     def covers(self, after: int) -> bool:
-        """Whether the log contains every event after this number."""
+        """Returns whether the log contains every event after this number."""
         return not self._released and (self.epoch == 1 or 0 < self._base <= after)
 
     @property
     def version(self) -> tuple[int, int]:
-        """Changes whenever `covers` may change its answer."""
+        """A value that changes whenever the result of `covers` may change."""
         return self._base, self._released
 
     @property
@@ -118,7 +120,7 @@ class EventLog:
         self._wake()
 
     def end(self, last: Sequence[AgentEvent] = ()) -> None:
-        """Closes the log. `last` has the events that were passed to `unkept` before the commit."""
+        """Closes the log. `last` are the events that were passed to `unkept` before the commit."""
         self._events += last
         self.finished = True
         self._wake()
@@ -130,22 +132,23 @@ class EventLog:
             self._released, self._events = len(self._events), []
 
     def usage(self) -> UsageReported:
-        """The usage of the model calls since the last checkpoint."""
+        """Returns the usage of the model calls since the last checkpoint."""
         new = self._events[self._kept :]
         reported = (event for event in new if isinstance(event, UsageReported))
         return sum(reported, NO_USAGE)
 
     def remarks(self) -> list[Notice]:
-        """The notices that are sent to a chat after the answer."""
+        """Returns the notices that are sent to a chat after the answer."""
         return [event for event in self._events if isinstance(event, Notice) and event.lasting]
 
     def open_text(self) -> str:
-        """The text so far of the segment that is not finished."""
+        """Returns the text of the unfinished segment."""
         tail = self._events[self._segment :]
         return "".join(event.text for event in tail if isinstance(event, TextDelta))
 
     def unkept(self, last: Sequence[AgentEvent] = ()) -> tuple[int, list[Recorded]]:
-        """The events to store: those since the last checkpoint, and those that end the turn."""
+        """Returns the events that are not stored yet: those since the last checkpoint, followed by
+        `last`."""
         first = self._base + self._kept + 1
         return first, record(first, [*self._events[self._kept :], *last])
 
@@ -155,8 +158,8 @@ class EventLog:
         return self._base + self._kept
 
     def recorded(self, after: int) -> list[Recorded]:
-        """The events after a number, in the form in which they are stored. If there are many, only
-        the first ones are returned."""
+        """Returns the events after a number, in the form in which they are stored. If there are
+        many, only the first ones are returned."""
         start = after - self._base
         return record(after + 1, self._events[start : start + READ_EVENTS])
 
@@ -165,8 +168,8 @@ class EventLog:
         self._kept = seq - self._base
 
     def read(self, after: int, upto: int | None = None) -> list[tuple[int, AgentEvent]]:
-        """The events after one number and up to another, with neighbouring texts joined. If there
-        are many, only the first ones are returned."""
+        """Returns the events after one number and up to another, with neighbouring texts joined. If
+        there are many, only the first ones are returned."""
         start = max(after - self._base, 0)
         stop = len(self._events) if upto is None else max(upto - self._base, 0)
         stop = min(stop, len(self._events), start + READ_EVENTS)
@@ -197,7 +200,8 @@ class EventLog:
             await _wait(self._enders, within)
 
     def notice_remote(self) -> None:
-        """Wakes the readers: events of another node have come, or the store has new ones."""
+        """Wakes the readers, because events of another node have arrived or the store has new
+        events."""
         self._wake()
 
     def _wake(self) -> None:
@@ -210,14 +214,14 @@ class EventLog:
 
 
 def _pieces(event: TextDelta | ReasoningDelta) -> list[AgentEvent]:
-    """A long text as several events, so that it can be read and stored in pieces."""
+    """Returns a long text as several events, so that it can be read and stored in pieces."""
     text, kind = event.text, type(event)
     starts = range(0, len(text), TEXT_PIECE)
     return [kind(text=text[start : start + TEXT_PIECE]) for start in starts]
 
 
 async def _wait(waiters: "set[asyncio.Future[None]]", within: float) -> None:
-    # A bare future and a timer, because every word of every stream waits here.
+    # Every word of every stream waits here, so this uses a bare future and a timer: both are cheap.
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
     waiters.add(waiter)
@@ -241,13 +245,13 @@ class EventHub:
     def __init__(self) -> None:
         self._logs: dict[TurnId, EventLog] = {}
         self.on_unread: Callable[[TurnId], None] = lambda turn: None
-        """Called when a turn's last reader leaves before the end."""
+        """A function that is called when a turn's last reader leaves before the end of the turn."""
 
     def get(self, turn: TurnId) -> EventLog | None:
         return self._logs.get(turn)
 
     def read_from_elsewhere(self) -> list[EventLog]:
-        """The logs with readers whose turns do not run here."""
+        """Returns the logs that have readers here and whose turns do not run here."""
         logs = self._logs.values()
         return [log for log in logs if log.readers and not log.running and not log.finished]
 
@@ -271,8 +275,8 @@ class EventHub:
 
     @contextmanager
     def following(self, turn: TurnId) -> Iterator[EventLog]:
-        """The log of the turn, with one more reader until the block ends. The turn may not have
-        begun."""
+        """Yields the turn's log, and counts the caller as its reader until the block ends. The turn
+        need not have begun."""
         log = self._logs.setdefault(turn, EventLog(turn))
         log.readers += 1
         try:

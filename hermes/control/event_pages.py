@@ -12,7 +12,7 @@ from hermes.types.store import Store, Work
 from hermes.types.value import Value
 
 CACHED_PAGES = 128
-"""Pages that are held for other readers, each of about 16 kB."""
+"""Number of pages that are held for other readers. Each page takes about 16 kB."""
 
 
 class ReplayPage(Value):
@@ -35,7 +35,7 @@ class EventPages:
         self._turnstile = Turnstile()
 
     async def read(self, turn: TurnId, after: int) -> ReplayPage:
-        """The first page after an event number."""
+        """Returns the first page of the events after a number."""
         key = turn, after
         while (page := self._pages.get(key)) is None and (read := self._reading.get(key)):
             await read.wait()
@@ -43,8 +43,7 @@ class EventPages:
             page = await self._read(key)
         else:
             self._pages.move_to_end(key)
-        # Without this pause, readers that find every page in the cache would delay all other
-        # requests.
+        # Without this pause, readers of cached pages would delay all other requests.
         await self._turnstile.enter()
         return page
 
@@ -64,7 +63,7 @@ class EventPages:
 
 
 def _page(turn: TurnId, after: int) -> Work[ReplayPage]:
-    """The stored events after a number, up to a limit."""
+    """Returns the stored events after a number, up to a limit."""
     page = yield from turns.events_page(turn, after)
     left = ((one.seq, one.after(after)) for one in page.recorded)
     events = [(seq, event) for seq, event in left if event is not None]
@@ -72,4 +71,7 @@ def _page(turn: TurnId, after: int) -> Work[ReplayPage]:
         return ReplayPage(events=events, more=True, over=False)
     row = yield from turns.get(turn)
     over = row is not None and row.state != "running"
+    if row is not None and row.state == "suspended":
+        # If nothing is left to decide, a process is about to resume the turn.
+        over = yield from turns.has_open_question(row.id)
     return ReplayPage(events=events, more=False, over=over)

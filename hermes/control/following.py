@@ -1,4 +1,4 @@
-"""Follows a turn from any event: first the stored events, then the live ones."""
+"""Follows a turn from any event: first the stored events, then the live events."""
 
 import math
 import time
@@ -12,20 +12,21 @@ from hermes.types.events import AgentEvent, Envelope, TurnFinished
 from hermes.types.identity import TurnId
 
 STORE_SECONDS = 1.0
-"""How often a turn that does not run here is looked up in the store."""
+"""Seconds between two reads of the store, for a turn that does not run here."""
 
 
 class Following:
     """A cursor in the events of one turn. It never slows the turn down.
 
     A turn that runs here is read from its log in memory. Everything else is read from the store:
-    the events of an earlier claim on the turn, and those of a turn that another process runs. The
-    events that the other process has not stored yet are read from the log too, if it sends them.
+    the events of an earlier claim on the turn, and those of a turn that another process runs. If
+    the other process sends events that it has not stored yet, those are read from the log too.
     """
 
     def __init__(self, pages: EventPages, log: EventLog, after: int, *, expected: bool) -> None:
         self.ended = False
-        """No more events will come: the turn is closed or suspended, or this process gave it up."""
+        """Whether no more events will come, because the turn is closed or suspended, or because
+        this process gave it up."""
         self._pages = pages
         self._log = log
         self._after = after
@@ -35,7 +36,7 @@ class Following:
         self._over = False
         self._looks = 0
         self._stored = 0
-        """All events up to this number have been read, if they are stored at all."""
+        """All stored events up to this number have been read."""
 
     @property
     def begun(self) -> bool:
@@ -43,14 +44,14 @@ class Following:
         return self._log.epoch > 0
 
     async def next(self, within: float = math.inf) -> Sequence[Envelope]:
-        """The new events. Waits for them for at most `within` seconds. Returns nothing if none came
-        in that time, or if the turn was given up before its end."""
+        """Returns the new events, and waits for them for at most `within` seconds. The result is
+        empty if no event came in that time, or if the turn was given up before its end."""
         give_up = time.monotonic() + within
         while not self.ended:
             if events := await self._new():
                 last, end = events[-1]
                 self._after = last
-                # A suspended turn has an end event in the middle, followed by more pages.
+                # A suspension also has an end event. If the turn was resumed, more pages follow it.
                 last_page = self._replayed and not self._log.running
                 self.ended = isinstance(end, TurnFinished) and last_page
                 return self._envelopes(events)
@@ -64,12 +65,12 @@ class Following:
 
     async def gather(self, seconds: float) -> None:
         """Waits this many seconds, or until the turn is over, so that several events can
-        collect."""
+        accumulate."""
         if self._log.running:
             await self._log.ended(seconds)
 
     async def next_at_rest(self) -> Sequence[Envelope]:
-        """Waits until the turn does not run, and returns the new events. The reader is not woken
+        """Waits until the turn no longer runs, and returns the new events. The reader is not woken
         for each word."""
         if self._replayed and not self.begun:
             # The turn is about to run here.
@@ -94,7 +95,8 @@ class Following:
         return found
 
     async def earlier(self, after: int, upto: int) -> list[Envelope]:
-        """A page of the events after one number and up to another, independent of the cursor.
+        """Returns a page of the events after one number and up to another, independent of the
+        cursor.
 
         Both must be numbers of events that this reader has received.
         """
@@ -121,7 +123,7 @@ class Following:
             if self._replayed:
                 return log.read(self._after) or (remote.read(self._after) if remote else ())
             if remote is not None:
-                # Noted before the store is read, because it may change meanwhile.
+                # Both values are noted before the store is read, because they may change meanwhile.
                 self._looks, self._stored = remote.looks, remote.base
             kept = await self._pages.read(log.turn, self._after)
             self._looked_at = time.monotonic()
@@ -131,15 +133,14 @@ class Following:
                 return kept.events
 
     def _must_look(self, remote: RemoteEvents) -> bool:
-        """Whether the store has events that come before those which another node has sent."""
+        """Returns whether the store has events that come before the events from another node."""
         return remote.looks != self._looks or remote.base > max(self._after, self._stored)
 
     async def _wait(self, within: float) -> None:
         if self._log.running:
             await self._log.changed(within)
             return
-        # The turn has not begun, or another process runs it. Its events are stored, and may also be
-        # sent here.
+        # The turn has not begun, or another process runs it and stores or sends its events.
         await self._log.changed(min(within, STORE_SECONDS))
         self._replayed = time.monotonic() - self._looked_at < STORE_SECONDS
 
@@ -148,7 +149,8 @@ class Following:
 def following(
     hub: EventHub, pages: EventPages, turn: TurnId, after: int, *, expected: bool
 ) -> Iterator[Following]:
-    """A cursor after event number `after`. The turn has one more reader until the block ends.
+    """Yields a cursor after event number `after`. The turn has one more reader until the block
+    ends.
 
     `expected` says that the turn is about to run here, so that the store need not be queried.
     """

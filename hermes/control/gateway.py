@@ -25,11 +25,13 @@ from hermes.control.long_events import store_long_bodies
 from hermes.control.maintenance import Maintenance, Retention
 from hermes.control.media import MediaIntake
 from hermes.control.outbox import Outbox
+from hermes.control.placement import Placement
 from hermes.control.rate_gate import RateGate
 from hermes.control.recovery import Recovery
 from hermes.control.routing import Route, RoutingFailed
 from hermes.control.session_end import SessionEndWorker
 from hermes.control.sessions import Summary
+from hermes.control.stranded_work import StrandedWork
 from hermes.control.titles import TitleWriter
 from hermes.control.turn_log import log_receipt
 from hermes.control.turn_transactions import Claim, TurnTransactions
@@ -39,6 +41,7 @@ from hermes.state.access import load_paired
 from hermes.state.sessions import model_of
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.agents import HostedAgent
+from hermes.types.deployment import NodeFolder
 from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, TooBusy
 from hermes.types.events import Envelope
 from hermes.types.identity import AgentId, SessionKey, Source, TurnId
@@ -54,15 +57,16 @@ P = ParamSpec("P")
 
 STOP_TURNS_SECONDS = 5.0
 TAKE_BACK_SECONDS = 0.1
-"""How often it is checked whether turns that were stopped have ended and can be resumed."""
+"""Seconds between two attempts to resume the turns that this process had to stop."""
 
 
 CHANGES_POLL_SECONDS = 1.0
-"""How often the changes of other processes are looked for without having been notified."""
+"""Seconds after which the gateway looks for changes of other processes even without a
+notification."""
 ACCOUNT_SECONDS = 1.0
-"""How often it is checked whether this process still serves an account."""
+"""Seconds between two checks whether this process still serves an account."""
 CHANGES_PAUSE_SECONDS = 0.1
-"""Pause between two looks at the changes of other processes."""
+"""Seconds between two looks at the changes of other processes."""
 
 
 class GatewayOptions(Value):
@@ -72,12 +76,17 @@ class GatewayOptions(Value):
     streaming: StreamingPolicy = StreamingPolicy()
     retention: Retention = Retention()
     most_runs: int = 4096
-    """Number of API turns that may run at once; 0 for no bound."""
+    """Maximum number of API turns that run at once; 0 for no limit."""
     unread_seconds: float = 10.0
     """Seconds for which a stateless request continues without a reader."""
+    folder: NodeFolder | None = None
+    """The folder with the files of the agents; None if there are none, as in some tests."""
+    several_folders: bool = False
+    """Whether other processes of the store may have other folders. On SQLite, all processes have
+    the same one."""
     terminal: bool = False
-    """Whether this is the gateway of a terminal. It runs only its own sessions, and takes over
-    those of terminals that died."""
+    """Whether this is the gateway of a terminal. It runs only its own sessions and the sessions of
+    terminals that died."""
 
 
 class Gateway:
@@ -104,14 +113,27 @@ class Gateway:
         self._agents = agents
         self._access = Access(options.access)
         self._agents = agents
-        transactions = TurnTransactions(store.owner, agents)
+        placement = Placement(
+            folder=options.folder.id if options.folder else None,
+            checked=options.several_folders and options.folder is not None,
+            terminal=options.terminal,
+        )
+        transactions = TurnTransactions(store.owner, agents, placement)
         self._intake = Intake(transactions, commands)
         self._runner = TurnRunner(store, transactions, self._hub, self._outbox, agents)
         self._lanes = Lanes(group, self._runner)
         self._recovery = Recovery(store, transactions, agents)
-        self._session_end_worker = SessionEndWorker(store, agents, gateway=not options.terminal)
+        self._session_end_worker = SessionEndWorker(
+            store, agents, placement.limit, gateway=not options.terminal
+        )
+        stranded = StrandedWork(store, transactions, self._lanes.start)
         self._maintenance = Maintenance(
-            store, self._recovery, options.retention, self._sweep, media
+            store,
+            self._recovery,
+            options.retention,
+            self._sweep,
+            media,
+            stranded if placement.checked else None,
         )
         self._changed = anyio.Event()
         self._closed = False
@@ -142,16 +164,14 @@ class Gateway:
         source, principal = event.source, event.origin.principal
         self._need_open(source)
         if not self.admits(event):
-            # Messages between the members of a group are not addressed to us, so a refusal is not
-            # logged.
+            # A refusal is logged only for debugging if the message is not addressed to us.
             level = logging.INFO if _is_addressed(event) else logging.DEBUG
             log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
             return Refused(reason="not admitted")
         try:
             key = self.session_of(event)
         except RoutingFailed as error:
-            # An error would make the platform deliver the event again for ever, and block the other
-            # chats.
+            # An error would make the platform deliver the event for ever, and block other chats.
             log.error("a message is refused: %s", error, exc_info=error.__cause__)
             return Refused(reason="no agent could be chosen")
         if isinstance(event.body, Asked):
@@ -161,8 +181,7 @@ class Gateway:
             await store_long_bodies(self._store, event)
             taken = await self._store.run(self._intake.take, event, key, person, time.time())
         except UnicodeEncodeError as error:
-            # Text with a lone surrogate can't be stored. An error would make the platform deliver
-            # it again for ever.
+            # This text can't be stored. An error would make the platform deliver it for ever.
             log.warning("a message of %s is not valid text: %s", source.account, error)
             return Refused(reason="not valid text")
         log_receipt(event, key, taken.receipt)
@@ -199,30 +218,32 @@ class Gateway:
         self._agents[agent].check_request(asked)
 
     def session_of(self, event: MessageEvent) -> SessionKey:
-        """The key of the session that a message belongs to."""
+        """Returns the key of the session that a message belongs to."""
         return session_key(self._route(event), event.source)
 
     async def check_attachments(self, event: MessageEvent) -> None:
-        """Raises one of our errors if the session's model can't be sent the message's files."""
+        """Raises a HermesError if the session's model does not accept the message's files."""
         session = self.session_of(event)
         model = await self._store.read(model_of, str(session))
         request = Asked(messages=new_messages(event), model=model)
         self._agents[session.agent].check_request(request)
 
     async def context_use(self, session: SessionKey) -> ContextUse:
-        """How much of its model's context window the session takes."""
+        """Returns how much of its model's context window the session takes."""
         find_model = self._agents[session.agent].find_model
         return await self._store.read(context_use, str(session), find_model)
 
     async def follow(self, turn: TurnId, after: int = 0) -> AsyncGenerator[Envelope]:
-        """The events of the turn after a number, up to its end: replayed, live, or both."""
+        """Yields the events of the turn after a number, up to its end. Past events are replayed,
+        and then live events follow."""
         with self.following(turn, after) as reader:
             while not reader.ended:
                 for envelope in await reader.next():
                     yield envelope
 
     def following(self, turn: TurnId, after: int = 0) -> AbstractContextManager[Following]:
-        """A cursor in the events of the turn, for a reader that decides itself how long to wait."""
+        """Yields a cursor in the events of the turn, for a reader that decides itself how long to
+        wait."""
         expected = self._runner.runs(turn)
         if self._relay is not None and not expected:
             self._relay.notice_reader()
@@ -234,7 +255,7 @@ class Gateway:
         self.notice_change()
 
     async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Runs a transaction that changes nothing, such as those of `control.sessions`."""
+        """Runs a transaction that changes nothing, such as `control.sessions.listed`."""
         return await self._store.read(transaction, *args, **kwargs)
 
     async def reopen(self, name: str) -> Summary:
@@ -242,9 +263,9 @@ class Gateway:
         return await self._store.run(sessions.reopen, name)
 
     async def knows(self, turn: TurnId, account: str) -> bool:
-        """Whether the turn was started over the API with the key of this account."""
+        """Returns whether the turn was started over the API with the key of this account."""
         row = await self._store.run(turns.get, turn)
-        # A chat account may have the same name.
+        # The trigger is compared too, because a chat account may have the same name.
         return row is not None and row.trigger == "api" and row.account == account
 
     async def hold_account(self, adapter: PlatformAdapter) -> Cursor | None:
@@ -254,16 +275,19 @@ class Gateway:
         return None if epoch is None else await self._outbox.attach(adapter, epoch)
 
     async def account_lost(self, adapter: PlatformAdapter) -> None:
-        """Returns when another process serves the account, because this one was taken for dead."""
+        """Returns when another process serves the account. That process has assumed that this one
+        is dead."""
         while await self._outbox.holds(adapter.account):  # noqa: ASYNC110  # the store is polled
             await anyio.sleep(ACCOUNT_SECONDS)
 
     def notice_change(self) -> None:
-        """Call this after something was committed outside of this gateway."""
+        """Must be called after something was committed outside of this gateway."""
         self._changed.set()
 
     async def start(self) -> None:
         """Takes over the work that this process may own, and starts the background tasks."""
+        if self._options.folder is not None and not self._options.terminal:
+            await self._recovery.use_folder(self._options.folder)
         await self._sweep()
         self._group.start_soon(self._watch)
         self._group.start_soon(self._follow_changes)
@@ -290,17 +314,17 @@ class Gateway:
 
     async def _watch(self) -> None:
         while True:
-            # A message on the bus may be lost.
+            # With a bus, the wait has a time limit, because a message on the bus may be lost.
             with anyio.move_on_after(CHANGES_POLL_SECONDS if self._relay else None):
                 await self._changed.wait()
             self._changed = anyio.Event()
             try:
                 await self._sweep()
             except HermesError as error:
-                log.error("can't see what another process changed: %s", error)
+                log.error("can't read the changes of other processes: %s", error)
             except Exception:
-                log.exception("can't see what another process changed")
-            # Under load, other processes commit all the time.
+                log.exception("can't read the changes of other processes")
+            # Under load, other processes commit all the time, so this loop must pause.
             await anyio.sleep(CHANGES_PAUSE_SECONDS)
 
     async def _follow_changes(self) -> None:
@@ -318,7 +342,7 @@ class Gateway:
                 self._left |= self._runner.stop_all("lost")
 
     async def _take_back(self) -> None:
-        """Resumes the turns that were stopped, each as soon as it has ended here."""
+        """Resumes the stopped turns, each as soon as it has ended in this process."""
         while self._left and self._permitted:
             self.notice_change()
             await anyio.sleep(TAKE_BACK_SECONDS)
@@ -327,8 +351,8 @@ class Gateway:
         if not self._permitted:
             return
         self._access.paired = await self._store.run(load_paired)
-        # A terminal takes over the work of dead terminals, and does not wait until a gateway does
-        # so. It leaves the work of dead gateways to other gateways.
+        # A terminal takes over the work of dead terminals without waiting for a gateway.
+        # It leaves the work of dead gateways to other gateways.
         kind: OwnerKind | None = "terminal" if self._options.terminal else None
 
         def start(claim: Claim) -> None:
@@ -376,7 +400,7 @@ async def running_gateway(
     media: MediaIntake,
     drain_seconds: float,
 ) -> AsyncIterator[Gateway]:
-    """Runs a gateway until the block ends, and drains it then."""
+    """Runs a gateway until the block ends, and then drains it."""
     async with anyio.create_task_group() as group:
         gateway = Gateway(store, group, agents, route, commands, options, media)
         await gateway.start()

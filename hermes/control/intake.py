@@ -10,18 +10,19 @@ from hermes.control.event_content import answer_text, files_of
 from hermes.control.event_hub import EPOCH
 from hermes.control.repeats import repeat
 from hermes.control.turn_transactions import Claim, TurnTransactions
-from hermes.state import deliveries, inbox, session_lock, turns
+from hermes.state import deliveries, folders, inbox, session_lock, turns
 from hermes.state.codec import record
 from hermes.state.turns import OpenQuestion, TurnRow
 from hermes.types.commands import CommandContext, CommandReply, OpenTurn
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
-from hermes.types.identity import PersonId, SessionKey, Target, TurnId, new_id
+from hermes.types.identity import FolderId, PersonId, SessionKey, Target, TurnId, new_id
 from hermes.types.messages import (
     APPROVE,
     DENY,
     Accepted,
     Asked,
     Content,
+    Duplicate,
     Edited,
     MessageEvent,
     Pressed,
@@ -33,7 +34,7 @@ from hermes.types.value import Value
 
 
 class IntakeResult(Value):
-    """The result of taking a message in: the work to start once it is committed."""
+    """The result of storing a message: the work to start after the commit."""
 
     receipt: Receipt
     claim: Claim | None = None
@@ -89,17 +90,33 @@ class Intake:
                 return IntakeResult(receipt=duplicate)
             done = yield from action(context)
             if unused := " ".join(file.label for file in files_of(event)):
-                # A command has no attachments. The person is told so, because they would be lost
-                # otherwise.
+                # A command has no attachments. The person is told that the files are dropped.
                 done = replace(done, reply=f"{done.reply}\nNot used: {unused}")
             return (yield from self._tell(id, event, key, done, now))
         if turn and turn.state == "suspended":
             return (yield from self._answer(event, key, person, turn, now))
         if isinstance(event.body, Pressed):
             return IntakeResult(receipt=Refused(reason="this question is no longer open"))
-        if turn is None and not (yield from inbox.count_pending(str(key))):
+        if turn is None:
+            return (yield from self._start_or_wait(event, key, person, now))
+        return (yield from self._queue(event, key, person, "after the current one", now))
+
+    def _start_or_wait(
+        self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
+    ) -> Work[IntakeResult]:
+        """Handles a message to an idle session."""
+        waiting, folder = yield from self._waiting_in(str(key))
+        if not self._transactions.placement.has(folder):
+            return (yield from self._leave(event, key, person, folder, now))
+        if not waiting:
             return (yield from self._begin(event, key, person, now))
         return (yield from self._queue(event, key, person, "after the current one", now))
+
+    def _waiting_in(self, session: str) -> Work[tuple[int, FolderId | None]]:
+        """Returns the number of waiting messages of the session, and the folder with its files."""
+        if self._transactions.placement.checked:
+            return (yield from inbox.waiting_in(session))
+        return (yield from inbox.count_pending(session)), None
 
     def _begin(
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
@@ -113,6 +130,35 @@ class Intake:
         claim = yield from self._transactions.open(id, event, key, person, now)
         return IntakeResult(receipt=Accepted(id=id, turn=id), claim=claim)
 
+    def _leave(
+        self,
+        event: MessageEvent,
+        key: SessionKey,
+        person: PersonId,
+        folder: FolderId | None,
+        now: float,
+    ) -> Work[IntakeResult]:
+        """Leaves a message to the nodes that have the files of its session."""
+        assert folder is not None, "a session without files can run here"
+        attached = files_of(event)
+        if not attached and not self._transactions.placement.terminal:
+            return (yield from self._queue(event, key, person, None, now))
+        # The other nodes don't have the attachments, and don't run the messages of a terminal.
+        place = yield from folders.place_of(folder)
+        where = f"on {place.host}" if place else "on another machine"
+        what = "send files there" if attached else "continue it there"
+        reason = f"the files of this conversation are {where}: {what}, or begin a new one with /new"
+        if event.origin.reply_to is None:
+            return IntakeResult(receipt=Refused(reason=reason))
+        id = new_id()
+        duplicate = yield from inbox.insert(
+            id, event, key, person, self._transactions.owner, "done"
+        )
+        if duplicate:
+            return IntakeResult(receipt=duplicate)
+        told = CommandReply(reply=f"Not accepted: {reason}.", failed=True)
+        return (yield from self._tell(id, event, key, told, now))
+
     def _answer(
         self,
         event: MessageEvent,
@@ -121,8 +167,8 @@ class Intake:
         turn: TurnRow,
         now: float,
     ) -> Work[IntakeResult]:
-        """Handles a message to a turn that waits for a person. It decides a question or is
-        queued."""
+        """Handles a message to a turn that waits for a person. The message answers a question, or
+        is queued."""
         open_ones = yield from turns.open_questions(turn.id)
         # If all questions have just expired, the turn waits for nobody and is about to be resumed.
         client_calls = () if open_ones else (yield from turns.open_client_calls(turn.id))
@@ -150,33 +196,44 @@ class Intake:
             return (yield from self._tell(id, event, key, noted, now))
         yield from inbox.bind(id, turn.id, "done")
         yield from self._client_calls.give_up(turn, now)
-        claim = yield from self._transactions.resume(turn, now)
-        after = claim.row.epoch * EPOCH
+        claim = yield from self._transactions.resume_if_here(turn, now)
+        after = (turn.epoch + 1) * EPOCH
         yield from inbox.set_after(id, after)
         return IntakeResult(receipt=Accepted(id=id, turn=turn.id, after=after), claim=claim)
 
     def _go_on_without_results(
         self, event: MessageEvent, key: SessionKey, person: PersonId, turn: TurnRow, now: float
     ) -> Work[IntakeResult]:
-        """Handles a message to a turn that waits for client tools, if it carries no results."""
+        """Handles a message that contains no results, to a turn that waits for results of client
+        tools."""
         id = new_id()
-        duplicate = yield from inbox.insert(id, event, key, person, self._transactions.owner)
+        duplicate = yield from self._insert_waiting(id, event, key, person)
         if duplicate:
             return IntakeResult(receipt=duplicate)
         yield from self._client_calls.end(turn, now)
         claim = yield from self._transactions.open_next(str(key), now)
         return IntakeResult(receipt=Accepted(id=id, turn=id), claim=claim)
 
+    def _insert_waiting(
+        self, id: str, event: MessageEvent, key: SessionKey, person: PersonId
+    ) -> Work[Duplicate | None]:
+        folder = self._transactions.placement.folder if files_of(event) else None
+        owner = self._transactions.owner
+        return (yield from inbox.insert(id, event, key, person, owner, folder=folder))
+
     def _queue(
-        self, event: MessageEvent, key: SessionKey, person: PersonId, when: str, now: float
+        self, event: MessageEvent, key: SessionKey, person: PersonId, when: str | None, now: float
     ) -> Work[IntakeResult]:
+        """Queues the message. Tells its chat when it will be answered, unless `when` is None."""
         id = new_id()
-        duplicate = yield from inbox.insert(id, event, key, person, self._transactions.owner)
+        duplicate = yield from self._insert_waiting(id, event, key, person)
         if duplicate:
             return IntakeResult(receipt=duplicate)
+        if when is None:
+            return IntakeResult(receipt=Accepted(id=id, turn=id))
         position = yield from inbox.count_pending(str(key))
         text = f"Queued ({position}): I answer this {when}. /stop ends what is running."
-        # The turn of an API request has the id of the request, so that its reader can wait for it.
+        # The turn of an API request has the request's id, so that a reader can wait for the turn.
         receipt = Accepted(id=id, turn=id)
         target = event.origin.reply_to
         if target is None:
@@ -208,7 +265,7 @@ def _open_turn(row: TurnRow | None) -> OpenTurn | None:
 
 
 def _decision(question: OpenQuestion, event: MessageEvent) -> tuple[str, str | None]:
-    """The state of the question after the answer, and the answer to store with it."""
+    """Returns the new state of the question, and the answer to store with it."""
     words = answer_text(event)
     if question.kind == "question":
         return "answered", words
@@ -218,8 +275,8 @@ def _decision(question: OpenQuestion, event: MessageEvent) -> tuple[str, str | N
 
 
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:
-    """The question that the event answers. Text answers the oldest one. An approval is answered by
-    id."""
+    """Returns the question that the event answers. A text answers the oldest question. Only a
+    `Pressed` event, which names its question, can answer an approval."""
     if isinstance(event.body, Pressed):
         wanted = event.body.question
         return next((question for question in open_ones if question.id == wanted), None)

@@ -4,9 +4,11 @@ from hermes.types.identity import AgentId, SessionKey, Source
 
 
 def session_key(agent: AgentId, source: Source) -> SessionKey:
-    """The key contains the chat, in a group also the user, and in a thread also the thread.
+    """Returns the key of the session of a chat. In a group, the key also contains the user, and in
+    a thread also the thread.
 
-    A platform's default account has the platform's name and is not part of the key.
+    The account is part of the key, unless it is the platform's default account, which has the
+    platform's name.
     """
     return SessionKey(
         agent=agent,

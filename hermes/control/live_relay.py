@@ -22,9 +22,10 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 RENEW_SECONDS = 1.0
-"""How often a node repeats that it has readers."""
+"""Seconds after which a node repeats that it has readers."""
 FORGET_READER_SECONDS = 5.0
-"""Seconds after which a node that has not repeated it has no readers any more."""
+"""Seconds after which a node counts as having no readers, unless it has repeated that it has
+some."""
 LIVE_BATCH_SECONDS = 0.1
 
 
@@ -34,7 +35,8 @@ class FollowRequest(Value, tag=True):
     turn: TurnId
     node: OwnerId
     last: int
-    """The number of the newest event that the node has; 0 if it needs all that are not stored."""
+    """The number of the newest event that the node has; 0 if it needs all events that are not
+    stored."""
 
 
 _decoder: msgspec.json.Decoder[FollowRequest | LiveEvents] = msgspec.json.Decoder(
@@ -48,16 +50,18 @@ class RemoteReader:
     def __init__(self, hub: EventHub, turn: TurnId, node: OwnerId) -> None:
         self.node = node
         self._reading = ExitStack()
-        # The node counts as a reader of the turn.
+        # This makes the other node count as a reader of the turn.
         self.log = self._reading.enter_context(hub.following(turn))
         self.sent = 0
         """The number of the newest event that was sent."""
         self.sent_before = 0
-        """The same at the time of the last request. Those events should have arrived."""
+        """The value of `sent` at the time of the last request. The events up to this number should
+        have arrived."""
         self.forget_at = 0.0
 
     def renew(self, last: int) -> None:
-        """Notes the newest event that has arrived, and goes back to it if later ones were lost."""
+        """Notes the newest event that has arrived at the other node. If later events were lost,
+        they are sent again."""
         if not self.sent or last < self.sent_before:
             self.sent = last if self.log.kept <= last <= self.log.seq else self.log.kept
         self.sent_before = self.sent
@@ -67,7 +71,7 @@ class RemoteReader:
         self._reading.close()
 
     def batch(self) -> LiveEvents | None:
-        """The events to send now."""
+        """Returns the events to send now."""
         log = self.log
         if log.finished:
             return LiveEvents(turn=log.turn, kept=log.kept, first=0, over=True)
@@ -81,7 +85,7 @@ class RemoteReader:
 
 
 class LiveRelay:
-    """The requests and the events of one node."""
+    """Sends and receives the requests and the live events of one node."""
 
     def __init__(self, bus: Bus, owner: OwnerId, hub: EventHub) -> None:
         self._bus = bus

@@ -1,4 +1,4 @@
-"""Stores long messages piece by piece before their intake, so that no commit delays others."""
+"""Stores long messages piece by piece before their intake, so that no long commit delays others."""
 
 import anyio.to_thread
 
@@ -23,7 +23,7 @@ async def store_long_bodies(store: Store, event: MessageEvent) -> None:
 
 
 def _is_long(event: MessageEvent) -> bool:
-    """Whether the texts of the event are so long that they are stored in pieces."""
+    """Returns whether the texts of the event are so long that they are stored in pieces."""
     size = sum(len(message.text) for message in new_messages(event))
     if isinstance(event.body, Asked):
         size += sum(len(result.text) for result in event.body.results)
@@ -31,7 +31,7 @@ def _is_long(event: MessageEvent) -> bool:
 
 
 def _long_bodies(event: MessageEvent) -> list[tuple[str, bytes]]:
-    """The long bodies among the rows that the event becomes, each with its name."""
+    """Returns the long bodies in the rows that store the event, each with its name."""
     values: list[object] = [event]
     results = event.body.results if isinstance(event.body, Asked) else ()
     if results or not (isinstance(event.body, Asked) and event.body.stateless):

@@ -9,6 +9,7 @@ import anyio
 
 from hermes.control.media import MediaIntake
 from hermes.control.recovery import Recovery
+from hermes.control.stranded_work import StrandedWork
 from hermes.state import bodies, owners, sessions, turns
 from hermes.state.retention import forget_messages, forget_requests
 from hermes.types.errors import HermesError
@@ -21,7 +22,7 @@ HOUR = 3600.0
 DAY = 24 * HOUR
 TICK_SECONDS = 1.0
 SCHEDULER = "scheduler"
-"""The lease of the process that does this work."""
+"""Name of the lease for maintenance. The process that holds the lease does this work."""
 
 
 class Retention(Value):
@@ -35,7 +36,7 @@ class Retention(Value):
 
 
 class Maintenance:
-    """One loop, in the process that holds the lease of the scheduler."""
+    """Runs the maintenance loop in the process that holds the lease."""
 
     def __init__(
         self,
@@ -44,14 +45,17 @@ class Maintenance:
         retention: Retention,
         sweep: Callable[[], Awaitable[None]],
         media: MediaIntake,
+        stranded: StrandedWork | None = None,
     ) -> None:
+        """`stranded` is None if all processes of the store have the same files."""
         self._store = store
         self._recovery = recovery
         self._retention = retention
         self._sweep = sweep
         self._media = media
+        self._stranded = stranded
         self._lease: int | None = None
-        self._forgotten_at = -math.inf
+        self._forgotten_at = self._deleted_at = -math.inf
 
     async def run(self) -> None:
         while True:
@@ -66,10 +70,13 @@ class Maintenance:
     async def _tick(self) -> None:
         if self._store.trouble:
             await self._store.run(owners.touch, self._store.owner)
+        await self._delete_media()
         if not await self._holds_lease():
             return
         expired = await self._store.run(_expire_questions, time.time())
         if expired or await self._store.dead():
+            await self._sweep()
+        if self._stranded is not None and await self._stranded.look():
             await self._sweep()
         if time.monotonic() - self._forgotten_at > HOUR:
             self._forgotten_at = time.monotonic()
@@ -77,11 +84,18 @@ class Maintenance:
             await self._store.run(forget_requests, now - kept.requests)
             await self._store.run(forget_messages, now - kept.messages)
             await self._store.run(bodies.forget_unused)
-            await self._media.forget(now - kept.requests, now - kept.media)
             await self._store.run(sessions.forget_prompts)
 
+    async def _delete_media(self) -> None:
+        """Deletes old files. No lease is needed, because other nodes may not have these files."""
+        if time.monotonic() - self._deleted_at > HOUR:
+            self._deleted_at = time.monotonic()
+            now, kept = time.time(), self._retention
+            await self._media.forget(now - kept.requests, now - kept.media)
+
     async def _holds_lease(self) -> bool:
-        """Whether this process does the work now. It may have lost the lease during a pause."""
+        """Returns whether this process holds the lease, and takes the lease if it is free. The
+        process may have lost the lease during a pause."""
         owner = self._store.owner
         if self._lease is not None and not await self._store.read(
             owners.holds_lease, SCHEDULER, owner, self._lease
@@ -93,7 +107,7 @@ class Maintenance:
 
 
 def _expire_questions(now: float) -> Work[int]:
-    """Marks the questions that nobody answered in time; returns how many there were."""
+    """Marks the questions that nobody answered in time. Returns how many questions were marked."""
     overdue = yield from turns.overdue_questions(now)
     for question in overdue:
         yield from turns.decide(question, "expired", None, "", now)

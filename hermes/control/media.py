@@ -9,8 +9,8 @@ from hermes.state.media import MediaCache
 from hermes.types.web import WebFile
 
 Download = Callable[[str, int], Awaitable[WebFile]]
-"""Fetches the file at a public URL, up to a number of bytes. Raises Rejected, with the reason, if
-it can't be fetched."""
+"""Fetches the file at a public URL, up to a number of bytes. If the file can't be fetched, raises a
+Rejected that says why."""
 
 
 class MediaIntake:
@@ -19,8 +19,8 @@ class MediaIntake:
         self._download = download
 
     async def fetch(self, url: str, limit: int) -> WebFile:
-        """The file at the URL. Raises Rejected if it can't be fetched or is larger than `limit`
-        bytes."""
+        """Returns the file at the URL. Raises Rejected if it can't be fetched or is larger than
+        `limit` bytes."""
         return await self._download(url, limit)
 
     async def keep(self, data: bytes, *, stateless: bool) -> str:
@@ -28,6 +28,7 @@ class MediaIntake:
         return await anyio.to_thread.run_sync(partial(self._cache.keep, data, stateless=stateless))
 
     async def forget(self, requests: float, sessions: float) -> None:
-        """Deletes the files that were last used before these times."""
+        """Deletes the files of stateless requests that were last used before the time `requests`,
+        and the files of sessions that were last used before the time `sessions`."""
         forget = partial(self._cache.forget, requests, sessions)
         await anyio.to_thread.run_sync(forget, abandon_on_cancel=True)

@@ -47,8 +47,8 @@ class Outbox:
         self._gate = gate
         self._accounts: dict[str, tuple[PlatformAdapter, int]] = {}
         self._busy: dict[tuple[str, str], bool] = {}
-        """Chats with a worker. The value is true if new deliveries were added while the worker was
-        busy."""
+        """The chats that have a worker. The value tells whether new deliveries were added while the
+        worker was busy."""
         self._idle = anyio.Event()
         self._attached = anyio.Event()
 
@@ -67,8 +67,9 @@ class Outbox:
         return AccountCursor(self._store, account, (self._owner, epoch), read)
 
     async def holds(self, account: str) -> bool:
-        """Whether this process still has the lease of an attached account. If not, the account is
-        detached. A store that can't be read leaves it attached."""
+        """Returns whether this process still has the lease of an attached account. If it has lost
+        the lease, the account is detached. If the store can't be read, the account stays
+        attached."""
         _, epoch = self._accounts[account]
         try:
             held = await self._store.read(
@@ -104,14 +105,11 @@ class Outbox:
             await self._idle.wait()
 
     @asynccontextmanager
-    async def preview(self, claim: Claim, live: EventLog) -> AsyncIterator[None]:
+    async def preview(self, claim: Claim, live: EventLog, target: Target) -> AsyncIterator[None]:
         """Shows in the chat that the turn is running, and its answer so far, if the platform can do
         so."""
-        target = claim.turn.reply_to
-        adapter, _ = self._accounts.get(target.account, (None, 0)) if target else (None, 0)
-        if target is None or not (
-            adapter is None or isinstance(adapter, CanEdit | CanType | CanReact)
-        ):
+        adapter, _ = self._accounts.get(target.account, (None, 0))
+        if not (adapter is None or isinstance(adapter, CanEdit | CanType | CanReact)):
             yield
             return
         preview = Preview(self._store, self._gate, self._policy, self._adapter)
@@ -119,8 +117,8 @@ class Outbox:
             yield
 
     async def _adapter(self, account: str) -> PlatformAdapter:
-        """The adapter of the account. Waits until this process holds the account, because a turn
-        may be resumed before that."""
+        """Returns the adapter of the account. Waits until this process holds the account, because a
+        turn may be resumed before that."""
         while account not in self._accounts:
             await self._attached.wait()
         return self._accounts[account][0]
@@ -183,8 +181,8 @@ class Outbox:
             raise
         except Exception as error:
             log.exception("the adapter of %s failed", target.account)
-            # The bug would occur at every attempt, and the later deliveries of the chat must not
-            # wait for ever.
+            # The same bug would occur at every attempt, so the delivery is given up.
+            # The later deliveries of the chat must not wait for ever.
             if delivery.attempts >= len(SEND_BACKOFF):
                 await self._store.run(
                     deliveries.mark_dead, delivery.id, delivery.attempts, repr(error), time.time()

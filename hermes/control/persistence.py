@@ -20,7 +20,7 @@ RETRY_SECONDS = 1.0
 async def persist(
     store: Store, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Commits, and retries while the disk is full or the database is down."""
+    """Commits the transaction, and retries while the disk is full or the database is down."""
     while True:
         try:
             return await store.run(transaction, *args, **kwargs)

@@ -1,5 +1,5 @@
-"""Shows a running turn: a message that is placed once and grows by edits, the typing mark, and a
-reaction to the message that is answered."""
+"""Shows a running turn: one message that grows by edits, the typing indicator, and a reaction to
+the message that is answered."""
 
 import logging
 import math
@@ -32,12 +32,12 @@ log = logging.getLogger(__name__)
 
 S = TypeVar("S")
 AdapterOf = Callable[[str], Awaitable[PlatformAdapter]]
-"""The adapter of an account, as soon as this process holds the account."""
+"""Returns the adapter of an account, as soon as this process holds the account."""
 
 FINISH_SECONDS = 5.0
 """Seconds that the end of a turn waits for a preview call in progress."""
 ORDER_SECONDS = 0.1
-"""Seconds between checks whether the older deliveries of the chat have been sent."""
+"""Seconds between two checks whether the older deliveries of the chat have been sent."""
 
 
 class Preview:
@@ -93,7 +93,7 @@ class Preview:
                 await self._sign(claim, target, partial(adapter.react, target, message))
 
     async def _type(self, claim: Claim, target: Target) -> None:
-        """Shows the typing mark for as long as the turn runs."""
+        """Shows the typing indicator for as long as the turn runs."""
         adapter = await self._adapter_of(target.account)
         while isinstance(adapter, CanType):
             await self._sign(claim, target, partial(adapter.typing, target))

@@ -10,7 +10,7 @@ from hermes.types.identity import Target
 class RateGate:
     """Keeps the platform's interval between two calls, and lets no call pass during a freeze.
 
-    Freezes are wall-clock times, because they are stored and read again after a restart.
+    The end of a freeze is a wall-clock time, because it is stored and read again after a restart.
     """
 
     def __init__(self) -> None:
@@ -21,12 +21,12 @@ class RateGate:
         self._free_at[key] = max(until, self._free_at.get(key, 0.0))
 
     def wait_for(self, target: Target) -> float:
-        """Seconds until a call may be made; 0 if it may be made now."""
+        """Returns the seconds until a call may be made; 0 if it may be made now."""
         return max(self._free_at.get((target.account, target.chat_id), 0.0) - time.time(), 0.0)
 
     async def enter(self, target: Target, interval: float) -> None:
-        """Returns when a call may be made, and counts it."""
-        # A freeze may have grown while we slept.
+        """Waits until a call may be made, and counts the call."""
+        # The freeze may have been extended while we slept.
         while (seconds := self.wait_for(target)) > 0:  # noqa: ASYNC110
             await anyio.sleep(seconds)
         key = (target.account, target.chat_id)

@@ -1,6 +1,7 @@
 """Finds turns that no process runs: those of dead processes, and those that can be resumed."""
 
 import logging
+import platform
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
@@ -8,11 +9,13 @@ import msgspec
 
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.control.turns import end_processes
-from hermes.state import inbox, owners, session_lock, turns
+from hermes.state import folders, inbox, owners, session_lock, turns
+from hermes.state.folder_ids import FOLDER_ID
 from hermes.state.turns import TurnRow
 from hermes.types.agents import HostedAgent
-from hermes.types.errors import ClaimLost, HermesError
-from hermes.types.identity import AgentId, CallId, OwnerId, SessionKey, TurnId
+from hermes.types.deployment import NodeFolder
+from hermes.types.errors import ClaimLost, ConfigError, HermesError
+from hermes.types.identity import AgentId, CallId, FolderId, OwnerId, SessionKey, TurnId
 from hermes.types.store import OwnerKind, Store, Work
 
 log = logging.getLogger(__name__)
@@ -20,17 +23,20 @@ log = logging.getLogger(__name__)
 UNREADABLE = (msgspec.DecodeError, IndexError)
 """Errors of a turn whose rows are damaged or missing, or were written by a newer version."""
 StartTurn = Callable[[Claim], None]
-"""Is called directly after the commit of each claim, so that a later error can't lose the turn."""
+"""A function that is called directly after the commit of each claim, so that a later error can't
+lose the turn."""
 
 
 class Recovery:
-    """Recovers only turns that this process may own: its own, and those of dead processes."""
+    """Recovers the turns that this process may own: its own turns and those of dead processes.
+    Turns whose files are on other nodes are left alone."""
 
     def __init__(
         self, store: Store, transactions: TurnTransactions, agents: Mapping[AgentId, HostedAgent]
     ) -> None:
         self._store = store
         self._transactions = transactions
+        self._placement = transactions.placement
         self._agents = agents
         self._warned_of: set[AgentId] = set()
 
@@ -39,6 +45,33 @@ class Recovery:
         dead = set(await self._store.dead())
         owner = self._store.owner
         return await self._store.run(owners.claim_lease, name, owner, dead, time.time())
+
+    async def use_folder(self, folder: NodeFolder) -> None:
+        """Records that this process uses the folder.
+
+        Raises ConfigError if the folder is a copy of the folder of another gateway, because files
+        that one gateway writes would be missing in the folder of the other.
+        """
+        host, owner = platform.node(), self._store.owner
+        if self._placement.checked and not folder.shared:
+            before = await self._store.read(folders.place_of, folder.id)
+            moved = before is not None and (before.host, before.path) != (host, folder.path)
+            if before is not None and moved and await self._is_used(folder.id):
+                raise ConfigError(
+                    f"{folder.path} is a copy of {before.path} on {before.host}, which a running"
+                    f" gateway uses: delete {FOLDER_ID} in one of the two folders, or set"
+                    " store.shared_folder"
+                )
+        await self._store.run(folders.record, folder, owner, host, time.time())
+
+    async def _is_used(self, folder: FolderId) -> bool:
+        """Returns whether another living gateway has the folder."""
+        dead = set(await self._store.dead())
+        living = await self._store.read(folders.living_owners, dead)
+        return any(
+            one.folder == folder and one.kind == "gateway" and one.id != self._store.owner
+            for one in living
+        )
 
     async def take_over(self, start: StartTurn, kind: OwnerKind | None = None) -> None:
         """Resumes the turns of dead processes, after their remaining commands have been ended."""
@@ -49,13 +82,16 @@ class Recovery:
         for owner in dead:
             left += await self._store.run(turns.running_of, owner)
         for row in left:
-            if not self._hosts(row.session):
+            if not self._hosts(row.session) or not self._placement.has(row.folder):
                 continue
             claim = await self._resumed(row, self._take_turn)
             if claim is not None:
                 log.info("resuming turn %s of a process that died", row.id)
                 start(claim)
-        self._warn_of(await self._store.run(self._adopt_the_rest, dead))
+        leaving, agents = await self._store.read(self._left_by, dead)
+        self._warn_of(agents)
+        if leaving:
+            await self._store.run(self._adopt_the_rest, leaving)
 
     async def take_back(self, stopped: Collection[TurnId], start: StartTurn) -> None:
         """Resumes turns that this process had to stop, unless another process has taken them
@@ -74,7 +110,7 @@ class Recovery:
         return await self._resume_turn(row)
 
     async def _end_command(self, call: CallId, handle: str) -> None:
-        """Ends the command, whichever backend it belongs to."""
+        """Ends the command, which may belong to the backend of any agent."""
         for agent in self._agents.values():
             try:
                 if await agent.backend.end(handle):
@@ -89,8 +125,9 @@ class Recovery:
     async def resume(self, start: StartTurn, runs: Callable[[TurnId], bool]) -> None:
         """Starts the turns that can be run now.
 
-        These are suspended turns that were decided or stopped, turns of this process that are to
-        be stopped and that no lane runs, and turns for messages that wait in idle sessions.
+        A suspended turn can be run after all of its questions were decided, or after it was
+        stopped. A running turn of this process for which a stop was requested is also started if no
+        lane runs it, so that it can be stopped. Messages that wait in idle sessions get new turns.
         """
         rows, idle = await self._store.run(self._to_resume)
         for row in rows:
@@ -104,7 +141,7 @@ class Recovery:
                 start(claim)
 
     async def stops(self) -> list[TurnId]:
-        """Turns of this process that any process has asked to stop."""
+        """Returns the turns of this process for which a stop was requested, by any process."""
         rows = await self._store.run(turns.running_of, self._store.owner)
         return [row.id for row in rows if row.stop_requested]
 
@@ -114,7 +151,8 @@ class Recovery:
     async def _resumed(
         self, row: TurnRow, resume: Callable[[TurnRow], Awaitable[Claim]]
     ) -> Claim | None:
-        """The resumed turn; None if another process has it, or if it had to be given up."""
+        """Returns the resumed turn. Returns None if another process has the turn, or if it had to
+        be given up."""
         try:
             return await resume(row)
         except ClaimLost:
@@ -139,7 +177,8 @@ class Recovery:
         return (yield from self._transactions.open_next(session, now))
 
     def _hosts(self, session: str) -> bool:
-        """Whether the session's agent is hosted here. The work of other agents is left alone."""
+        """Returns whether the session's agent is hosted here. The work of other agents is left
+        alone."""
         agent = SessionKey.parse(session).agent
         self._warn_of({agent})
         return agent in self._agents
@@ -150,22 +189,50 @@ class Recovery:
             log.warning("turns or messages of agent %r wait: it is not hosted here", agent)
             self._warned_of.add(agent)
 
-    def _adopt_the_rest(self, dead: list[OwnerId]) -> Work[set[AgentId]]:
-        """Takes over the waiting work of dead processes; returns the agents that are not hosted
-        here."""
-        left: set[AgentId] = set()
-        yield from inbox.adopt(dead, self._store.owner, self._agents)
-        yield from turns.adopt_suspended(dead, self._store.owner, self._agents)
+    def _left_by(self, dead: list[OwnerId]) -> Work[tuple[list[OwnerId], set[AgentId]]]:
+        """Returns the dead processes that can be handled here, and the agents of all work that is
+        left.
+
+        A dead process can be handled here if it has left no work, or work that this process can
+        take over.
+        """
+        found: list[OwnerId] = []
+        agents: set[AgentId] = set()
         for owner in dead:
-            left |= yield from turns.open_agents(owner)
-            left |= yield from inbox.waiting_agents(owner)
+            waiting = yield from inbox.waiting_agents(owner)
+            open_ones = yield from turns.open_agents(owner)
+            suspended = yield from folders.suspended_of(owner, self._placement.limit)
+            agents |= waiting | open_ones
+            if (
+                not waiting | open_ones
+                or not waiting.isdisjoint(self._agents)
+                or any(self._transactions.hosts(row.session) for row in suspended)
+            ):
+                found.append(owner)
+        return found, agents
+
+    def _adopt_the_rest(self, dead: list[OwnerId]) -> Work[None]:
+        """Takes over the waiting work of dead processes, and removes the processes that have left
+        no other work."""
+        yield from inbox.adopt(dead, self._store.owner, self._agents)
+        limit = self._placement.limit
+        yield from turns.adopt_suspended(dead, self._store.owner, self._agents, limit)
+        for owner in dead:
             # A process stays registered as long as rows name it as their owner.
             yield from owners.leave(owner)
-        return left
 
     def _to_resume(self) -> Work[tuple[list[TurnRow], list[str]]]:
-        """Turns that are to be resumed or stopped, and idle sessions with waiting messages."""
-        suspended = yield from turns.suspended_to_resume(self._store.owner)
-        running = yield from turns.running_of(self._store.owner)
-        idle = yield from inbox.idle_sessions(self._store.owner)
+        """Returns the turns that must be resumed or stopped, and the idle sessions with waiting
+        messages."""
+        owner, folder = self._store.owner, self._placement.limit
+        suspended = yield from turns.suspended_to_resume(owner)
+        running = yield from turns.running_of(owner)
+        if folder is None or self._placement.terminal:
+            idle = yield from inbox.idle_sessions(owner)
+        else:
+            # Other gateways do not run the work that needs this folder, so it is resumed here.
+            known = {row.id for row in suspended}
+            there = yield from folders.suspended_with(folder)
+            suspended += [row for row in there if row.id not in known]
+            idle = yield from inbox.idle_sessions_of(owner, folder)
         return [*suspended, *(row for row in running if row.stop_requested)], idle

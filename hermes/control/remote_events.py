@@ -1,4 +1,4 @@
-"""The newest events of a turn that another node runs, as far as that node has sent them."""
+"""The newest events of a turn that another node runs and sends to this node."""
 
 from bisect import bisect_right
 
@@ -8,9 +8,9 @@ from hermes.types.identity import TurnId
 from hermes.types.value import Value
 
 HELD_SIZE = 262_144
-"""Above this number of characters, events that are stored are no longer held in memory."""
+"""If more characters than this are held, the events that are also in the store are dropped."""
 READ_RECORDED = 64
-"""Events that a reader is given at a time."""
+"""Maximum number of events that a reader gets at a time."""
 
 
 class LiveEvents(Value, tag=True):
@@ -27,20 +27,21 @@ class LiveEvents(Value, tag=True):
 
 
 class RemoteEvents:
-    """Continuous events from one number to another. Earlier events are in the store."""
+    """Holds a series of events without a gap. Earlier events are in the store."""
 
     def __init__(self) -> None:
         self.base = 0
-        """All events up to this number are in the store. The later ones are here."""
+        """All events up to this number are in the store. The later events are in this object."""
         self.last = 0
-        """The number of the newest event; 0 if there is a gap, so that all are needed again."""
+        """The number of the newest event. If there is a gap, it is 0, and all events are requested
+        again."""
         self.looks = 0
-        """Increases when readers should read the store."""
+        """A counter that increases when readers should read the store."""
         self._recorded: list[Recorded] = []
         self._size = 0
 
     def add(self, batch: LiveEvents) -> None:
-        """Adds events that have arrived. Those of an earlier claim on the turn are ignored."""
+        """Adds events that have arrived. Events of an earlier claim on the turn are ignored."""
         if batch.kept < self.base:
             return
         if batch.over:
@@ -59,13 +60,14 @@ class RemoteEvents:
             self._drop(batch.kept)
 
     def read(self, after: int) -> list[tuple[int, AgentEvent]]:
-        """The events after a number. If there are many, only the first ones are returned."""
+        """Returns the events after a number. If there are many, only the first ones are
+        returned."""
         start = bisect_right(self._recorded, after, key=lambda one: one.seq)
         left = ((one.seq, one.after(after)) for one in self._recorded[start:][:READ_RECORDED])
         return [(seq, event) for seq, event in left if event is not None]
 
     def _drop(self, kept: int) -> None:
-        """Drops the events that are stored."""
+        """Drops the events that are also in the store."""
         # An event may be stored in part, because neighbouring texts are one event here.
         start = bisect_right(self._recorded, kept, key=lambda one: one.seq)
         if start:

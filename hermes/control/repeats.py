@@ -1,4 +1,5 @@
-"""Finds the turn of a request that was repeated with its idempotency key, so that it runs once."""
+"""Finds the turn of a request that was repeated with its idempotency key, so that the request runs
+only once."""
 
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.state import inbox, session_lock, sessions, transcript, turns
@@ -9,7 +10,7 @@ from hermes.types.value import Value
 
 
 class Repeated(Value):
-    """How a repeated request is answered."""
+    """The answer to a repeated request."""
 
     receipt: Accepted | Duplicate
     claim: Claim | None = None
@@ -45,7 +46,7 @@ def repeat(
 
 
 def _ends_its_session(turn: TurnRow) -> Work[bool]:
-    """Whether the turn is the last of its conversation, and no message waits."""
+    """Returns whether the turn is the last of its conversation, and no message waits."""
     if turn.transient:
         return True
     if (yield from turns.open_in(turn.session)) or (yield from inbox.count_pending(turn.session)):

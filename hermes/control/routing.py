@@ -10,7 +10,7 @@ DEFAULT_AGENT = AgentId("main")
 
 Route = Callable[[MessageEvent], AgentId]
 SelectAgent = Callable[[MessageEvent], AgentId | None]
-"""The agent that a plugin chooses for a message; None if no plugin chooses one."""
+"""Returns the agent that a plugin chooses for a message; None if no plugin chooses one."""
 
 
 class RoutingFailed(HermesError):
@@ -31,7 +31,7 @@ class Router:
         self._default = default
 
     def __call__(self, event: MessageEvent) -> AgentId:
-        """The agent for the message. Raises RoutingFailed if the hook fails or chooses an
+        """Returns the agent for the message. Raises RoutingFailed if the hook fails or chooses an
         unknown agent."""
         try:
             selected = self._select(event) or self._default

@@ -23,7 +23,8 @@ from hermes.types.platforms import CanEdit, PlatformAdapter
 from hermes.types.store import Store
 
 LONG_TEXT = 4000
-"""Characters above which a text is split in a thread, to keep the event loop free."""
+"""Number of characters above which a text is split in a worker thread, to keep the event loop
+free."""
 REPEAT = "(This may be a repeat: the connection was cut while I sent it.)\n\n"
 
 
@@ -51,8 +52,7 @@ class Sending:
                 await self._send_final(index, part)
                 if index + 1 < len(parts):
                     await self._keep_placed()
-        # If this change were lost, the delivery would be sent again, as a message that may be a
-        # repeat.
+        # Until this is committed, a restart would send the delivery again as a possible repeat.
         id, attempt = self._delivery.id, self._delivery.attempts
         await persist(self._store, deliveries.mark_delivered, id, attempt, self.placed, time.time())
 
@@ -80,7 +80,8 @@ class Sending:
             await self._edit(adapter, index, _content(part, text))
 
     async def _place(self, index: int, part: MessagePart, purpose: Purpose) -> None:
-        """Sends a new message for the part. It also replaces an earlier message that is gone."""
+        """Sends a new message for the part, or a replacement if the part's earlier message is
+        gone."""
         text = self._adapter.render(placeholder_text(part.tree))
         if self._adapter.measure(text) > self._adapter.limits.text:
             text = self._adapter.render(tree_of(PLACEHOLDER))

@@ -11,7 +11,7 @@ from hermes.state.sessions import EndedConversation
 from hermes.state.transcript import History
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import HermesError
-from hermes.types.identity import AgentId, SessionKey, TurnId, new_id
+from hermes.types.identity import AgentId, FolderId, SessionKey, TurnId, new_id
 from hermes.types.store import Store, Work
 from hermes.types.turns import Turn
 
@@ -27,9 +27,16 @@ class SessionEndWorker:
     ended."""
 
     def __init__(
-        self, store: Store, agents: Mapping[AgentId, HostedAgent], *, gateway: bool
+        self,
+        store: Store,
+        agents: Mapping[AgentId, HostedAgent],
+        folder: FolderId | None = None,
+        *,
+        gateway: bool,
     ) -> None:
+        """Conversations that have used another folder than `folder` are left to other nodes."""
         self._store = store
+        self._folder = folder
         self._agents = agents
         self._gateway = gateway
         self._news = anyio.Event()
@@ -45,9 +52,9 @@ class SessionEndWorker:
             try:
                 await self._look()
             except HermesError as error:
-                log.error("can't look after conversations that ended: %s", error)
+                log.error("the work for ended conversations failed: %s", error)
             except Exception:
-                log.exception("can't look after conversations that ended")
+                log.exception("the work for ended conversations failed")
             with anyio.move_on_after(ENDED_POLL_SECONDS):
                 await self._news.wait()
             self._news = anyio.Event()
@@ -59,14 +66,16 @@ class SessionEndWorker:
             await self._end_all(session)
 
     async def _end_all(self, session: str | None) -> None:
-        while ending := await self._store.run(sessions.take_ending, time.time(), PATIENCE, session):
+        while ending := await self._store.run(
+            sessions.take_ending, time.time(), PATIENCE, session, self._folder
+        ):
             ended = await self._store.read(self._turn, ending)
             if ended is not None:
                 await self._agents[ended.agent].end_session(ended, ending.ended_at)
             await self._store.run(sessions.forget_ending, ending)
 
     def _turn(self, ending: EndedConversation) -> Work[Turn | None]:
-        """The conversation as a turn that has nothing left to answer."""
+        """Returns a turn with the messages of the conversation; None if it is gone or empty."""
         owner = yield from sessions.owner_of(ending.session)
         said = yield from transcript.history(ending.session, History(generation=ending.generation))
         if owner is None or not said.messages:

@@ -1,6 +1,7 @@
 """Transactions that list, read, search, rename, resume and delete conversations."""
 
 import re
+from collections.abc import Sequence
 
 from hermes.state import compactions, conversations, search, session_lock, transcript, turns
 from hermes.state.audience import Operator
@@ -16,7 +17,7 @@ __all__ = ["Entry", "FoundMessage", "Summary", "short_id"]
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 _PAST = re.compile(r"(.+)\.([1-9][0-9]{0,5})", re.DOTALL)
-"""The id of a past conversation: its session, and its place among the conversations there."""
+"""The id of a past conversation: its session, and its place among the session's conversations."""
 
 
 class NoSuchSession(HermesError):
@@ -35,21 +36,20 @@ class NoTitle(HermesError):
 
 
 def listed(platform: str | None = None, limit: int = 50) -> Work[list[Summary]]:
-    """Conversations, those used last first."""
+    """Returns conversations, the most recently used first."""
     return (yield from conversations.listed(platform, limit))
 
 
 def latest(platform: str) -> Work[Summary | None]:
-    """The current conversation of the session that was used last on the platform."""
+    """Returns the current conversation of the session that was used last on the platform."""
     return (yield from conversations.latest(platform))
 
 
 def find(name: str) -> Work[Summary]:
-    """The conversation that a name selects.
+    """Returns the conversation that `name` selects.
 
-    A name is a session key, the name of a session, a number or an id from the list, or the
-    beginning of a session's name. All but numbers and ids select the session's current
-    conversation.
+    A number or an id from the list selects that conversation. The key of a session, its name or the
+    beginning of its name selects the current conversation of the session.
     """
     found = yield from conversations.named(name)
     if not found and _NUMBER.fullmatch(name):
@@ -75,27 +75,36 @@ def _past(name: str, generation: int) -> Work[list[Summary]]:
 
 
 def entries(name: str) -> Work[list[Entry]]:
-    """The messages of the conversation, as they were written."""
+    """Returns the messages of the conversation, as they were written."""
     found = yield from find(name)
     return (yield from entries_of(found))
 
 
 def entries_of(one: Summary) -> Work[list[Entry]]:
-    """The messages of the conversation, as they were written."""
+    """Returns the messages of the conversation, as they were written."""
     said = yield from transcript.entries(one.key)
     return [entry for entry in said if entry.generation == one.generation]
 
 
 def waiting(name: str) -> Work[list[OpenQuestion]]:
-    """The questions that the session's turn has put to a person."""
+    """Returns the questions of the session's turn that wait for a person."""
     found = yield from find(name)
     turn = yield from turns.open_in(found.key)
     return (yield from turns.open_questions(turn.id)) if turn else []
 
 
 def searched(query: str, limit: int = 20) -> Work[list[FoundMessage]]:
-    """Messages of all sessions that contain words of the query, best matches first."""
+    """Returns messages that contain words of the query, from all sessions, best matches first."""
     return (yield from search.search(query, Operator(), limit=limit))
+
+
+def ids_of(messages: Sequence[FoundMessage]) -> Work[list[str]]:
+    """Returns the id of the conversation of each message."""
+    ids = []
+    for message in messages:
+        found = yield from conversations.of_message(message.number)
+        ids.append(found[0].id if found else message.session)
+    return ids
 
 
 def rename(name: str, title: str) -> Work[Summary]:
@@ -127,12 +136,12 @@ def delete(name: str) -> Work[Summary]:
 
 
 def is_known(key: str) -> Work[bool]:
-    """Whether there is a session with this key."""
+    """Returns whether there is a session with this key."""
     return bool((yield from conversations.named(key)))
 
 
 def restore(name: str) -> Work[int]:
-    """Removes the summaries of a current conversation, and returns how many there were.
+    """Removes the summaries of a current conversation. Returns the number of removed summaries.
 
     The model then reads the messages that they replaced.
     """

@@ -4,6 +4,7 @@ import logging
 import time
 
 from hermes.control.turn_transactions import Claim
+from hermes.text.quantity import counted
 from hermes.text.redact import FixedFields
 from hermes.types.events import UsageReported
 from hermes.types.identity import SessionKey
@@ -18,10 +19,12 @@ FINISHED = FixedFields(
     " %(tokens_in)d tokens in, %(tokens_out)d out"
 )
 PRICED = FixedFields(f"{FINISHED}, $%(cost).4f")
+ONE_STEP = {line: FixedFields(line.replace(" steps,", " step,")) for line in (FINISHED, PRICED)}
+"""The lines of turns with a single step."""
 
 
 def log_receipt(event: MessageEvent, key: SessionKey, receipt: Receipt) -> None:
-    """Logs a message that was accepted or refused. A repeated message was logged before."""
+    """Logs a message that was accepted or refused. A repeated message is not logged again."""
     match receipt:
         case Accepted(id=id, turn=turn):
             if log.isEnabledFor(logging.INFO):
@@ -48,22 +51,21 @@ def log_finished(claim: Claim, outcome: Outcome, steps: int, usage: UsageReporte
         "tokens_in": usage.prompt_tokens,
         "tokens_out": usage.completion_tokens,
     }
-    if usage.cost is None:
-        log.info(FINISHED, fields)
-    else:
-        log.info(PRICED, {**fields, "cost": usage.cost})
+    line = FINISHED if usage.cost is None else PRICED
+    if usage.cost is not None:
+        fields["cost"] = usage.cost
+    log.info(ONE_STEP[line] if steps == 1 else line, fields)
 
 
 def _log_failed(claim: Claim, outcome: Failed, steps: int, usage: UsageReported) -> None:
-    # A warning, because during a fault every turn fails, and warnings are limited to one a minute
-    # for each code.
+    # Warnings are limited to one a minute for each code, because during a fault every turn fails.
     log.warning(
-        "%s: turn %s of %s failed in %.1f s: %d steps, %d tokens in, %d out: %s",
+        "%s: turn %s of %s failed in %.1f s: %s, %d tokens in, %d out: %s",
         outcome.code,
         claim.turn.id,
         claim.row.session,
         _seconds(claim),
-        steps,
+        counted(steps, "step"),
         usage.prompt_tokens,
         usage.completion_tokens,
         outcome.reason,

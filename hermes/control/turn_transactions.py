@@ -3,14 +3,14 @@
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
 from hermes.control.caches import HistoryCache, PromptCache
-from hermes.control.event_content import first_step, new_messages
+from hermes.control.event_content import first_step, has_files, new_messages
 from hermes.control.event_hub import EPOCH
+from hermes.control.placement import Placement
 from hermes.state import deliveries, inbox, session_lock, sessions, transcript, turns
 from hermes.state.codec import Recorded, record
 from hermes.state.compactions import Span
@@ -20,7 +20,15 @@ from hermes.state.transcript import History, TranscriptWriter
 from hermes.state.turns import TurnRow
 from hermes.types.agents import FindModel, HostedAgent
 from hermes.types.events import TurnFinished, UsageReported
-from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey, Target, TurnId
+from hermes.types.identity import (
+    AgentId,
+    FolderId,
+    OwnerId,
+    PersonId,
+    SessionKey,
+    Target,
+    TurnId,
+)
 from hermes.types.messages import (
     Asked,
     AssistantMessage,
@@ -29,7 +37,6 @@ from hermes.types.messages import (
     MessageEvent,
     UserMessage,
 )
-from hermes.types.profile import AgentProfile
 from hermes.types.store import Work
 from hermes.types.turns import (
     Completed,
@@ -46,19 +53,20 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 EPOCH_SECONDS = 3600.0
-"""After an hour without a message, providers no longer cache the prompt, so that a new prompt costs
-no more than the old one."""
+"""Seconds without a message after which a new epoch begins. By then providers no longer cache the
+prompt, so a new prompt costs no more than the old one."""
 QUESTION_STEP = -1
 """The step of a person's message, which comes before step 0."""
 GIVEN_UP = (
     "I could not resume my work on your message, because its record in the store can't be read."
     " Please send the message again."
 )
+UNREADABLE_TURN = Failed(reason=GIVEN_UP, code="unreadable")
 
 
 class Claim(Value):
-    """A turn that this process runs. It is lost when another process increments the epoch of its
-    row."""
+    """A turn that this process runs. The claim is lost when another process increments the epoch of
+    the turn's row."""
 
     turn: Turn
     row: TurnRow
@@ -72,7 +80,7 @@ class Claim(Value):
     before: History | None = None
     """The history of the session as it was stored when the turn was opened."""
     spans: tuple[Span, ...] = ()
-    """The rows that each message of the history replaces."""
+    """The rows that each message of the history represents."""
 
 
 class Closing(Value):
@@ -94,16 +102,29 @@ class Closing(Value):
 class TurnTransactions:
     """The transactions of one process. They write the rows of its turns."""
 
-    def __init__(self, owner: OwnerId, agents: Mapping[AgentId, HostedAgent]) -> None:
+    def __init__(
+        self,
+        owner: OwnerId,
+        agents: Mapping[AgentId, HostedAgent],
+        placement: Placement | None = None,
+    ) -> None:
         self.owner = owner
+        self.placement = placement or Placement()
         self.histories = HistoryCache()
         self._prompts = PromptCache()
         self._agents = agents
 
     def open(
-        self, id: str, event: MessageEvent, key: SessionKey, person: PersonId | None, now: float
+        self,
+        id: str,
+        event: MessageEvent,
+        key: SessionKey,
+        person: PersonId | None,
+        now: float,
+        folder: FolderId | None = None,
     ) -> Work[Claim]:
-        """Opens the turn that answers this message."""
+        """Opens the turn that answers this message. If the message has waited, `folder` is the
+        folder with the files that the turn needs."""
         body, source = event.body, event.source
         transient = isinstance(body, Asked) and body.stateless
         new = new_messages(event)
@@ -113,6 +134,11 @@ class TurnTransactions:
                 (one.text or one.described for one in new if isinstance(one, UserMessage)), ""
             )
             session = yield from sessions.touch(key, source, person, title, now)
+        if folder is None and has_files(new):
+            # The entry point of this process has stored the attachments in its folder.
+            folder = self.placement.folder
+        if session and folder and folder != session.folder:
+            yield from sessions.use_folder(str(key), session.generation, folder)
         row = TurnRow(
             id=TurnId(id),
             session=str(key),
@@ -132,6 +158,7 @@ class TurnTransactions:
             code=None,
             started_at=now,
             workspace=self._agents[key.agent].profile.workspace,
+            folder=folder or (session.folder if session else None),
         )
         yield from turns.insert(row, key.agent, source.chat_id)
         claim = self._claim(row, key, event, session=session)
@@ -151,16 +178,26 @@ class TurnTransactions:
     def open_next(self, session: str, now: float) -> Work[Claim | None]:
         """Opens the turn of the session's oldest waiting message, if there is one.
 
-        A message that can't be read is given up, so that the turns before and after it are not
-        affected.
+        If the turn needs files that only other nodes have, this message and the later ones are
+        left to those nodes. A message that can't be read is given up, so that the turns before and
+        after it are not affected.
         """
         key = SessionKey.parse(session)
         while waiting := (yield from inbox.first_pending(session, self.owner)):
+            if not self.placement.has(waiting.folder):
+                return None
             if waiting.event is not None:
-                yield from inbox.bind(waiting.id, waiting.id)
-                return (yield from self.open(waiting.id, waiting.event, key, waiting.person, now))
-            yield from self._give_up_waiting(waiting, key, now)
+                return (yield from self.open_waiting(waiting, waiting.event, key, now))
+            yield from self.give_up_waiting(waiting, key, now)
         return None
+
+    def open_waiting(
+        self, waiting: Waiting, event: MessageEvent, key: SessionKey, now: float
+    ) -> Work[Claim]:
+        """Opens the turn of a message that has waited."""
+        yield from inbox.bind(waiting.id, waiting.id)
+        person, folder = waiting.person, waiting.folder
+        return (yield from self.open(waiting.id, event, key, person, now, folder))
 
     def resume(self, row: TurnRow, now: float) -> Work[Claim]:
         """Resumes a turn whose process died, or whose questions were decided."""
@@ -194,11 +231,16 @@ class TurnTransactions:
         said = _texts(own)[row.shown :]
         return replace(claim, turn=turn, spans=found.spans, said=said, recovered=died)
 
-    def run_again(self, row: TurnRow, now: float) -> Work[Claim]:
+    def run_again(self, row: TurnRow, now: float) -> Work[Claim | None]:
         """Resumes a turn that failed, from its last checkpoint. No tool runs twice."""
         yield from turns.reopen(row)
         yield from inbox.bind(row.id, row.id)
-        return (yield from self.resume(replace(row, state="suspended"), now))
+        return (yield from self.resume_if_here(replace(row, state="suspended"), now))
+
+    def resume_if_here(self, row: TurnRow, now: float) -> Work[Claim | None]:
+        """Resumes a suspended turn that waits for nobody any more. If its files are on other nodes,
+        the turn is left to them, and the result is None."""
+        return (yield from self.resume(row, now)) if self.placement.has(row.folder) else None
 
     def close(self, claim: Claim, closing: Closing, now: float) -> Work[Claim | None]:
         """Commits the end of the turn, and opens the next turn of the session."""
@@ -218,35 +260,35 @@ class TurnTransactions:
             return None
         return (yield from self.open_next(row.session, now))
 
-    def give_up(self, row: TurnRow, now: float) -> Work[None]:
-        """Closes a turn whose rows can't be read, and notifies its chat."""
+    def give_up(self, row: TurnRow, now: float, failed: Failed = UNREADABLE_TURN) -> Work[None]:
+        """Closes a turn that can't be resumed, and notifies its chat."""
         key = SessionKey.parse(row.session)
         yield from session_lock.lock(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
-        # A turn with a damaged message is repaired when the history is read.
+        # If a message of the turn is damaged, reading the history repairs the turn.
         with suppress(msgspec.DecodeError):
-            failed = "Not finished: the turn failed."
-            yield from transcript.answer_open_calls(_transcript_writer(row, key), failed, now)
-        why = (GIVEN_UP, "unreadable")
-        yield from turns.close(row.id, epoch, "failed", now, reason=why)
+            cut_off = "Not finished: the turn failed."
+            yield from transcript.answer_open_calls(_transcript_writer(row, key), cut_off, now)
+        why, notice = (failed.reason, failed.code), Content(text=failed.reason)
+        yield from turns.close(row.id, epoch, "failed", now, reason=why, temporary=failed.temporary)
         if row.state == "suspended":
-            yield from deliveries.owe_again(row.id, Content(text=GIVEN_UP), key.agent, now)
+            yield from deliveries.owe_again(row.id, notice, key.agent, now)
         else:
-            yield from deliveries.complete(row.id, Content(text=GIVEN_UP), now)
+            yield from deliveries.complete(row.id, notice, now)
         if row.trigger == "api":
-            yield from _keep_given_up(row.id, epoch)
+            yield from _keep_failure(row.id, epoch, failed)
         yield from inbox.finish(row.id)
 
-    def _give_up_waiting(self, waiting: Waiting, key: SessionKey, now: float) -> Work[None]:
+    def give_up_waiting(self, waiting: Waiting, key: SessionKey, now: float) -> Work[None]:
         """Closes a waiting message that can't be read, and notifies its chat or reader."""
         log.error("message %s, which waits in %s, can't be read: given up", waiting.id, key)
         yield from inbox.bind(waiting.id, waiting.id, "done")
         target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
-        # A chat was told that the message waits. A client of the API was not.
+        # A chat got a delivery when its message was queued. An API client reads the event instead.
         if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
             yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
         else:
-            yield from _keep_given_up(TurnId(waiting.id), 1)
+            yield from _keep_failure(TurnId(waiting.id), 1, UNREADABLE_TURN)
 
     def _end(self, claim: Claim, closing: Closing, now: float) -> Work[None]:
         """Commits the last messages of the turn and its new state."""
@@ -287,7 +329,7 @@ class TurnTransactions:
         return known if known.compaction == fresh.compaction else fresh
 
     def _prompt_of(self, session: SessionRow, now: float) -> Work[Prompt | None]:
-        """The prompt of the current epoch of the session; None if the epoch is over."""
+        """Returns the prompt of the current epoch of the session; None if the epoch is over."""
         idle = now - (session.used_before or now)
         if session.prompt is None or idle > EPOCH_SECONDS:
             return None
@@ -295,8 +337,7 @@ class TurnTransactions:
         if known is None:
             known = yield from sessions.prompt_of(session.prompt)
             if known is not None:
-                # A cached prompt stays valid if the transaction is rolled back, because its key is
-                # a hash.
+                # The prompt stays valid after a rollback, because its key is a hash.
                 self._prompts.keep(session.prompt, known)
         return known
 
@@ -317,12 +358,12 @@ class TurnTransactions:
     def find_model(self, agent: AgentId) -> FindModel:
         return self._agents[agent].find_model
 
-    def hosts(self, row: TurnRow) -> bool:
-        """Whether the turn's agent is hosted here."""
-        return SessionKey.parse(row.session).agent in self._agents
+    def hosts(self, session: str) -> bool:
+        """Returns whether the session's agent is hosted here."""
+        return SessionKey.parse(session).agent in self._agents
 
     def writer(self, row: TurnRow) -> TranscriptWriter:
-        """Writes messages of this turn to the transcript."""
+        """Returns a writer that adds messages of this turn to the transcript."""
         return _transcript_writer(row, SessionKey.parse(row.session))
 
     def _claim(
@@ -333,7 +374,8 @@ class TurnTransactions:
         request: MessageEvent | None = None,
         session: SessionRow | None = None,
     ) -> Claim:
-        """The turn for the event that opened it, with the options of the last request."""
+        """Returns the claim on the turn that `event` opened. If a later
+        message has replaced the options of the turn, it is `request`."""
         body, origin = event.body, event.origin
         asked = (request or event).body
         turn = Turn(
@@ -341,7 +383,7 @@ class TurnTransactions:
             session=key,
             agent=key.agent,
             source=event.source,
-            profile=_at(self._agents[key.agent].profile, row.workspace),
+            profile=self.placement.profile_of(row, self._agents[key.agent].profile),
             history=(),
             trigger=origin.trigger,
             person=row.person,
@@ -350,7 +392,7 @@ class TurnTransactions:
             model=session.model if session else None,
             stateless=row.transient,
             reply_to=origin.reply_to,
-            # A preview on a platform is edited once a second at the most.
+            # Live events are not needed for a chat, whose preview is edited at most once a second.
             live=asked.live if isinstance(asked, Asked) else origin.reply_to is None,
         )
         if isinstance(body, Asked) and isinstance(asked, Asked):
@@ -379,17 +421,11 @@ def _transcript_writer(row: TurnRow, key: SessionKey) -> TranscriptWriter:
     )
 
 
-def _at(profile: AgentProfile, workspace: str | None) -> AgentProfile:
-    # Returns the same object if nothing differs, because prompts are cached by its identity.
-    if workspace is None or workspace == profile.workspace:
-        return profile
-    # The home may have been moved to another machine since.
-    return replace(profile, workspace=workspace) if Path(workspace).is_dir() else profile
-
-
-def _keep_given_up(turn: TurnId, epoch: int) -> Work[None]:
+def _keep_failure(turn: TurnId, epoch: int, failed: Failed) -> Work[None]:
     """Stores the event that tells readers that the turn was given up."""
-    finished = TurnFinished(outcome="failed", text=GIVEN_UP, code="unreadable")
+    finished = TurnFinished(
+        outcome="failed", text=failed.reason, code=failed.code, status=failed.status
+    )
     first = epoch * EPOCH + 1
     yield from turns.keep_events(turn, first, record(first, [finished]))
 

@@ -12,7 +12,7 @@ from hermes.control.outbox import Outbox
 from hermes.control.persistence import persist
 from hermes.control.turn_log import log_finished
 from hermes.control.turn_transactions import Claim, Closing, TurnTransactions
-from hermes.state import compactions, session_lock, sessions, transcript, turns
+from hermes.state import compactions, folders, session_lock, sessions, transcript, turns
 from hermes.state.compactions import Condensed
 from hermes.streaming.final import final_content
 from hermes.streaming.fold import View
@@ -28,7 +28,7 @@ from hermes.types.events import (
     TurnFinished,
 )
 from hermes.types.execution import Sandbox, SandboxScope
-from hermes.types.identity import AgentId, CallId, SessionKey, TurnId, new_id
+from hermes.types.identity import AgentId, CallId, FolderId, SessionKey, TurnId, new_id
 from hermes.types.messages import AssistantMessage, Content, ToolMessage, UserMessage
 from hermes.types.store import Store, Work
 from hermes.types.turns import Completed, Failed, Outcome, Prompt, Stopped, Suspended
@@ -78,7 +78,7 @@ class TurnRunner:
             self._fleeting.add(claim.turn.id)
 
     def stop(self, turn: TurnId, why: Why) -> bool:
-        """Cancels the turn; False if it does not run here."""
+        """Cancels the turn. Returns False if the turn does not run here."""
         scope = self._scopes.get(turn)
         if scope is not None:
             self._whys.setdefault(turn, why)
@@ -97,15 +97,17 @@ class TurnRunner:
         live = self._hub.begin(claim.turn.id, claim.row.epoch)
         if claim.recovered:
             live.emit(SegmentDiscarded(from_seq=claim.row.seq + 1))
-        checkpoint = TurnCheckpoint(self._store, claim, live)
+        checkpoint = TurnCheckpoint(self._store, claim, live, self._transactions.placement.folder)
         try:
-            async with self._outbox.preview(claim, live):
+            if claim.turn.reply_to is None:
                 outcome = await self._outcome(claim, live, checkpoint)
+            else:
+                async with self._outbox.preview(claim, live, claim.turn.reply_to):
+                    outcome = await self._outcome(claim, live, checkpoint)
             if outcome is None:
                 return None
             if claim.turn.stateless and checkpoint.steps and not isinstance(outcome, Suspended):
-                # The processes end before the commit: if the gateway crashes in between, the
-                # resumed turn ends them.
+                # If the gateway crashes before the commit, the resumed turn ends the processes.
                 await end_processes(self._agents[claim.turn.agent], claim.turn.session)
             following = await self._close(claim, live, checkpoint, outcome)
             self.on_closed(claim, outcome)
@@ -124,7 +126,8 @@ class TurnRunner:
     async def _outcome(
         self, claim: Claim, live: EventLog, checkpoint: "TurnCheckpoint"
     ) -> Outcome | None:
-        """The outcome of the agent's run; None if the turn is left to another process."""
+        """Returns the outcome of the agent's run, or None if the turn is left to another
+        process."""
         turn = claim.turn
         if claim.row.stop_requested:
             return Stopped(reason="by you")
@@ -138,7 +141,7 @@ class TurnRunner:
                 return None
             except Exception:
                 log.exception("turn %s failed", turn.id)
-                reason = "Something went wrong inside; the log says what."
+                reason = "An internal error occurred; the log describes it."
                 return Failed(reason=reason, temporary=True)
         match self._whys.get(turn.id):
             case "shutdown" | "lost":
@@ -161,8 +164,7 @@ class TurnRunner:
         self, claim: Claim, live: EventLog, checkpoint: "TurnCheckpoint", outcome: Outcome
     ) -> Claim | None:
         questions = outcome.questions if isinstance(outcome, Suspended) else ()
-        # The ids are sorted, so that text answers the questions in the order in which they are
-        # shown.
+        # The ids are sorted, so that text answers the questions in the order they are shown.
         ids = tuple(sorted(new_id() for _ in questions))
         last: list[AgentEvent] = [
             QuestionAsked(
@@ -206,9 +208,16 @@ class TurnRunner:
 class TurnCheckpoint:
     """Makes the agent's steps durable under the turn's claim."""
 
-    def __init__(self, store: Store, claim: Claim, live: EventLog) -> None:
+    def __init__(
+        self, store: Store, claim: Claim, live: EventLog, folder: FolderId | None = None
+    ) -> None:
+        """`folder` is the folder with the files that tools use in this process."""
         self._store = store
         self._claim = claim
+        self._folder = folder
+        self._used_folder = claim.row.folder
+        self._new_folder: FolderId | None = None
+        """The folder that the turn has begun to use; None after this was stored."""
         self._live = live
         self.steps = claim.row.steps
         self.said_texts: list[str] = []
@@ -222,7 +231,7 @@ class TurnCheckpoint:
 
     async def said(self, message: AssistantMessage) -> None:
         first, recorded = self._live.unkept()
-        seq, usage = self._live.seq, self._live.usage()
+        seq, usage, folder = self._live.seq, self._live.usage(), self._new_folder
 
         def work() -> Work[int]:
             row, writer = self._claim.row, self._claim.writer
@@ -231,13 +240,15 @@ class TurnCheckpoint:
             number = yield from transcript.append(writer, self.steps, 0, message, time.time())
             if self.prompt and not row.transient:
                 yield from sessions.keep_prompt(row.session, row.generation, self.prompt)
+            if folder:
+                yield from folders.use(row, folder)
             if row.trigger == "api":
                 yield from turns.keep_events(row.id, first, recorded)
             return number
 
         number = await persist(self._store, work)
         self.used += usage
-        self.prompt = None
+        self.prompt = self._new_folder = None
         self._spans.append((number, number))
         self._live.keep(seq)
         self._place(self.steps, message)
@@ -256,18 +267,23 @@ class TurnCheckpoint:
     async def answered(self, message: ToolMessage) -> None:
         step, index = self._places[message.call]
         first, recorded = self._live.unkept()
-        seq, usage = self._live.seq, self._live.usage()
+        seq, usage, folder = self._live.seq, self._live.usage(), self._new_folder
 
         def work() -> Work[int]:
             row, writer = self._claim.row, self._claim.writer
             yield from session_lock.lock(row.session)
             yield from turns.advance(row.id, row.epoch, self.steps, seq, usage)
             number = yield from transcript.append(writer, step, index, message, time.time())
+            if folder:
+                yield from folders.use(row, folder)
             if row.trigger == "api":
                 yield from turns.keep_events(row.id, first, recorded)
             return number
 
         number = await persist(self._store, work)
+        if folder:
+            # If it was not stored, it is kept: another call of the step may have set it meanwhile.
+            self._new_folder = None
         self.used += usage
         self._spans.append((number, number))
         self._live.keep(seq)
@@ -275,12 +291,16 @@ class TurnCheckpoint:
     def prompted(self, prompt: Prompt) -> None:
         self.prompt = prompt
 
+    def uses_files(self) -> None:
+        if self._folder != self._used_folder:
+            self._new_folder = self._used_folder = self._folder
+
     async def compacted(self, first: int, last: int, summary: UserMessage) -> None:
         row = self._claim.row
         if row.transient:
             return
-        # The results of one step may have another order here than in the store, but a step is never
-        # cut in two.
+        # The results of a step may be stored in another order, so the span needs min and max.
+        # It contains nothing else, because a summary replaces whole steps.
         spans = self._spans[first:last]
         whole = (min(span[0] for span in spans), max(span[1] for span in spans))
 
@@ -316,8 +336,7 @@ async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
     try:
         with anyio.fail_after(PROCESSES_SECONDS):
             sandbox = await agent.backend.open(scope)
-            # If a process has no exit code, its supervisor was killed, and its child processes may
-            # still run.
+            # A missing exit code means that the supervisor was killed. Its children may still run.
             known = await sandbox.processes()
             left = [one.id for one in known if one.running or one.code is None]
             async with anyio.create_task_group() as group:
@@ -350,7 +369,7 @@ def finish_of(outcome: Outcome) -> TurnFinished:
 def owed_content(
     said: Sequence[str], last: Sequence[AgentEvent], outcome: Outcome
 ) -> Content | None:
-    """The content for the chat at the end of a turn; None if there is nothing to send."""
+    """Returns the content for the chat at the end of a turn; None if there is nothing to send."""
     match outcome:
         case Completed(message=message):
             said = (*said, message.text)

@@ -4,11 +4,12 @@ import asyncio
 from collections import deque
 
 PER_ROUND = 8
-"""Tasks that continue in one round of the event loop."""
+"""Number of tasks that continue in one round of the event loop."""
 
 
 class Turnstile:
-    """The first tasks of a round continue at once. The others wait for later rounds, in order."""
+    """Lets a limited number of tasks continue in each round. The other tasks wait for later rounds,
+    in order."""
 
     def __init__(self) -> None:
         self._passed = 0

@@ -1,7 +1,7 @@
 """The agent loop: calls the model and runs its tool calls until there is an answer.
 
 It keeps no state between runs. If the history ends with unanswered tool calls, the loop runs them
-first. That is how it resumes after a restart and after a person's decision.
+first. In this way, a turn is resumed after a restart or after a person's decision.
 """
 
 from collections import Counter
@@ -15,6 +15,7 @@ from hermes.core.prompt import PromptWriter
 from hermes.core.structured import structured_outcome
 from hermes.core.tools.call import CallRunner, ToolRuntime
 from hermes.core.window import Window
+from hermes.text.quantity import counted
 from hermes.types.errors import ClaimLost, HermesError, TooLong, ToolsNotSupported
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from hermes.types.models import ModelProvider
@@ -25,7 +26,7 @@ from hermes.types.turns import Completed, Expired, Failed, Outcome, Question, Su
 from hermes.types.value import Value
 
 ChooseModel = Callable[[AgentProfile, str | None], ModelChoice]
-"""Returns the model for a turn: the one that the request names, or else the profile's."""
+"""Returns the model for a turn: the model that the request names, or else the profile's model."""
 Recall = Callable[[Turn], Awaitable[str]]
 """Returns text from a memory that is relevant to the last request."""
 LOOP_CALLS = 3
@@ -114,14 +115,16 @@ class AgentLoop:
                 continue
             if step >= turn.profile.budget.steps:
                 return Failed(
-                    reason=f"I stopped after {step} steps without an answer. Ask me to go on,"
-                    " or raise agent.max_turns.",
+                    reason=f"I stopped after {counted(step, 'step')} without an answer. Ask me to"
+                    " go on, or raise agent.max_turns.",
                     code="budget",
                 )
             message = await self._call_model(conversation, step)
             step += 1
             if not message.calls:
                 return await self._outcome(conversation, message, step)
+            if runner.use_files(message.calls):
+                checkpoint.uses_files()
             await checkpoint.said(message)
             conversation.add(message)
 
@@ -136,8 +139,7 @@ class AgentLoop:
             return tools
         theirs = {tool.name for tool in turn.client_tools}
         if theirs.isdisjoint(tools):
-            # The same object must be returned for all turns, because prompts are cached by its
-            # identity.
+            # The object must be the same for all turns, because prompts are cached by its identity.
             return tools
         return {name: tool for name, tool in tools.items() if name not in theirs}
 
@@ -220,7 +222,7 @@ def unanswered(history: Sequence[Message]) -> list[ToolCall]:
 
 
 def repeated_call(history: Sequence[Message]) -> ToolCall | None:
-    """Returns a call that was repeated since the last request without progress, or None.
+    """Returns a call that was repeated without progress since the last request, or None.
 
     A result that is new since the last request is progress, and resets all counts.
     """

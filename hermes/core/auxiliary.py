@@ -22,7 +22,8 @@ class Auxiliary:
         self._choose = choose
 
     def context_length(self, main: ModelChoice) -> int:
-        """Returns the smaller context length of both models, because either may be called."""
+        """Returns the smaller of the two models' context lengths, because either model may be
+        called."""
         return min(self._choose(main).window, main.window)
 
     async def write(

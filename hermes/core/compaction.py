@@ -113,21 +113,21 @@ def _split(text: str, size: int) -> list[str]:
     if tokens(text) <= size:
         return [text]
     half = len(text) // 2
-    # The text is cut at a space, so that no word or number is split. If there is no space, it is
-    # cut anywhere.
+    # The text is cut at a space if there is one, so that no word or number is split.
     space = text.find(" ", half, half + 200)
     middle = half if space < 0 else space
     return [*_split(text[:middle], size), *_split(text[middle:], size)]
 
 
 def _step_starts(history: Sequence[Message]) -> list[int]:
-    """Returns the index of each step. A step is a message of a person, or a message of the model
-    with its results."""
+    """Returns the index of each step. A step is a message from a person, or a message from the
+    model with its tool results."""
     return [i for i, message in enumerate(history) if not isinstance(message, ToolMessage)]
 
 
 def last_request(history: Sequence[Message]) -> int:
-    """Returns the index of the last message of a person, or the length of the history."""
+    """Returns the index of the last message from a person, or the length of the history if there is
+    none."""
     for index in reversed(range(len(history))):
         message = history[index]
         if isinstance(message, UserMessage) and not message.summary:
@@ -136,15 +136,16 @@ def last_request(history: Sequence[Message]) -> int:
 
 
 def _head(history: Sequence[Message], steps: Sequence[int], window: Window) -> int:
-    """Returns the index of the first message after the beginning that is kept. Returns 0 if the
-    beginning is too long to keep."""
+    """Returns the index of the first message after the kept beginning, or 0 if the beginning is too
+    long to keep."""
     end = steps[HEAD_STEPS] if len(steps) > HEAD_STEPS else len(history)
     return end if sum(map(message_tokens, history[:end])) <= window.room * HEAD_SHARE else 0
 
 
 def _tail(history: Sequence[Message], steps: Sequence[int], request: int, window: Window) -> int:
-    """Returns the index at which the kept end begins. At least the last step is kept."""
-    # The request is always kept, so a long request leaves less room for the rest.
+    """Returns the index of the first message that is not summarised. At least the last step is
+    not summarised."""
+    # The request is always kept, so a long request leaves less room for other messages.
     room = window.room - sum(map(message_tokens, history[request : request + 1]))
     kept = 0
     begin = len(history)

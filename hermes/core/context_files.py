@@ -18,8 +18,8 @@ from hermes.types.turns import PromptPart, Turn
 log = logging.getLogger(__name__)
 
 NAMES = (".hermes.md", "HERMES.md", "AGENTS.md", "CLAUDE.md", ".cursorrules")
-"""The first file that exists is used, in the workspace or a folder above it, up to the root of the
-repository."""
+"""Names of context files, in order of precedence. The workspace is searched first, and then the
+folders above it up to the root of the repository."""
 HEAD_SHARE = 0.7
 """If a file is too long, this share of the kept text comes from its beginning."""
 
@@ -48,7 +48,7 @@ def context_file(
 
 
 def candidates(workspace: Path) -> list[Path]:
-    """Returns the paths where a context file may be. The first that contains text is used."""
+    """Returns the paths where a context file may be. The first file that contains text is used."""
     return [folder / name for folder in _upwards(workspace) for name in NAMES]
 
 
@@ -90,7 +90,7 @@ async def prepare_write(path: str, turn: Turn) -> None:
 async def watched(turn: Turn, command: CallId) -> AsyncIterator[None]:
     """Marks the context files that changed during the block as files that the agent has written.
 
-    If the command was renamed inside the block, `end_watching` marks the files instead.
+    If `rename_watched` was called inside the block, `end_watching` marks the files instead.
     """
     await _begin_watching(turn, command)
     try:

@@ -67,9 +67,8 @@ class ModelConversation:
         self._retry_size = 0
         """If the last summary was not enough, summarising is tried again at this size in tokens."""
         self._counted: int | None = None
-        """Tokens of the history; None until they are needed."""
-        # The stored size gives an upper bound without counting, which is enough for most
-        # conversations.
+        """Number of tokens of the history; None until it is needed."""
+        # The stored size gives an upper bound, so the tokens of most histories need not be counted.
         new = message_tokens(turn.history[-1]) if turn.size and turn.history else 0
         self._upper_bound = new + tokens_in_bytes(turn.size) + _attachment_tokens(turn.history[:-1])
         self._name = str(turn.session)
@@ -92,8 +91,8 @@ class ModelConversation:
             self._counted += more
 
     def answer(self, results: Sequence[ToolMessage]) -> None:
-        """Adds results of the last step, and sorts all its results by call. Some of them may have
-        been added before a restart."""
+        """Adds results of the last step, and sorts all results of this step in the order of their
+        calls. Some results may have been added before a restart."""
         self.add(*results)
         places = reversed(range(len(self.history)))
         made = next(i for i in places if isinstance(self.history[i], AssistantMessage))
@@ -128,7 +127,7 @@ class ModelConversation:
         return choice if step == self.turn.requested_at else ToolChoice(parallel=choice.parallel)
 
     def emit(self, event: AgentEvent) -> None:
-        """Emits an event of the model, and corrects the size estimate with the reported usage."""
+        """Emits an event from the model, and corrects the size estimate with the reported usage."""
         if isinstance(event, UsageReported) and self._counted is not None:
             self._correction.learn(self._estimate(), event.prompt_tokens)
         # Structured output is held back until it has been checked.
@@ -166,8 +165,7 @@ class ModelConversation:
                 break
             changed = True
         if changed:
-            # A summary begins a new epoch, whose prompt contains the notes that were written
-            # meanwhile.
+            # A summary begins a new epoch, whose prompt contains the newest notes.
             self.turn = replace(self.turn, prompt=None)
             await self.begin(prompt_writer)
         if self.is_long():
@@ -202,7 +200,7 @@ class ModelConversation:
         return self._fixed() + self._history_tokens()
 
     def _fixed(self) -> int:
-        """Returns the tokens of everything that is sent in addition to the history."""
+        """Returns the number of tokens that are sent in addition to the history."""
         assert self._prompt is not None, "begin was not called"
         said = tokens(self._prompt.text) + tokens(self._ephemeral) + tokens(self.recalled)
         return said + tokens_in_bytes(self._prompt.tools + self._client_tools)

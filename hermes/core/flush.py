@@ -78,7 +78,7 @@ async def _result(call: ToolCall, ended: Turn, memory: Memory) -> ToolMessage:
 
 
 def _is_speech(message: Message) -> bool:
-    # Tool results are left out, because text of strangers must not become a note.
+    # Tool results are left out, because text from strangers must not become a note.
     if isinstance(message, UserMessage):
         return bool(message.described.strip())
     return not isinstance(message, ToolMessage) and bool(message.text.strip())

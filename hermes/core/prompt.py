@@ -1,4 +1,4 @@
-"""Writes the system prompt of an epoch."""
+"""Writes the system prompt of an epoch, the part of a conversation that shares one prompt."""
 
 import hashlib
 import time
@@ -36,7 +36,7 @@ CONTEXT_SHARE = 0.1
 """Largest share of a model's window for a context file."""
 MOST_CACHED = 256
 FRESH_SECONDS = 2.0
-"""How long a prompt is reused for requests without a session."""
+"""Seconds for which a prompt is reused for requests without a session."""
 
 ReadNotes = Callable[[Turn], Awaitable[Sequence[PromptPart]]]
 """Returns the notes for the audience of a turn."""
@@ -58,7 +58,7 @@ class PromptWriter:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._read_notes = read_notes
-        # Most conversations begin with the same texts.
+        # The results are cached, because most conversations begin with the same texts.
         self._redact = lru_cache(maxsize=MOST_CACHED)(redact)
         self._zone = zone
         self._clock = clock
@@ -83,8 +83,7 @@ class PromptWriter:
         return await self._written(turn, choice, tools, made_for)
 
     def _fingerprint(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> str:
-        # The key uses object ids, because profiles and toolsets are created once and hashing is
-        # slow.
+        # The key uses ids of objects, because hashing is slow and the objects live long.
         profile, where = turn.profile, describe_place(turn)
         key = (id(profile), id(tools), choice.provider, choice.model, choice.context_length, where)
         known = self._known.get(key)

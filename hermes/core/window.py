@@ -10,7 +10,7 @@ from hermes.types.messages import (
 from hermes.types.value import Value
 
 IMAGE_TOKENS = 1600
-"""Tokens of an image. The larger providers count this number for a full-size image."""
+"""Number of tokens of an image. The larger providers count this number for a full-size image."""
 SECOND_BYTES, SECOND_TOKENS = 16_000, 32
 """Bytes and tokens of one second of audio."""
 PAGE_BYTES, PAGE_TOKENS = 100_000, 3000
@@ -98,8 +98,7 @@ class EstimateCorrection:
         self._factor = 1.0
 
     def learn(self, estimated: int, reported: int) -> None:
-        # A very different number counts something else, such as only the tokens that were not
-        # cached.
+        # A very different number counts something else, such as only the uncached tokens.
         if estimated > 0 and 0.5 <= reported / estimated <= 2.0:
             self._factor = reported / estimated
 

@@ -37,8 +37,8 @@ RECONNECT_BACKOFF = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
 
 
 def make_adapters(settings: Settings, platforms: Sequence[AnyPlatform]) -> list[PlatformAdapter]:
-    """Creates an adapter for every configured account. Raises ConfigError, with the reason, if that
-    is not possible."""
+    """Creates an adapter for every configured account. If that is not possible, raises a
+    ConfigError that says why."""
     adapters = [adapter for platform in platforms for adapter in _adapters(settings, platform)]
     accounts = [adapter.account for adapter in adapters]
     for account in accounts:
@@ -86,8 +86,8 @@ def _check_account(platform: str, account: str) -> None:
 def configured_routes(settings: Settings, platforms: Sequence[AnyPlatform]) -> list[WebhookRoute]:
     """Returns the webhook routes of platforms that have an account.
 
-    A handler without credentials can't verify its requests, and these routes need no API key.
-    Raises ConfigError if there are routes but no HTTP server.
+    Platforms without an account are left out, because their handlers can't verify requests. Raises
+    ConfigError if there are routes but no HTTP server.
     """
     routes = [route for platform in platforms for route in _routes(settings, platform)]
     if routes and not settings.api_server.enabled:
@@ -111,8 +111,8 @@ def _is_enabled(settings: Settings, name: str) -> bool | None:
 
 
 async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
-    """Listens and delivers for the account until cancelled. Returns if its credential is
-    invalid."""
+    """Listens and delivers for the account until cancelled. Returns early if the account's
+    credential is invalid."""
     cursor = await hold(gateway, adapter)
     accept: Accept = gateway.accept
     if isinstance(adapter, CanFetch):
@@ -157,7 +157,7 @@ async def _run(
     ready: Callable[[], None],
     cursor: Cursor,
 ) -> None:
-    """Runs the adapter; raises ClaimLost as soon as another process serves the account."""
+    """Runs the adapter. Raises ClaimLost as soon as another process serves the account."""
     lost = False
 
     async def watch() -> None:
@@ -175,7 +175,7 @@ async def _run(
         # The watch raises nothing, so this is the error of the adapter.
         raise raised.exceptions[0] from None
     if lost:
-        raise ClaimLost(f"account {adapter.account} is served by another process by now")
+        raise ClaimLost(f"account {adapter.account} is now served by another process")
 
 
 def _backoff(failures: int) -> float:

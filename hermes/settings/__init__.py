@@ -15,6 +15,7 @@ from hermes.settings.sections import (
     AgentSettings,
     ApiServerSettings,
     AuxiliarySettings,
+    BusSettings,
     CompressionSettings,
     DisplaySettings,
     LoggingSettings,
@@ -54,7 +55,7 @@ class Settings(Value):
     memory: MemorySettings = MemorySettings()
     """The agent's memory."""
     compression: CompressionSettings = CompressionSettings()
-    """When a long conversation is summarised."""
+    """Settings for the summaries of long conversations."""
     terminal: TerminalSettings = TerminalSettings()
     """How the agent's commands run."""
     web: WebSettings = WebSettings()
@@ -66,15 +67,18 @@ class Settings(Value):
     platforms: dict[str, PlatformSettings] = msgspec.field(default_factory=dict)
     """Messaging platforms by name. Platforms without settings are left out."""
     display: DisplaySettings = DisplaySettings()
-    """How messages are handled while the agent works."""
+    """Settings for messages that arrive while the agent works."""
     logging: LoggingSettings = LoggingSettings()
-    """The log."""
+    """Settings of the log."""
     retention: RetentionSettings = RetentionSettings()
     """How long data is kept."""
     store: StoreSettings = StoreSettings()
     """The database and its snapshots."""
+    bus: BusSettings = BusSettings()
+    """The bus between gateways on several machines."""
     workspace: Annotated[Path, Aliases(env=("HERMES_WORKSPACE",))] = Path("workspace")
-    """The folder that file tools can access; a relative path is inside the home."""
+    """The folder that file tools can access; a relative path is inside the home, or inside
+    store.shared_folder if that is set."""
     timezone: Annotated[str, Aliases(env=("HERMES_TIMEZONE",))] = ""
     """The IANA name of the time zone; empty for the time zone of the machine."""
     warnings: tuple[str, ...] = ()
@@ -84,6 +88,22 @@ class Settings(Value):
 
     def __repr__(self) -> str:
         return f"Settings(home={str(self.home.root)!r})"
+
+    @property
+    def files(self) -> Home:
+        """The folder of workspaces, memory, media, long results and lists of tasks."""
+        shared = self.store.shared_folder
+        return Home(root=Path(shared).expanduser()) if shared else self.home
+
+    def with_shared_folder(self, folder: str) -> "Settings":
+        """Returns the settings with this shared folder. "" means that the files are in the home."""
+        inside = self.workspace.is_relative_to(self.files.root)
+        store = msgspec.structs.replace(self.store, shared_folder=folder)
+        changed = msgspec.structs.replace(self, store=store)
+        if not inside:
+            return changed
+        workspace = changed.files.root / self.workspace.relative_to(self.files.root)
+        return msgspec.structs.replace(changed, workspace=workspace)
 
     def explain(self, key: str) -> Explanation:
         """Returns the setting's value, its source, and the values that the source overrides."""
@@ -101,7 +121,7 @@ class Settings(Value):
         """Returns all values that must never be shown or logged."""
         web, auxiliary = self.web, self.auxiliary
         keys = (self.model.api_key, self.api_server.key, auxiliary.api_key, web.brave_key)
-        addresses = (self.store.url, self.store.direct_url)
+        addresses = (self.store.url, self.store.direct_url, self.bus.url)
         own = {*keys, *addresses, web.tavily_key, _made_key(self.home)} - {""}
         return self.sources.secrets | own
 
@@ -137,7 +157,7 @@ def describe() -> list[FieldDoc]:
 def load(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Settings:
     """Reads the configuration. Raises a ConfigError that lists all problems.
 
-    Before that, it makes files and folders with secrets accessible to their owner only.
+    Files and folders with secrets are first made accessible to their owner only.
     """
     where = locate(home, environ)
     protect(where)
@@ -166,7 +186,11 @@ def assemble(home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> Sett
     settings = msgspec.structs.replace(
         _built(home, sections), sources=sources, warnings=sources.warnings
     )
-    problems += [*_access_problems(settings), *_zone_problems(settings)]
+    problems += [
+        *_access_problems(settings),
+        *_zone_problems(settings),
+        *_shared_folder_problems(settings),
+    ]
     if problems:
         raise ConfigProblems(problems)
     return msgspec.structs.replace(settings, warnings=(*settings.warnings, *_ignored(settings)))
@@ -188,7 +212,7 @@ def _ignored(settings: Settings) -> list[str]:
 
 def _built(home: Home, sections: Mapping[str, Mapping[str, object]]) -> Settings:
     top = dict(sections.get("", {}))
-    workspace = home.root / top.pop("workspace", "workspace")  # type: ignore[operator]  # a Path
+    workspace = top.pop("workspace", Path("workspace"))
     platforms = {
         section.partition(".")[2]: msgspec.convert(values, PlatformSettings)
         for section, values in sections.items()
@@ -196,7 +220,10 @@ def _built(home: Home, sections: Mapping[str, Mapping[str, object]]) -> Settings
     }
     plain = {key: values for key, values in sections.items() if key and "." not in key}
     settings = msgspec.convert({**top, **plain, "home": home}, Settings)
-    return msgspec.structs.replace(settings, workspace=workspace, platforms=platforms)
+    assert isinstance(workspace, Path)
+    return msgspec.structs.replace(
+        settings, workspace=settings.files.root / workspace, platforms=platforms
+    )
 
 
 _LOOPBACK = re.compile(r"localhost|::1|127(\.\d{1,3}){3}")
@@ -230,4 +257,18 @@ def _zone_problems(settings: Settings) -> list[str]:
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         source = settings.explain("timezone").source
         return [f"{source}: timezone {settings.timezone!r} is not known: try 'Europe/Berlin'"]
+    return []
+
+
+def _shared_folder_problems(settings: Settings) -> list[str]:
+    if not settings.store.shared_folder:
+        return []
+    folder, home = settings.files.root, settings.home.root
+    prefix = (
+        f"{settings.explain('store.shared_folder').source}: store.shared_folder {str(folder)!r}"
+    )
+    if not folder.is_absolute():
+        return [f"{prefix} is a relative path: write the whole path"]
+    if folder.resolve().is_relative_to(home.resolve()):
+        return [f"{prefix} is in the home {home}, which other machines don't share"]
     return []

@@ -22,8 +22,8 @@ _COMMENT = re.compile(r"(?m)(?:^|[ \t])(#.*)$")
 def edits(text: str, old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
     """Yields candidate texts for a file that contains `old` and should contain `new`.
 
-    The first text changes as few lines as possible, the next one has ruamel's layout, and the last
-    one has no comments. Some YAML can't be edited as text, so the caller must use the first
+    The first text changes as few lines as possible. The second text has ruamel's layout, and the
+    last text has no comments. Some YAML can't be edited as text, so the caller must use the first
     candidate that YAML parses as `new`.
     """
     # ruamel is slow to import, and only the commands that change settings need it.
@@ -88,7 +88,7 @@ def _change(
     for name, value in new.items():
         below = tree.get(keys.get(name, name))
         if name not in keys:
-            # A comment after the last entry of a section may belong to the next section.
+            # Not added at the end of a section, because a comment there may belong to the next one.
             tree.insert(len(tree) if top else 0, _node(name), _node(value))
         elif isinstance(below, type(tree)) and isinstance(value, Mapping):
             before = old.get(name)
@@ -101,7 +101,7 @@ def _change(
 
 
 def _keys(tree: "CommentedMap") -> dict[str, object]:
-    """Returns the keys of the tree by their text, which `read_yaml` uses."""
+    """Maps the text of each key to the key itself. `read_yaml` returns keys as text."""
     return {str(key): key for key in tree}
 
 
@@ -133,12 +133,12 @@ def _is_plain(value: str, *, in_list: bool) -> bool:
     text, wanted = (f"[{value}]", [value]) if in_list else (value, value)
     try:
         return bool(yaml.safe_load(text) == wanted)
-    except (yaml.YAMLError, ValueError):  # a date that does not exist
+    except (yaml.YAMLError, ValueError):  # for example a date that does not exist
         return False
 
 
 def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]:
-    """Changes the lines of the file in the way in which `after` differs from `before`.
+    """Applies the differences between `before` and `after` to the lines of the file.
 
     `before` has the content of the file in ruamel's layout. If a change can't be located in the
     lines, the result is `after`.
@@ -168,8 +168,8 @@ def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]
 
 
 def _places(lines: list[str], before: list[str]) -> list[int | None]:
-    """Returns the index in `lines` for each line of `before` and for its end. An unknown index
-    is None."""
+    """Returns the index in `lines` of each line of `before`, and the index of the end. An unknown
+    index is None."""
     if len(lines) == len(before):
         return [*range(len(lines) + 1)]
     places: list[int | None] = [None] * (len(before) + 1)

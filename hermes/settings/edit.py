@@ -24,9 +24,10 @@ class Change(Value):
     name: str
     """The key in config.yaml, or the variable in .env."""
     backup: Path | None = None
-    """A copy of the old file; None if the new file kept its comments."""
+    """A copy of the old file, if the new file has lost comments or has a new version; otherwise
+    None."""
     overruled_by: str = ""
-    """The source that overrides the changed value; empty if there is none."""
+    """The source that overrides the changed value; empty if no source overrides it."""
 
 
 def set_value(
@@ -172,7 +173,7 @@ def _variable(field: Field, home: Home, files: ConfigFiles, environ: Mapping[str
         return field.aliases.env[0]
     if model.provider in ("", "auto"):
         raise ConfigError(
-            "model.api_key is for a model.base_url or a model.provider: set one of them first,"
+            "model.api_key needs model.base_url or model.provider: set one of them first,"
             " or the provider's own variable, as in"
             f" `hermes config set {Catalog.load().providers[0].keys[0]} …`"
         )

@@ -71,7 +71,7 @@ def _bindings(text: str) -> Iterator["Binding"]:
 
 
 def _gap(binding: "Binding") -> str:
-    """Returns the empty lines before an assignment, which the parser includes in it."""
+    """Returns the empty lines before an assignment. The parser includes them in the assignment."""
     string = binding.original.string
     return string[: string.rfind("\n", 0, len(string) - len(string.lstrip())) + 1]
 

@@ -4,6 +4,7 @@ import re
 import secrets
 
 from hermes.state.paths import Home, write_private
+from hermes.text.quantity import counted
 from hermes.types.errors import ConfigError
 
 SHORTEST_KEY = 16
@@ -31,7 +32,7 @@ def weakness(key: str) -> str | None:
     if key.casefold().startswith(_PLACEHOLDERS):
         return "is a placeholder"
     if len(key) < SHORTEST_KEY:
-        return f"has {len(key)} characters and needs {SHORTEST_KEY} or more"
+        return f"has {counted(len(key), 'character')} and needs {SHORTEST_KEY} or more"
     plain = "".join(filter(str.isalnum, key.casefold()))
     if len(set(plain)) < FEWEST_DISTINCT or plain in (plain + plain)[1:-1]:
         return "repeats the same characters"

@@ -26,7 +26,7 @@ _SAME_PLATFORM, _SAME_SETTING = 0.75, 0.9
 def platform_config(settings: Settings, platform: Platform[ConfigT]) -> ConfigT:
     """Returns the platform's own settings. Raises a ConfigProblems that lists all problems.
 
-    As for every setting, a variable takes precedence over config.yaml.
+    A variable takes precedence over config.yaml, as for every setting.
     """
     values: dict[str, object] = {}
     problems = list(_unknown_settings(settings, platform))
@@ -98,7 +98,7 @@ def _found(settings: Settings, platform: str, field: Field) -> FoundValue | None
 
 
 def _value(settings: Settings, found: FoundValue) -> object:
-    # Variables are replaced in config.yaml only.
+    # `${NAME}` is replaced only in values from config.yaml.
     inside = found.layer == CONFIG
     return expanded(found.value, settings.sources.environ) if inside else found.value
 

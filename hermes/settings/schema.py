@@ -80,6 +80,8 @@ _NAME = r"[A-Z][A-Z0-9_]*"
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
+SETTINGS_HINT = ": `hermes config show` lists the settings"
+"""The end of the error for an unknown setting, if no known setting has a similar name."""
 ANY_NAME = "<name>"
 """Placeholder for the platform's name in the key of a platform setting."""
 
@@ -88,7 +90,8 @@ class Aliases(Value):
     """The aliases of a setting, as an annotation of its type."""
 
     env: tuple[str, ...] = ()
-    """Environment variables, highest precedence first. `{}` stands for the name of a platform."""
+    """Environment variables, those with the highest precedence first. `{}` stands for the name of a
+    platform."""
     keys: tuple[str, ...] = ()
     """Other keys in config.yaml. For a platform's own setting, they are relative to its section."""
     secret: bool = False
@@ -205,7 +208,7 @@ def docstrings(module: ModuleType) -> dict[tuple[str, str], str]:
 
 
 class Schema(Value):
-    """All settings by key, by their other keys in config.yaml, and by their variables."""
+    """Finds a setting by its key, by an alias of the key in config.yaml, or by its variable."""
 
     fields: dict[str, Field]
     places: dict[str, str]
@@ -267,7 +270,7 @@ class Schema(Value):
         if found := self.at(key) or self.field_of_variable(key):
             return found
         hint = did_you_mean(key, {*self.fields, *self.variables})
-        raise ConfigError(f"unknown setting {key!r}{hint}")
+        raise ConfigError(f"unknown setting {key!r}{hint or SETTINGS_HINT}")
 
     def unsupported(self, key: str) -> bool:
         head, _, rest = key.partition(".")

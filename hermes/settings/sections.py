@@ -14,7 +14,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 Dollars = Annotated[float, msgspec.Meta(ge=0)]
 
 LARGE_BYTES = 1 << 30
-"""Bytes. Snapshots of a larger database are taken less often."""
+"""Size in bytes of a large database, whose snapshots are taken less often."""
 
 
 class ModelSettings(Value):
@@ -130,7 +130,7 @@ class AgentSettings(Value):
         msgspec.Meta(ge=0),
         Aliases(env=("HERMES_RESTART_DRAIN_TIMEOUT",), keys=("agent.restart_drain_timeout",)),
     ] = 20.0
-    """Seconds that running turns have to finish when the gateway stops."""
+    """Seconds for which a stopping gateway waits for running turns to finish."""
     api_max_retries: Count = 3
     """How often a failed model call is retried."""
     system_prompt: str = ""
@@ -149,7 +149,7 @@ class AgentSettings(Value):
     disabled_toolsets: tuple[str, ...] = ()
     """Names of toolsets and tools that the agent may never use."""
     clarify_timeout: Seconds = 3600.0
-    """Seconds that a person has to answer a question."""
+    """Seconds for which a question waits for a person's answer."""
     client_tool_timeout: Seconds = 600.0
     """Seconds that a turn waits for the results of an API client's own tools."""
 
@@ -172,7 +172,7 @@ class StreamingSettings(Value):
     buffer_threshold: Annotated[Count, Aliases(keys=("gateway.streaming.buffer_threshold",))] = 24
     """Number of new characters that justify an edit."""
     cursor: Annotated[str, Aliases(keys=("gateway.streaming.cursor",))] = " ▉"
-    """Shown after text that is still growing."""
+    """The text that is shown at the end of an answer that is still growing."""
     first: Literal["text", "placeholder"] = "text"
     """Whether the first message shows real text or only `…`. With `…`, no text is ever shown
     twice."""
@@ -202,7 +202,7 @@ class DisplaySettings(Value):
     busy_input_mode: Annotated[
         Literal["queue", "steer", "interrupt"], Aliases(env=("HERMES_GATEWAY_BUSY_INPUT_MODE",))
     ] = "queue"
-    """How a message is handled that arrives while the agent works; only `queue` is supported."""
+    """How messages that arrive while the agent works are handled; only `queue` is supported."""
 
 
 class LoggingSettings(Value):
@@ -224,6 +224,9 @@ class StoreSettings(Value):
     SQLite database in the home."""
     direct_url: Annotated[str, Aliases(env=("HERMES_STORE_DIRECT_URL",), secret=True)] = ""
     """The address of the database server itself, if store.url is the address of a pooler."""
+    shared_folder: Annotated[str, Aliases(env=("HERMES_STORE_SHARED_FOLDER",))] = ""
+    """A folder that all gateways of the database share, for workspaces, memory, media, long results
+    and lists of tasks; empty if each gateway has these files in its own home."""
     snapshot_minutes: Annotated[float, msgspec.Meta(gt=0)] = 5.0
     """Minutes between two snapshots of a database of at most 1 GB."""
     large_snapshot_minutes: Annotated[float, msgspec.Meta(gt=0)] = 60.0
@@ -236,6 +239,16 @@ class StoreSettings(Value):
         """Returns the seconds between two snapshots of a database of `size` bytes."""
         minutes = self.snapshot_minutes if size <= LARGE_BYTES else self.large_snapshot_minutes
         return minutes * 60
+
+
+class BusSettings(Value):
+    url: Annotated[str, Aliases(env=("HERMES_BUS_URL",), secret=True)] = ""
+    """The address of a NATS server that carries messages between gateways on one PostgreSQL
+    database, such as `nats://user:password@host:4222`; several are separated by commas. If it is
+    empty, the gateways use notifications of the database."""
+
+    def __repr__(self) -> str:
+        return "BusSettings()"
 
 
 class RetentionSettings(Value):
@@ -273,12 +286,12 @@ class TerminalSettings(Value):
     timeout: Annotated[Seconds, Aliases(env=("TERMINAL_TIMEOUT",))] = 180.0
     """Default timeout of a command in seconds."""
     env_passthrough: tuple[str, ...] = ()
-    """Environment variables that commands see, in addition to common ones such as PATH and HOME."""
+    """Environment variables that commands see in addition to common ones such as PATH and HOME."""
 
 
 class WebSettings(Value):
     search: Literal["auto", "searxng", "brave", "tavily"] = "auto"
-    """The web search service; `auto` is the first that is configured."""
+    """The web search service; `auto` is the first service that is configured."""
     searxng_url: Annotated[str, Aliases(env=("SEARXNG_URL",))] = ""
     """The address of a SearXNG server."""
     brave_key: Annotated[

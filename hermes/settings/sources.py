@@ -24,7 +24,8 @@ _SECRET_NAME = re.compile(
     r"(?i)(key|token|secret|passw(or)?d|passphrase|credentials?|authorization|(^|[_-])(pass|auth)"
     r"|[_-]pwd)s?[_-]?\d{0,2}$"
 )
-_IN_ADDRESS = re.compile(r"://[^\s/:@]{0,256}:([^\s/]+)@")
+# The address of a NATS server may contain a token instead of a user and a password.
+_IN_ADDRESS = re.compile(r"(?:://[^\s/:@]{0,256}:|nats://(?=[^\s/:@]+@))([^\s/]+)@")
 
 
 class ConfigProblems(ConfigError):
@@ -66,9 +67,10 @@ class Explanation(Value):
     key: str
     value: object
     source: str
-    """`environment HERMES_MODEL`, `/home/me/.hermes/config.yaml line 3` or `default`."""
+    """The source in words: `environment HERMES_MODEL`, `/home/me/.hermes/config.yaml line 3` or
+    `default`."""
     shadowed: tuple[tuple[str, object], ...] = ()
-    """Overridden values with their sources, highest precedence first."""
+    """Overridden values with their sources, those with the highest precedence first."""
     secret: bool = False
 
     def __repr__(self) -> str:
@@ -87,7 +89,7 @@ class Sources(Value):
     """All values that were found, before they are checked."""
 
     found: dict[str, tuple[FoundValue, ...]] = msgspec.field(default_factory=dict)
-    """The values by setting, highest precedence last, without defaults."""
+    """The values of each setting that were found, in order of precedence: the last value wins."""
     platforms: dict[str, PlatformSection] = msgspec.field(default_factory=dict)
     """The platforms' own settings, by platform."""
     dotenv: dict[str, str] = msgspec.field(default_factory=dict)
@@ -96,14 +98,15 @@ class Sources(Value):
     secrets: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
-    """Warnings about ignored keys of config.yaml, of which a Hermes Agent file has many."""
+    """Warnings about ignored keys of config.yaml. A file of Hermes Agent has many such keys."""
 
     def __repr__(self) -> str:
         return f"Sources({', '.join(self.found)})"
 
     @property
     def environ(self) -> dict[str, str]:
-        """The variables of .env and of the process. Those of the process take precedence."""
+        """The variables of .env and of the process. The variables of the process take
+        precedence."""
         return {**self.dotenv, **self.process}
 
     def layer(self, key: str) -> int:
@@ -246,8 +249,8 @@ class _Config:
         self.found.append((field.key, key, found))
 
     def _unknown(self, key: str, value: object) -> None:
-        # A Hermes Agent configuration has keys and platform sections that we do not know. Only a
-        # key that resembles one of ours is a mistake.
+        # A Hermes Agent configuration has keys and platform sections that we do not know.
+        # Only a key that resembles one of our keys is a mistake.
         lenient = self.foreign or (isinstance(value, Mapping) and "." not in key)
         if lenient and not self.schema.nearest_key(key, ours=True, cutoff=0.8):
             self.ignored.append(f"{self.path.name}: {key} is not known and is ignored")
@@ -330,7 +333,7 @@ def _with_text_keys(raw: Mapping[object, object]) -> dict[str, object]:
 def _lines(node: object, section: str = "", depth: int = 0) -> Iterator[tuple[str, int]]:
     import yaml  # noqa: PLC0415  # already imported
 
-    # Settings are at most four levels deep. The limit also ends recursive YAML.
+    # Settings are at most four levels deep. The limit also stops the recursion in recursive YAML.
     if not isinstance(node, yaml.MappingNode) or depth > 4:
         return
     for name, value in node.value:

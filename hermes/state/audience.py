@@ -1,4 +1,4 @@
-"""Determines which people can read a chat. Memory and search show nothing to other people: see
+"""Determines which people can read a chat. Memory and search show nothing to other people; see
 decision 0006."""
 
 from hermes.types.identity import AgentId, PersonId, SessionKey
@@ -15,7 +15,7 @@ class Person(Value):
 
 
 class Room(Value):
-    """The members of a shared chat. They may see the messages of that chat, and no others."""
+    """The members of a shared chat. They may see only the messages of that chat."""
 
     agent: AgentId
     account: str
@@ -35,8 +35,8 @@ Audience = Person | Room | Operator
 
 
 def audience_of(turn: Turn) -> Person | Room | None:
-    """The people who read the turn's answer. None if they are unknown: then no memory is shown
-    or kept."""
+    """Returns the people who read the turn's answer, or None if they are unknown. If they are
+    unknown, no memory is shown or kept."""
     source = turn.source
     if source.chat_kind != "private":
         key = SessionKey(

@@ -1,7 +1,7 @@
 """Long bodies of rows, stored in pieces in another table so that rows stay small and commits short.
 
 The pieces of a body are found by its hash. They may be stored before the row that refers to them,
-in commits of their own; the transaction that writes the row adds those that are missing.
+in commits of their own. The transaction that writes the row adds the missing pieces.
 """
 
 import hashlib
@@ -11,10 +11,11 @@ from hermes.state import session_lock
 from hermes.types.store import Row, Work
 
 LONG_BYTES = 262_144
-"""A longer body is stored in pieces."""
+"""A body with more bytes than this is stored in pieces."""
 PIECE_BYTES = 524_288
 _LOCK = "body_pieces"
-"""Held while pieces are counted on or deleted, so that no row refers to pieces that are gone."""
+"""Name of the lock that is held while pieces are looked up or deleted, so that no row refers to
+deleted pieces."""
 
 
 def split(body: bytes) -> list[bytes]:
@@ -22,7 +23,7 @@ def split(body: bytes) -> list[bytes]:
 
 
 def digest(body: bytes) -> str:
-    """The name of a body that is stored in pieces."""
+    """Returns the name of a body that is stored in pieces."""
     return hashlib.sha256(body).hexdigest()
 
 
@@ -35,8 +36,8 @@ def add_piece(name: str, index: int, piece: bytes) -> Work[None]:
 
 
 def store(body: bytes) -> Work[tuple[bytes, str | None]]:
-    """Stores the pieces of a long body. Returns what its row holds: the body itself, or an empty
-    body and the name of the pieces."""
+    """Stores the pieces of a long body. Returns the values for its row: the body itself, or an
+    empty body and the name of the pieces."""
     if len(body) <= LONG_BYTES:
         return body, None
     name = digest(body)
@@ -50,7 +51,7 @@ def store(body: bytes) -> Work[tuple[bytes, str | None]]:
 
 
 def read(body: bytes, name: str | None) -> Work[bytes]:
-    """The whole body of a row that holds this body and this name."""
+    """Returns the whole body of a row that holds this body and this name."""
     if name is None:
         return body
     rows = yield "select piece from body_pieces where body = ? order by idx", (name,)
@@ -58,8 +59,8 @@ def read(body: bytes, name: str | None) -> Work[bytes]:
 
 
 def filled(rows: Sequence[Row], body: int, name: int) -> Work[list[Row]]:
-    """The rows with their whole bodies. `body` and `name` are the indexes of the columns that hold
-    a body and the name of its pieces."""
+    """Returns the rows with their whole bodies. `body` and `name` are the indexes of the columns
+    that hold a body and the name of its pieces."""
     found = list(rows)
     for index, row in enumerate(found):
         if row[name] is not None:

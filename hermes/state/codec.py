@@ -54,7 +54,7 @@ class Recorded(Value):
     """
 
     seq: int
-    """The number of the event, or of the last of the joined deltas."""
+    """The number of the event. If deltas were joined, it is the number of the last delta."""
     event: AgentEvent
     lengths: tuple[int, ...] = ()
     """Number of characters of each joined delta, so that a reader can continue between two

@@ -37,7 +37,7 @@ def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Wor
         " values (?, ?, ?, ?, ?, ?, ?, ?) returning id",
         (what.session, what.generation, *what.span, body, checksum(body), turn, now),
     )
-    # If /new has begun another conversation meanwhile, the summary does not apply to it.
+    # The summary does not apply to a conversation that /new has begun meanwhile.
     yield (
         "update sessions set compaction = ?, prompt = null where key = ? and generation = ?",
         (rows[0][0], what.session, what.generation),

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 LARGEST_CONTEXT_FILE = 1_000_000
 """Maximum number of bytes of a context file that are read."""
 WATCHED_SECONDS = 30 * 86_400.0
-"""Time after which a recorded command is no longer watched if no code has checked it again."""
+"""Seconds after which a recorded command is no longer watched, unless it is recorded again."""
 RECORDS_LOCK_SECONDS = 5.0
 
 
@@ -85,8 +85,7 @@ class ContextTrust:
                 if digest and digest != before.get(path, "")
             }
             if changed:
-                # Until the record of the command is removed, changes by the command itself are
-                # not trusted.
+                # While the record of the command exists, changes by the command are not trusted.
                 self._change(lambda records: _marked(records, changed))
             self._command(command).unlink(missing_ok=True)
 
@@ -226,8 +225,8 @@ def _is_same_file(one: str, other: str) -> bool:
 
 
 def _marked(records: TrustRecords, before: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Returns entries for the files that the agent writes for the first time; `before` has their
-    digests."""
+    """Returns entries for the files that the agent writes for the first time. `before` has the
+    digests of these files."""
     return {
         path: (digest,) if digest and _trusted(records, path, digest) else ()
         for path, digest in before.items()

@@ -1,5 +1,5 @@
 """Conversations as `hermes sessions list` shows them: the current conversation of each session, and
-the past ones that /new has ended."""
+the past conversations that /new has ended."""
 
 import re
 
@@ -8,10 +8,9 @@ from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
 SHORT_ID_CHARS = 8
-"""Number of characters that are shown instead of a chat's whole name, if the name is random. They
-are the end of the name."""
+"""Number of characters to which a random chat name is shortened. The last characters are shown."""
 SHORTEST_END = 6
-"""The end of a name selects a session only if it has at least this many characters."""
+"""Minimum number of characters that select a session by the end of its name."""
 
 _MADE_NAME = re.compile(r"[0-9a-f]{21}")
 
@@ -36,7 +35,7 @@ class Summary(Value):
     """The conversation's number in the list of all conversations, from 1; 0 if it was not read
     from the list."""
     id: str = ""
-    """Short name that selects the conversation."""
+    """A short name that selects the conversation."""
 
 
 _CONVERSATIONS = """
@@ -117,10 +116,20 @@ def resembling(name: str) -> Work[list[Summary]]:
 
 
 def of_generation(session: str, generation: int) -> Work[list[Summary]]:
-    """Returns the conversation of the session that has this number of earlier conversations."""
+    """Returns the conversation that follows `generation` earlier conversations of the session."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found where key = ? and generation = ?",
         (session, generation),
+    )
+    return [_summary(row) for row in rows]
+
+
+def of_message(number: int) -> Work[list[Summary]]:
+    """Returns the conversation of the message in the row with this number."""
+    rows = yield (
+        f"{_CONVERSATIONS} {_COLUMNS} from conversations found where"  # noqa: S608
+        " (key, generation) in (select session, generation from messages where id = ?)",
+        (number,),
     )
     return [_summary(row) for row in rows]
 
@@ -136,11 +145,12 @@ def rename(one: Summary, title: str) -> Work[None]:
 
 
 def end_current(session: str) -> Work[None]:
-    """Ends the current conversation of the session and keeps it as a past one. The next one is
-    empty."""
+    """Ends the current conversation of the session and keeps it as a past conversation. The new
+    current conversation is empty."""
     yield (
-        "insert into past_conversations (session, generation, title, created_at, updated_at)"
-        " select key, generation, coalesce(title, ''),"
+        "insert into past_conversations"
+        " (session, generation, title, folder, created_at, updated_at)"
+        " select key, generation, coalesce(title, ''), folder,"
         " coalesce((select at from messages where messages.session = sessions.key"
         " and messages.generation = sessions.generation and messages.transient = 0"
         " order by messages.id limit 1), created_at), updated_at"
@@ -153,7 +163,7 @@ def end_current(session: str) -> Work[None]:
         "update sessions set generation = 1 + coalesce((select max(generation)"
         " from past_conversations where session = sessions.key"
         " and past_conversations.generation > sessions.generation), generation),"
-        " title = null, prompt = null, compaction = 0 where key = ?",
+        " title = null, prompt = null, compaction = 0, folder = null where key = ?",
         (session,),
     )
 
@@ -163,14 +173,16 @@ def reopen(one: Summary) -> Work[None]:
     yield from end_current(one.key)
     yield (
         "update sessions set generation = ?, title = ?, compaction = coalesce((select max(id)"
-        " from compactions where session = sessions.key and generation = ?), 0) where key = ?",
-        (one.generation, one.title, one.generation, one.key),
+        " from compactions where session = sessions.key and generation = ?), 0),"
+        " folder = (select folder from past_conversations where session = sessions.key"
+        " and past_conversations.generation = ?) where key = ?",
+        (one.generation, one.title, one.generation, one.generation, one.key),
     )
     yield from _forget_past(one)
 
 
 def delete(one: Summary) -> Work[None]:
-    """Deletes a conversation, and its session if that has no other conversation."""
+    """Deletes a conversation. If its session has no other conversation, deletes the session too."""
     place = (one.key, one.generation)
     own = "(select id from turns where session = ? and generation = ?)"
     for table in ("calls", "run_events", "deliveries", "questions", "inbox"):

@@ -1,4 +1,4 @@
-"""The record of a copy, which is kept in its target and changes together with the rows."""
+"""The record of a copy. It is kept in the target, and changes in the same commits as the rows."""
 
 import msgspec
 
@@ -11,11 +11,12 @@ CREATE_RECORD = (
     " (id bigint primary key, source text not null, progress text not null,"
     " finished_at double precision)"
 )
-"""SQL that both databases understand. The table has one row, with the id 1."""
+"""Creates the table, in SQL that both databases understand. The table has one row, with the id
+1."""
 
 
 class TableProgress(Value):
-    """How far one table is copied."""
+    """The progress of the copy of one table."""
 
     last: Key | None = None
     """The key of the last row that is copied, in the order of the source."""
@@ -27,14 +28,14 @@ class CopyRecord(Value):
     """A copy that has begun."""
 
     source: str
-    """Names the store that is copied, without its password."""
+    """The name of the store that is copied, without its password."""
     tables: dict[str, TableProgress]
     finished_at: float | None = None
-    """When the copy was found to be equal to its source."""
+    """The time at which the copy was found to be equal to its source; None before that."""
 
 
 def load_record() -> Work[CopyRecord | None]:
-    """The record of the target; None if no copy has begun. The table must exist."""
+    """Returns the record of the target, or None if no copy has begun. The table must exist."""
     rows = yield "select source, progress, finished_at from hermes_copy where id = 1", ()
     if not rows:
         return None

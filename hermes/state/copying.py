@@ -1,4 +1,4 @@
-"""Copies every row of a store to another one, and compares the two."""
+"""Copies every row of a store to another store, and compares the two."""
 
 import hashlib
 import time
@@ -29,7 +29,7 @@ from hermes.types.store import Row, Store, Work
 from hermes.types.store_copy import CopyRefused, CopyStep
 
 ReportStep = Callable[[CopyStep], None]
-"""Receives the progress: after each batch, and at the end of each phase."""
+"""A function that receives the progress after each batch and at the end of each phase."""
 
 
 class CopyEnd(Protocol):
@@ -44,16 +44,16 @@ class CopyEnd(Protocol):
         ...
 
     def shapes(self) -> Work[tuple[TableShape, ...]]:
-        """The tables that hold data, in alphabetical order."""
+        """Returns the tables that hold data, in alphabetical order."""
         ...
 
     def counters(self) -> Work[dict[str, int]]:
-        """The highest row number that each table has given, for tables that number their rows."""
+        """Returns the highest row number that was used in each table that numbers its rows."""
         ...
 
     def settle(self, counters: dict[str, int]) -> Work[None]:
         """Makes each table number its new rows after these numbers. Call this when all rows are
-        there."""
+        copied."""
         ...
 
     async def confirm(self) -> None:
@@ -62,7 +62,8 @@ class CopyEnd(Protocol):
 
 
 class StoreCopy:
-    """One copy. It can be killed at any time: the next copy into the same target continues it."""
+    """One copy. It can be killed at any time. The next copy into the same target then continues
+    it."""
 
     def __init__(self, source: CopyEnd, target: CopyEnd, report: ReportStep) -> None:
         self.rows: dict[str, int] = {}
@@ -87,7 +88,7 @@ class StoreCopy:
         if (different := await self._first_difference("compare", {})) is not None:
             raise StoreDamaged(
                 f"the table {different!r} of the copy is not equal to the one in"
-                f" {self._source.place}: run the command again, which copies everything again"
+                f" {self._source.place}: run the command again to copy everything again"
             )
         await self._source.confirm()
         await self._target.store.run(finish_record, time.time())
@@ -106,8 +107,8 @@ class StoreCopy:
             self.rows[shape.name] = await self._source.store.read(count_rows, shape)
 
     async def _continued(self) -> dict[str, TableProgress]:
-        """The progress of an interrupted copy. If its rows differ from the source, they are deleted
-        and the progress is empty."""
+        """Returns the progress of an interrupted copy. If the copied rows differ from the source,
+        they are deleted and the progress is empty."""
         record: CopyRecord | None = await self._target.store.read(load_record)
         assert record is not None, "whoever opens a target makes its record"
         if not record.tables:
@@ -115,7 +116,7 @@ class StoreCopy:
         if await self._first_difference("check", record.tables) is None:
             self.resumed = True
             return dict(record.tables)
-        # A gateway has changed the source since then.
+        # A gateway has changed the source since the interruption.
         await self._target.store.run(start_again, self._shapes)
         return {}
 
@@ -138,8 +139,8 @@ class StoreCopy:
     async def _first_difference(
         self, phase: Literal["check", "compare"], copied: dict[str, TableProgress]
     ) -> str | None:
-        """The name of the first table that differs; None if all are equal. Only the rows that
-        `copied` records are compared; all rows if it is empty."""
+        """Returns the name of the first table that differs, or None if all tables are equal. Only
+        the rows that `copied` records are compared. If `copied` is empty, all rows are compared."""
         total = sum(one.rows for one in copied.values()) or sum(self.rows.values())
         compared = 0
         for table in self._shapes:
@@ -172,8 +173,8 @@ class StoreCopy:
 
 
 def digest(rows: Sequence[Row]) -> bytes:
-    """A hash of the rows, whatever their order. Different values give different hashes, and null
-    differs from every value."""
+    """Returns a hash of the rows that does not depend on their order. Different values give
+    different hashes, and null differs from every value."""
     encoded = sorted(msgspec.msgpack.encode([_canonical(value) for value in row]) for row in rows)
     return hashlib.sha256(b"".join(encoded)).digest()
 

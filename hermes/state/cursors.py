@@ -21,4 +21,4 @@ def save(account: str, value: str, lease: tuple[OwnerId, int]) -> Work[None]:
         (account, value, f"account:{account}", owner, epoch),
     )
     if not saved:
-        raise ClaimLost(f"account {account} is served by another process by now")
+        raise ClaimLost(f"account {account} is now served by another process")

@@ -51,7 +51,7 @@ def open_of(turn: TurnId) -> Work[Delivery | None]:
 
 
 def complete(turn: TurnId, content: Content | None, now: float) -> Work[None]:
-    """Makes the turn's open delivery ready to send; if there is no content, marks it as
+    """Makes the turn's open delivery ready to send. If there is no content, marks it as
     delivered."""
     yield (
         "update deliveries set state = ?, content = ?, finished_at = ?"
@@ -78,8 +78,8 @@ def owe_again(turn: TurnId, content: Content, agent: str, now: float) -> Work[No
 
 
 def has_been_owed(account: str, chat_id: str) -> Work[bool]:
-    """Returns whether the chat has had a delivery. Chats of the API, for example, have none. Also
-    False if the chat's last delivery is so old that its row was deleted."""
+    """Returns whether the chat has had a delivery. Chats of the API, for example, have none. The
+    result is also False if the row of the chat's last delivery was deleted because of its age."""
     rows = yield (
         "select 1 from deliveries where account = ? and chat_id = ? limit 1",
         (account, chat_id),
@@ -135,10 +135,10 @@ def mark_previewed(id: str, epoch: int, placed: tuple[Placed, ...]) -> Work[None
 
 
 def mark_placed(id: str, attempt: int, placed: tuple[Placed, ...]) -> Work[None]:
-    """Stores the messages of the attempt under way.
+    """Stores the messages of the current attempt.
 
-    Like every change by an attempt, it changes nothing once there is a later attempt: a process
-    that was paused may have lost the account to another one meanwhile.
+    If there is a later attempt, nothing is changed, because another process may hold the account
+    now. This rule applies to every change that an attempt makes.
     """
     yield (
         "update deliveries set placed = ?, doubtful = 0"
@@ -167,8 +167,8 @@ def put_back(
     id: str, attempt: int, placed: tuple[Placed, ...], not_before: float, *, doubtful: bool
 ) -> Work[None]:
     """Makes the delivery ready again, and stores the messages that the failed attempt has sent.
-    Does nothing if the delivery is finished: a process that has lost the account must not cause a
-    second sending."""
+    Does nothing if the delivery is finished, because a process that has lost the account must not
+    send it a second time."""
     yield (
         "update deliveries set state = 'ready', placed = ?, not_before = ?,"
         " doubtful = case when ? = 1 then 1 else doubtful end"
@@ -178,7 +178,8 @@ def put_back(
 
 
 def doubt_sending(account: str) -> Work[None]:
-    """Marks deliveries that were being sent during a crash as doubtful: they may have arrived."""
+    """Marks the deliveries that were being sent during a crash as doubtful, because they may have
+    arrived."""
     yield (
         "update deliveries set state = 'ready', doubtful = 1"
         " where account = ? and state = 'sending'",
@@ -187,8 +188,8 @@ def doubt_sending(account: str) -> Work[None]:
 
 
 def doubt_owed() -> Work[int]:
-    """Marks all pending deliveries as doubtful, after a snapshot was restored: they may have been
-    sent after the snapshot was taken. Returns their number."""
+    """Marks all pending deliveries as doubtful after a snapshot was restored, because they may have
+    been sent after the snapshot was taken. Returns their number."""
     rows = yield (
         "update deliveries set state = 'ready', doubtful = 1"
         " where state in ('ready', 'sending') returning id",
@@ -228,7 +229,8 @@ def freeze(account: str, chat_id: str, until: float) -> Work[None]:
 
 
 def freezes(account: str, now: float) -> Work[dict[str, float]]:
-    """Returns the chats that must not be sent to, with the time at which the pause ends."""
+    """Returns the chats to which nothing may be sent at the moment, with the time at which each
+    pause ends."""
     rows = yield (
         "select chat_id, until from freezes where account = ? and until > ?",
         (account, now),

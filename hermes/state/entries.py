@@ -15,7 +15,7 @@ class EntryEdit(Value):
     action: Literal["add", "replace", "remove"]
     content: str = ""
     old: str = ""
-    """Text that exactly one entry contains: the entry to replace or remove."""
+    """Text that exactly one entry contains. It identifies the entry to replace or remove."""
 
 
 def entries_of(text: str) -> tuple[str, ...]:
@@ -31,8 +31,8 @@ def entries_of(text: str) -> tuple[str, ...]:
 
 
 def edited(entries: Sequence[str], edits: Sequence[EntryEdit]) -> tuple[str, ...]:
-    """Returns the entries after all edits. Raises ToolFailed, which names the edit, if an edit
-    can't be made."""
+    """Returns the entries after all edits. If an edit can't be made, raises a ToolFailed that names
+    the edit."""
     if not edits:
         raise ToolFailed("Give at least one edit.")
     edits = [_checked(edit) for edit in edits]
@@ -55,7 +55,7 @@ def _checked(edit: EntryEdit) -> EntryEdit:
     if edit.action != "remove" and not content:
         raise ToolFailed(f"To {edit.action}, give the entry's text in 'content'.")
     if edit.action != "add" and not old:
-        raise ToolFailed(f"To {edit.action}, give a part of the entry that is meant in 'old'.")
+        raise ToolFailed(f"To {edit.action} an entry, give a part of its text in 'old'.")
     if any(line.strip() == SEPARATOR for line in lines):
         raise ToolFailed(
             f"An entry can't contain a line of {SEPARATOR!r}: give an edit for each entry."
@@ -68,8 +68,8 @@ def _checked(edit: EntryEdit) -> EntryEdit:
 
 
 def _made(entries: Sequence[str], edits: Sequence[EntryEdit]) -> bool:
-    """Returns whether all edits have already been made. A call that is repeated after a crash
-    has such edits."""
+    """Returns whether all edits have already been made. This happens if a call is repeated after a
+    crash."""
     wanted = {edit.content for edit in edits if edit.content}
     others = [entry for entry in entries if entry not in wanted]
     gone = not any(edit.old in entry for edit in edits if edit.old for entry in others)

@@ -1,4 +1,4 @@
-"""Finds the data of a Hermes Agent in a home. Files are opened only for reading."""
+"""Finds the data that Hermes Agent, another program, has left in a home. Files are only read."""
 
 import os
 import sqlite3
@@ -11,7 +11,7 @@ import msgspec
 from hermes.types.value import Value
 
 MOST_SKILLS = 10_000
-"""The folders below `skills` that are searched."""
+"""Maximum number of folders below `skills` that are searched."""
 PLATFORM_TOKENS = {
     "TELEGRAM_BOT_TOKEN": "telegram",
     "DISCORD_BOT_TOKEN": "discord",
@@ -34,7 +34,7 @@ PLATFORM_TOKENS = {
 
 
 class HermesAgentData(Value):
-    """The data of a Hermes Agent that a home contains."""
+    """The data of Hermes Agent that a home contains."""
 
     sessions: int | None = 0
     """Number of sessions; None if the database exists and can't be read."""
@@ -83,7 +83,7 @@ def _sessions(path: Path) -> int | None:
         with closing(sqlite3.connect(address, uri=True)) as database:
             known = "select name from sqlite_master where type = 'table'"
             tables = {name for (name,) in database.execute(known)}
-            # If all tables are still in the WAL, the database can't be distinguished from ours.
+            # No table is visible if all are still in the WAL. Such a database may be ours.
             if not tables or "turns" in tables:
                 return 0
             if not {"sessions", "messages"} <= tables:

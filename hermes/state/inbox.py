@@ -7,7 +7,7 @@ import msgspec
 
 from hermes.state import bodies
 from hermes.state.codec import checksum, decode_event, encode
-from hermes.types.identity import AgentId, OwnerId, PersonId, SessionKey
+from hermes.types.identity import AgentId, FolderId, OwnerId, PersonId, SessionKey
 from hermes.types.messages import Duplicate, MessageEvent
 from hermes.types.store import Row, Work
 from hermes.types.value import Value
@@ -22,7 +22,10 @@ class Waiting(Value):
     account: str
     chat_id: str
     event: MessageEvent | None
-    """None if the event can't be read, for example because a newer version wrote it."""
+    """The event of the row; None if it can't be read, for example because a newer version wrote
+    it."""
+    folder: FolderId | None = None
+    """The folder with the files that the turn needs; None if the turn can run on any node."""
 
 
 def insert(
@@ -32,17 +35,19 @@ def insert(
     person: PersonId | None,
     owner: OwnerId,
     state: str = "pending",
+    folder: FolderId | None = None,
 ) -> Work[Duplicate | None]:
     """Inserts the event. Returns the existing row if its dedupe key is already in the inbox.
 
-    A row that is inserted as bound or done belongs to the turn with the same id.
+    A row that is inserted as bound or done belongs to the turn with the same id. `folder` is the
+    folder with the event's attachments.
     """
     source, body = event.source, encode(event)
     kept, name = yield from bodies.store(body)
     taken = yield (
         "insert into inbox (id, dedupe_key, fingerprint, session, agent, person, account, chat_id,"
-        " user_id, state, turn, owner, event, body_name, crc, received_at)"
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " user_id, state, turn, owner, folder, event, body_name, crc, received_at)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " on conflict (dedupe_key) do nothing returning seq",
         (
             id,
@@ -57,6 +62,7 @@ def insert(
             state,
             None if state == "pending" else id,
             owner,
+            folder,
             kept,
             name,
             checksum(body),
@@ -84,7 +90,10 @@ def release_key(id: str) -> Work[None]:
     yield "update inbox set dedupe_key = 'released:' || id where id = ?", (id,)
 
 
-_WAITING = "id, session, person, account, chat_id, event, crc, body_name"
+_WAITING = (
+    "id, session, person, account, chat_id, event, crc, body_name,"
+    " coalesce((select folder from sessions where key = inbox.session), folder)"
+)
 
 
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
@@ -113,13 +122,19 @@ def all_pending() -> Work[list[Waiting]]:
 
 
 def _waiting(row: Row) -> Work[Waiting]:
-    id, session, person, account, chat_id, kept, crc, name = row
+    id, session, person, account, chat_id, kept, crc, name, folder = row
     body = yield from bodies.read(kept, name)
     event: MessageEvent | None = None
     with suppress(msgspec.DecodeError):
         event = decode_event(body, crc)
     return Waiting(
-        id=id, session=session, person=person, account=account, chat_id=chat_id, event=event
+        id=id,
+        session=session,
+        person=person,
+        account=account,
+        chat_id=chat_id,
+        event=event,
+        folder=folder,
     )
 
 
@@ -129,13 +144,24 @@ def count_pending(session: str) -> Work[int]:
     return count
 
 
+def waiting_in(session: str) -> Work[tuple[int, FolderId | None]]:
+    """Returns the number of waiting messages, and the folder that the conversation has used."""
+    rows = yield (
+        "select count(*), (select folder from sessions where key = ?) from inbox"
+        " where session = ? and state = 'pending'",
+        (session, session),
+    )
+    count, folder = rows[0]
+    return count, folder
+
+
 def bind(id: str, turn: str, state: str = "bound") -> Work[None]:
     """Assigns the row to the turn that answers it; the state is 'done' if no answer is owed."""
     yield "update inbox set state = ?, turn = ? where id = ?", (state, turn, id)
 
 
 def set_after(id: str, after: int) -> Work[None]:
-    """Records that the answer to the row begins after this event of its turn."""
+    """Records the number of the turn's last event before the answer to this message."""
     yield "update inbox set after_seq = ? where id = ?", (after, id)
 
 
@@ -175,5 +201,34 @@ def idle_sessions(owner: OwnerId) -> Work[list[str]]:
         " and not exists (select 1 from turns t"
         " where t.session = i.session and t.state in ('running', 'suspended'))",
         (owner,),
+    )
+    return [row[0] for row in rows]
+
+
+def idle_sessions_of(owner: OwnerId, folder: FolderId) -> Work[list[str]]:
+    """Returns the idle sessions with waiting rows that a gateway with this folder may take.
+
+    It may take its own rows that need no folder, and the rows of any gateway that need this folder.
+    """
+    rows = yield (
+        "select distinct i.session from inbox i left join sessions s on s.key = i.session"
+        " where i.state = 'pending' and case when coalesce(s.folder, i.folder) is null"
+        " then i.owner = ? else coalesce(s.folder, i.folder) = ? end"
+        " and not exists (select 1 from owners o where o.id = i.owner and o.kind = 'terminal')"
+        " and not exists (select 1 from turns t"
+        " where t.session = i.session and t.state in ('running', 'suspended'))",
+        (owner, folder),
+    )
+    return [row[0] for row in rows]
+
+
+def idle_sessions_needing(folder: FolderId) -> Work[list[str]]:
+    """Returns the idle sessions with waiting rows that need the folder."""
+    rows = yield (
+        "select distinct i.session from inbox i left join sessions s on s.key = i.session"
+        " where i.state = 'pending' and coalesce(s.folder, i.folder) = ?"
+        " and not exists (select 1 from turns t"
+        " where t.session = i.session and t.state in ('running', 'suspended'))",
+        (folder,),
     )
     return [row[0] for row in rows]

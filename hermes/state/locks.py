@@ -41,19 +41,19 @@ class FileLock:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def try_acquire(self) -> bool:
-        """Takes the exclusive lock if no other process holds the lock, exclusive or shared.
+        """Takes the exclusive lock if no other process holds the exclusive or the shared lock.
 
         If the attempt fails, a shared lock that this object holds may be lost.
         """
         return _locked(self._descriptor, fcntl.LOCK_EX)
 
     def acquire_within(self, seconds: float) -> bool:
-        """Waits for the exclusive lock for at most this many seconds. Returns False if it was
+        """Waits for the exclusive lock for at most this many seconds. Returns False if the lock was
         not free."""
         return self._within(seconds, fcntl.LOCK_EX)
 
     def share_within(self, seconds: float) -> bool:
-        """Waits for a shared lock for at most this many seconds. Returns False if it was not
+        """Waits for a shared lock for at most this many seconds. Returns False if the lock was not
         free."""
         return self._within(seconds, fcntl.LOCK_SH)
 
@@ -70,8 +70,8 @@ class FileLock:
         return True
 
     def is_removed(self) -> bool:
-        """Returns whether the file was removed or replaced, so that other processes can't see
-        the lock."""
+        """Returns whether the file was removed or replaced. Other processes do not see the lock
+        then."""
         try:
             return self.path.stat().st_ino != os.fstat(self._descriptor).st_ino
         except FileNotFoundError:
@@ -90,8 +90,7 @@ def is_held(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        # A shared lock, so that two processes that check at the same time do not see each other's
-        # lock.
+        # The lock is shared, so that two processes can check at the same time.
         return not _locked(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)

@@ -15,7 +15,8 @@ from hermes.types.errors import StoreUnavailable
 REQUESTS, SESSIONS = "requests", "sessions"
 """The folders for stateless requests and for sessions, which have different retention periods."""
 REFRESH_SECONDS = 3600.0
-"""A use is recorded if the last recorded use is older than this."""
+"""Seconds between two records of a file's use. A use within this time after the last record is not
+recorded."""
 _NAME = re.compile(rf"(?:{REQUESTS}|{SESSIONS})/[0-9a-f]{{64}}")
 
 
@@ -41,7 +42,7 @@ class MediaCache:
         return name
 
     def read(self, name: str) -> bytes | None:
-        """Returns the content; None if there is no such file or it was deleted."""
+        """Returns the content; None if the file does not exist any more."""
         if not _NAME.fullmatch(name):
             return None
         path = self._folder / name
@@ -54,12 +55,12 @@ class MediaCache:
         return data
 
     def forget(self, requests: float, sessions: float) -> None:
-        """Deletes the files of stateless requests, and those of sessions, that were last used
-        before these times."""
+        """Deletes the files that were last used before these times. The first time applies to
+        stateless requests, and the second to sessions."""
         for part, before in ((REQUESTS, requests), (SESSIONS, sessions)):
             for path in (self._folder / part).glob("*"):
                 with contextlib.suppress(OSError), self._locked():
-                    # The last use may be later than the recorded one.
+                    # The last use may be later than the recorded use.
                     if path.stat().st_mtime < before - REFRESH_SECONDS:
                         path.unlink()
 

@@ -28,7 +28,7 @@ FILES: dict[Topic, str] = {"memory": "MEMORY.md", "user": "USER.md"}
 LARGEST_NOTES = 65_536
 """Maximum number of bytes of a file that are read. A larger file is not written."""
 SETTLED = 2.0
-"""Seconds after which a file's modification time is reliable: some file systems store whole
+"""Seconds after which a file's modification time is reliable. Some file systems store only whole
 seconds."""
 CACHED = 1024
 
@@ -62,7 +62,7 @@ class ChangedNotes(Value):
 class _File(Value):
     entries: tuple[str, ...] = ()
     trouble: str = ""
-    """The reason why the file must not be written."""
+    """The reason why the file must not be written; empty if it may be written."""
 
 
 class Memory:
@@ -124,7 +124,7 @@ def folder_of(turn: Turn) -> Path | None:
 
 @lru_cache(maxsize=CACHED)
 def folder_name(text: str) -> str:
-    """Returns a folder name that is unique to the text, also on a disk that ignores case."""
+    """Returns a folder name that is unique to the text, even on a disk that ignores case."""
     data = text.encode("utf-8", "surrogatepass")
     name = "".join(chr(byte) if chr(byte) in _SAFE else f"%{byte:02x}" for byte in data)
     if 0 < len(name) <= _LONGEST_NAME:

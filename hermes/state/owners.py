@@ -3,15 +3,15 @@
 import os
 import platform
 
-from hermes.types.identity import OwnerId
+from hermes.types.identity import FolderId, OwnerId
 from hermes.types.store import Work
 
 
-def register(owner: OwnerId, kind: str, now: float) -> Work[None]:
+def register(owner: OwnerId, kind: str, now: float, folder: FolderId | None = None) -> Work[None]:
     """Registers a process, so that others can see it."""
     yield (
-        "insert into owners (id, kind, host, pid, started_at) values (?, ?, ?, ?, ?)",
-        (owner, kind, platform.node(), os.getpid(), now),
+        "insert into owners (id, kind, host, pid, started_at, folder) values (?, ?, ?, ?, ?, ?)",
+        (owner, kind, platform.node(), os.getpid(), now, folder),
     )
 
 
@@ -23,7 +23,7 @@ def others(owner: OwnerId) -> Work[dict[OwnerId, str]]:
 
 def forget(owner: OwnerId) -> Work[None]:
     """Removes an owner that has left no work to take over."""
-    # The epochs stay, so that a later holder never has the same epoch.
+    # The epochs are kept, so that a later holder never has the same epoch.
     yield "update leases set owner = '' where owner = ?", (owner,)
     yield "delete from owners where id = ?", (owner,)
 
@@ -45,7 +45,7 @@ def touch(owner: OwnerId) -> Work[None]:
 
 
 def holds_lease(name: str, owner: OwnerId, epoch: int) -> Work[bool]:
-    """Whether the owner still holds the lease that it took with this epoch."""
+    """Returns whether the owner still holds the lease that it took with this epoch."""
     rows = yield (
         "select 1 from leases where name = ? and owner = ? and epoch = ?",
         (name, owner, epoch),
@@ -54,13 +54,13 @@ def holds_lease(name: str, owner: OwnerId, epoch: int) -> Work[bool]:
 
 
 def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Work[int | None]:
-    """Takes the lease for the owner and returns its epoch; None while a living owner holds it."""
+    """Takes the lease for the owner and returns its epoch. Returns None while a living owner holds
+    the lease."""
     rows = yield "select owner, epoch from leases where name = ?", (name,)
     if rows and rows[0][0] not in ("", owner, *dead):
         return None
     epoch: int = rows[0][1] + 1 if rows else 1
-    # The update is conditional, because on PostgreSQL another claim may commit between the two
-    # statements.
+    # On PostgreSQL, another claim may commit between the two statements.
     taken = yield (
         "insert into leases (name, owner, epoch, taken_at) values (?, ?, ?, ?)"
         " on conflict (name) do update set owner = excluded.owner, epoch = excluded.epoch,"

@@ -50,7 +50,7 @@ class Home(Value):
 
     @property
     def run(self) -> Path:
-        """The lock files of the owners and of the gateways."""
+        """The folder of the lock files of owners and gateways."""
         return self.root / "run"
 
     @property
@@ -67,12 +67,12 @@ class Home(Value):
 
     @property
     def spill(self) -> Path:
-        """Tool results that were too long for the model."""
+        """The folder of tool results that were too long for the model."""
         return self.root / "spill"
 
     @property
     def media(self) -> Path:
-        """Files that came with messages."""
+        """The folder of files that came with messages."""
         return self.root / "media"
 
     @property
@@ -85,12 +85,12 @@ class Home(Value):
 
     @property
     def processes(self) -> Path:
-        """Background processes of the agent."""
+        """The folder of the agent's background processes."""
         return self.root / "processes"
 
     @property
     def cache(self) -> Path:
-        """Files that can be downloaded or generated again."""
+        """The folder of files that can be downloaded or generated again."""
         return self.root / "cache"
 
     @property
@@ -99,7 +99,7 @@ class Home(Value):
 
     @property
     def context(self) -> Path:
-        """The records of the context files that the agent has written."""
+        """The folder with the records of the context files that the agent has written."""
         return self.root / "context"
 
     def ensure(self) -> None:
@@ -123,7 +123,7 @@ def file_name(session: str) -> str:
 def write_private(path: Path, content: str | bytes) -> None:
     """Replaces the file's content atomically and durably. Only its owner can read the file."""
     data = content.encode() if isinstance(content, str) else content
-    # A symbolic link stays a link: people keep their configuration in a dotfiles repository.
+    # If the path is a symbolic link, its target is written, as a repository of dotfiles needs.
     path = path.resolve()
     for folder in [*reversed(path.parents)]:
         if not folder.exists():

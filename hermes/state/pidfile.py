@@ -21,8 +21,8 @@ class PidFile:
         self._lock = lock
 
     def write(self, running: RunningGateway) -> None:
-        """Lists this gateway until the block ends. On a full disk it is not listed until the
-        next write."""
+        """Lists this gateway until the block ends. If the disk is full, the gateway is not listed
+        until the next write."""
         try:
             self._lock.write(msgspec.json.encode(running))
         except OSError as error:
@@ -39,8 +39,7 @@ def registered(folder: Path) -> Iterator[PidFile]:
                 # An earlier gateway that was killed may have left its pid in the file.
                 lock.write(b"")
                 yield PidFile(lock)
-                # The file is not removed: another gateway may have opened it and be about to lock
-                # it.
+                # The file is not removed, because another gateway may be about to lock it.
                 lock.write(b"")
                 return
 

@@ -17,7 +17,8 @@ def protect(home: Home) -> None:
     """Restricts the home, its `.env` and its key to their owner, and logs a warning for each
     change.
 
-    Raises ConfigError if other users can read one of them and this process may not change that.
+    Raises ConfigError if other users can read one of these files and this process may not change
+    its permissions.
     """
     for path in (home.root, home.dotenv, home.api_key):
         restrict_to_owner(path)
@@ -27,7 +28,7 @@ def restrict_to_owner(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except OSError:
-        # The file is missing or we may not read it, so its content is not used.
+        # If the file is missing, or if we may not read it, its content is not used.
         return
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or not mode & OTHERS:
         return
@@ -42,7 +43,7 @@ def restrict_to_owner(path: Path) -> None:
         ) from error
     if ignored:
         raise ConfigError(
-            f"other users can read {path}, and its disk ignores permissions: set HERMES_HOME to a"
-            " folder on another disk"
+            f"other users can read {path}, and its disk ignores permissions: use a folder on"
+            " another disk"
         )
     log.warning("other users could read %s: its permissions are now %o", path, wanted)

@@ -1,7 +1,7 @@
 """Ends the open work of a snapshot that replaces the database.
 
-Nobody knows what happened after the snapshot was taken: an open turn may have been completed, and a
-pending delivery may have been sent. Therefore none of this work is run again.
+After the snapshot was taken, an open turn may have been completed, and a pending delivery may have
+been sent. Therefore none of this work is run again.
 """
 
 from contextlib import suppress

@@ -27,7 +27,7 @@ def forget_requests(before: float) -> Work[None]:
 
 
 def _forget_rows(turns: list[str]) -> Work[None]:
-    """Deletes what belongs to turns that were deleted."""
+    """Deletes the rows of turns that were deleted."""
     # The number of ids is always the same, so that only one statement is prepared for each table.
     padded = [*turns, *turns[-1:] * (TURNS_AT_ONCE - len(turns))]
     marks = ", ".join("?" for _ in padded)

@@ -1,4 +1,4 @@
-"""Retries a transaction that conflicted with another one."""
+"""Retries a transaction that conflicted with another transaction."""
 
 import logging
 import random
@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 ATTEMPTS = 5
 PAUSE_SECONDS = 0.004
-"""Maximum pause before the second attempt. The maximum doubles with each further attempt."""
+"""Maximum pause in seconds before the second attempt. The maximum doubles with each further
+attempt."""
 
 _chance = random.Random()  # noqa: S311  # spreads retries, not a secret
 

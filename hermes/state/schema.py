@@ -1,13 +1,15 @@
 """The tables, as numbered migrations. Never edit a released migration: append a new one.
 
-Every index adds a page to write to each commit. Ids begin with a time, so that old rows can be
-found by id. Rows are never deleted from the end, so that numbers are not reused.
+Every index adds one more page that each commit must write. Ids begin with a time, so that old rows
+can be found by id. The newest rows of a table are never deleted, so that their numbers are not
+reused.
 """
 
 APPLICATION_ID = 0x48524D53
-"""`pragma application_id` of our databases, `HRMS` in ASCII. Earlier versions did not set it."""
+"""The `application_id` of our databases: `HRMS` in ASCII. Earlier versions did not set it."""
 MIGRATIONS: list[tuple[str, str]] = []
-"""(name, script) in order; `pragma user_version` is the number of migrations that have run."""
+"""The name and the script of each migration, in order. `pragma user_version` is the number of
+migrations that have run."""
 
 
 MIGRATIONS.append(
@@ -307,6 +309,30 @@ MIGRATIONS.append(
         """
 -- The name of the machine on which the process runs.
 alter table owners add column host text not null default '';
+""",
+    )
+)
+
+
+MIGRATIONS.append(
+    (
+        "m013_folders",
+        """
+-- The id of the folder with the files that a conversation has used; null if it has used none.
+alter table sessions add column folder text;
+alter table past_conversations add column folder text;
+alter table endings add column folder text;
+-- The same for a turn, which may have no session.
+alter table turns add column folder text;
+-- The folder with the attachments of the message; null if it has none.
+alter table inbox add column folder text;
+-- The folder that the process has.
+alter table owners add column folder text;
+-- The process that used each folder last, so that people can be told where their files are.
+create table folders (
+    id text primary key, node text not null, host text not null, path text not null,
+    used_at real not null
+);
 """,
     )
 )

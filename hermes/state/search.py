@@ -9,8 +9,7 @@ QUERY_WORDS = 64
 SNIPPET_TOKENS = 32
 """Number of words in a snippet of a message, around the words that were found."""
 
-# These three SQL fragments are specific to SQLite's full-text index. Other databases replace
-# them.
+# These SQL fragments are specific to SQLite's full-text index. Other databases replace them.
 SNIPPET_SQL = f"snippet(messages_fts, 0, '', '', '…', {SNIPPET_TOKENS})"
 MATCHES_SQL = "messages_fts f join messages m on m.id = f.rowid and messages_fts match ?"
 BEST_FIRST_SQL = "order by rank"
@@ -56,8 +55,8 @@ def search(
 
 
 def around(number: int, audience: Audience, span: int = 3) -> Work[list[FoundMessage]]:
-    """Returns the message and its neighbours in the conversation, as far as the audience may see
-    them."""
+    """Returns the message and its neighbours in the conversation. Messages that the audience may
+    not see are left out."""
     heard, by = _heard(audience)
     spoken = (
         "select m.id, m.session, m.role, m.text, m.at from messages hit"  # noqa: S608
@@ -81,7 +80,7 @@ def _heard(audience: Audience) -> tuple[str, tuple[str | int, ...]]:
         case Person(agent=agent, person=person):
             return "m.agent = ? and m.person = ?", (agent, person)
         case Room(agent=agent, account=account, sessions=sessions):
-            # Compares keys, not only chat ids: a private chat might have the same id.
+            # The keys are compared too, because a private chat might have the same chat id.
             return (
                 "m.agent = ? and m.account = ?"
                 " and (m.session = ? or substr(m.session, 1, cast(? as integer)) = ?)",

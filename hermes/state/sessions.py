@@ -8,14 +8,14 @@ import msgspec
 from hermes.state import conversations
 from hermes.state.codec import decode_prompt, encode
 from hermes.state.storable import storable
-from hermes.types.identity import PersonId, SessionKey, Source
+from hermes.types.identity import FolderId, PersonId, SessionKey, Source
 from hermes.types.store import Row, Work
 from hermes.types.turns import Prompt
 from hermes.types.value import Value
 
 TITLE_CHARS = 60
 TITLE_SEARCHED_CHARS = 4096
-"""Number of characters of a message from which a title is made."""
+"""A title is made from at most this many characters at the start of a message."""
 
 
 class SessionRow(Value):
@@ -24,7 +24,8 @@ class SessionRow(Value):
     generation: int
     """Number of conversations that were ended in the session."""
     created_at: float
-    """Creation time. It distinguishes the session from a deleted one with the same key."""
+    """Creation time of the session. It distinguishes the session from a deleted session with the
+    same key."""
     used_before: float | None
     """Start time of the previous turn."""
     prompt: str | None
@@ -34,6 +35,8 @@ class SessionRow(Value):
     model: str | None = None
     """The `provider/model` that a person has chosen for the session; None for the agent's own
     model."""
+    folder: FolderId | None = None
+    """The folder with the files that the conversation has used; None if it has used none."""
 
 
 class EndedConversation(Value):
@@ -63,7 +66,7 @@ def touch(
         " title = coalesce(sessions.title, excluded.title),"
         " updated_at = excluded.updated_at, person = excluded.person"
         " returning generation, created_at, used_before, prompt, compaction,"
-        " (select model from session_models where session = sessions.key)",
+        " (select model from session_models where session = sessions.key), folder",
         (
             str(key),
             key.agent,
@@ -86,7 +89,7 @@ def find(session: str) -> Work[SessionRow | None]:
     """Returns the session if it exists."""
     rows = yield (
         "select generation, created_at, updated_at, prompt, compaction,"
-        " (select model from session_models where session = sessions.key)"
+        " (select model from session_models where session = sessions.key), folder"
         " from sessions where key = ?",
         (session,),
     )
@@ -94,10 +97,19 @@ def find(session: str) -> Work[SessionRow | None]:
 
 
 def get(session: str) -> Work[SessionRow]:
-    """Returns the session of an existing turn."""
+    """Returns a session that must exist, because it has a turn."""
     found = yield from find(session)
     assert found is not None, f"a turn of {session} without its session"
     return found
+
+
+def use_folder(session: str, generation: int, folder: FolderId) -> Work[None]:
+    """Records that the conversation uses files in the folder, unless a new conversation was
+    started meanwhile."""
+    yield (
+        "update sessions set folder = ? where key = ? and generation = ?",
+        (folder, session, generation),
+    )
 
 
 def rename(session: str, title: str) -> Work[None]:
@@ -105,15 +117,15 @@ def rename(session: str, title: str) -> Work[None]:
 
 
 def model_of(session: str) -> Work[str | None]:
-    """Returns the `provider/model` that a person has chosen for the session; None for the
-    agent's own."""
+    """Returns the `provider/model` that a person has chosen for the session; None for the agent's
+    own model."""
     rows = yield "select model from session_models where session = ?", (session,)
     return rows[0][0] if rows else None
 
 
 def set_model(session: str, model: str | None) -> Work[None]:
-    """Sets the model of the session, which need not exist yet; None selects the agent's own
-    model."""
+    """Sets the model of the session; None selects the agent's own model. The session need not exist
+    yet."""
     if model is None:
         yield "delete from session_models where session = ?", (session,)
         return
@@ -127,8 +139,8 @@ def set_model(session: str, model: str | None) -> Work[None]:
 def begin_anew(session: str, now: float) -> Work[None]:
     """Starts a new conversation in the session. Earlier messages are kept and can be searched."""
     yield (
-        "insert into endings (session, generation, ended_at)"
-        " select key, generation, ? from sessions where key = ? on conflict do nothing",
+        "insert into endings (session, generation, ended_at, folder)"
+        " select key, generation, ?, folder from sessions where key = ? on conflict do nothing",
         (now, session),
     )
     yield from conversations.end_current(session)
@@ -136,17 +148,22 @@ def begin_anew(session: str, now: float) -> Work[None]:
 
 
 def take_ending(
-    now: float, patience: float, session: str | None = None
+    now: float, patience: float, session: str | None = None, folder: FolderId | None = None
 ) -> Work[EndedConversation | None]:
     """Claims the oldest ended conversation that is unclaimed, or whose claim is older than
-    `patience`. `session` restricts the choice to one session."""
+    `patience`.
+
+    `session` restricts the choice to one session, and `folder` to conversations that have used no
+    other folder.
+    """
     rows = yield (
         "update endings set taken_at = ? where (session, generation) in"
         " (select session, generation from endings"
         " where coalesce(taken_at, 0) < ? and session = coalesce(?, session)"
+        " and (folder is null or coalesce(?, folder) = folder)"
         " order by ended_at limit 1) and coalesce(taken_at, 0) < ?"
         " returning session, generation, ended_at",
-        (now, now - patience, session, now - patience),
+        (now, now - patience, session, folder, now - patience),
     )
     if not rows:
         return None

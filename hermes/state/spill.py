@@ -50,7 +50,7 @@ class Spill:
     def forget(self, before: float) -> None:
         """Deletes the texts that were stored before this time."""
         for folder in self._folder.glob("*"):
-            # If an entry causes an error, it is not ours, and it stays.
+            # If an entry causes an error, it is not our file, and it is not deleted.
             with contextlib.suppress(OSError):
                 unused = folder.stat().st_mtime < before
                 left = [path for path in folder.iterdir() if not _forgotten(path, before)]
@@ -83,8 +83,8 @@ def folded(text: str) -> str:
 
 
 def trimmed(text: str, limit: int, name: str) -> str:
-    """Returns a short text unchanged. Of a long text, returns the beginning and the end, and
-    between them a line that says how to read the rest."""
+    """Returns a short text unchanged. A long text is reduced to its beginning and its end. A line
+    between them says how to read the missing part."""
     if len(text) <= limit:
         return text
     room = limit - len(_note(len(text), 10 * len(text), name)) - 1
@@ -105,12 +105,14 @@ def _note(left_out: int, line: int, name: str) -> str:
 
 
 def _head(piece: str) -> str:
-    """Returns the piece without its last, incomplete line, unless that is more than half of it."""
+    """Returns the piece without its last, incomplete line, unless that line is at least half of the
+    piece."""
     end = piece.rfind("\n") + 1
     return piece[:end] if end > len(piece) // 2 else piece
 
 
 def _tail(piece: str) -> str:
-    """Returns the piece without its first, incomplete line, unless that is more than half of it."""
+    """Returns the piece without its first, incomplete line, unless that line is at least half of
+    the piece."""
     start = piece.find("\n") + 1
     return piece[start:] if start < len(piece) // 2 else piece

@@ -1,6 +1,6 @@
 """The tables of a store as a copy sees them, and the SQL that reads and writes their rows."""
 
-# The names in the SQL come from the schema of the database.
+# The table and column names in the SQL come from the schema of the database.
 # ruff: noqa: S608
 
 import re
@@ -20,19 +20,20 @@ Key = tuple[str | int, ...]
 
 BATCH_ROWS = 500
 BATCH_SIZE = 4 << 20
-"""A batch has at most this many characters and bytes, unless its first row alone has more."""
+"""Maximum number of characters and bytes of a batch. A single row may be larger."""
 _CREATED = re.compile(r"^(?:create table|alter table \w+ rename to) (\w+)", re.MULTILINE)
 _TYPES = {"integer": "bigint", "text": "text"}
-"""The types of columns in a primary key, in SQL that both databases understand."""
+"""The types of the columns in primary keys, in SQL that both databases understand."""
 _CLASSES: dict[ColumnKind, type] = {"integer": int, "real": float, "text": str, "bytes": bytes}
 
 
 class TableShape(Value):
-    """A table, read from the database."""
+    """The description of a table, read from the database."""
 
     name: str
     columns: tuple[tuple[str, ColumnKind], ...]
-    """Names and kinds in alphabetical order, without the columns that the database computes."""
+    """Names and kinds of the columns in alphabetical order, without the columns that the database
+    computes."""
     key: tuple[str, ...]
     """The columns of the primary key."""
 
@@ -44,7 +45,7 @@ class TableShape(Value):
 
 
 def our_tables() -> frozenset[str]:
-    """The names of all tables of the schema that hold data."""
+    """Returns the names of all tables of the schema that hold data."""
     return frozenset(name for _, script in MIGRATIONS for name in _CREATED.findall(script))
 
 
@@ -60,7 +61,7 @@ def count_rows(table: TableShape) -> Work[int]:
 
 
 def next_rows(table: TableShape, after: Key | None, upto: Key | None) -> Work[list[Row]]:
-    """The rows of the next batch, sorted by their keys as this database sorts."""
+    """Returns the rows of the next batch, sorted by their keys in the order of this database."""
     last = yield from _end_of_batch(table, after, upto)
     if last is None:
         return []
@@ -73,7 +74,7 @@ def next_rows(table: TableShape, after: Key | None, upto: Key | None) -> Work[li
 
 
 def _end_of_batch(table: TableShape, after: Key | None, upto: Key | None) -> Work[Key | None]:
-    """The key of the last row that fits into the batch; None if no row is left."""
+    """Returns the key of the last row that fits into the batch, or None if no row is left."""
     where, parameters = _between(table, after, upto)
     long = [quoted(name) for name, kind in table.columns if kind in ("text", "bytes")]
     size = " + ".join(f"coalesce(length({name}), 0)" for name in long) or "0"
@@ -93,10 +94,8 @@ def _end_of_batch(table: TableShape, after: Key | None, upto: Key | None) -> Wor
 
 
 def rows_with_keys(table: TableShape, keys: Sequence[Key]) -> Work[list[Row]]:
-    """The rows that have these keys.
-
-    A range of keys can't be used, because two databases may sort text differently.
-    """
+    """Returns the rows that have these keys. A range of keys can't be used, because two databases
+    may sort text differently."""
     if len(table.key) == 1:
         wanted = ", ".join("?" for _ in keys)
     else:
@@ -120,11 +119,11 @@ def delete_rows(table: TableShape) -> Statement:
 
 
 def portable(table: TableShape, row: Row) -> Row:
-    """The row with values that every store can hold.
+    """Returns the row with values that every store can hold.
 
-    Earlier versions stored NUL characters in SQLite, which are replaced by U+FFFD. Raises
-    StoreDamaged if a value does not have the type of its column: SQLite accepts such values, but
-    only damage puts them there.
+    Earlier versions stored NUL characters in SQLite. They are replaced by U+FFFD. Raises
+    StoreDamaged if a value does not have the type of its column. SQLite accepts such values, but
+    only damage causes them.
     """
     return tuple(
         _portable(table, name, kind, value)
@@ -166,7 +165,7 @@ def _key(table: TableShape) -> str:
 def _between(
     table: TableShape, after: Key | None, upto: Key | None
 ) -> tuple[str, tuple[str | int, ...]]:
-    """A condition for the keys after `after` and up to `upto`, and its parameters."""
+    """Returns a condition for the keys after `after` and up to `upto`, and its parameters."""
     places = ", ".join("?" for _ in table.key)
     parts = []
     if after is not None:

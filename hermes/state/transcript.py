@@ -33,7 +33,7 @@ class History(Value):
 
     generation: int
     since: float = 0.0
-    """Creation time of the session. It distinguishes the session from a deleted one with the
+    """Creation time of the session. It distinguishes the session from a deleted session with the
     same key."""
     compaction: int = 0
     """The id of the newest summary; 0 if there is none."""
@@ -88,8 +88,8 @@ def append(
 
 
 def history(session: str, known: History) -> Work[History]:
-    """Returns the history of the session: the known part, and the messages that were added
-    since."""
+    """Returns the history of the session: the known part, and the messages that were added after
+    it."""
     summaries: list[Compaction] = []
     if known.compaction and not known.last:
         summaries = yield from compactions.active(session, known.generation)
@@ -149,7 +149,7 @@ def of_turn(turn: str) -> Work[list[Message]]:
 
 
 def answer_open_calls(writer: TranscriptWriter, text: str, now: float) -> Work[None]:
-    """Adds a result to every open call of the turn: no model accepts a history with an open
+    """Adds a result to every open call of the turn, because no model accepts a history with an open
     call."""
     own = yield from of_turn(writer.turn)
     answered = {message.call for message in own if isinstance(message, ToolMessage)}

@@ -6,15 +6,16 @@ from hermes.state.codec import Recorded, decode_choices, decode_recorded, encode
 from hermes.state.storable import storable
 from hermes.types.errors import ClaimLost
 from hermes.types.events import NO_USAGE, UsageReported
-from hermes.types.identity import AgentId, CallId, OwnerId, PersonId, TurnId
+from hermes.types.identity import AgentId, CallId, FolderId, OwnerId, PersonId, TurnId
 from hermes.types.store import Row, Work
 from hermes.types.turns import Answered, Approved, Decision, Denied, Expired, Question
 from hermes.types.value import Value
 
 EVENTS_PER_CLAIM = 1_000_000
-"""Number of event numbers for each claim on a turn. The next claim's numbers are higher."""
+"""Number of event numbers that each claim on a turn reserves. The numbers of the next claim are
+higher."""
 ROW_BYTES = 16_384
-"""Maximum size of a row of stored events. Only a larger single event makes a larger row."""
+"""Maximum size of a row of stored events. A row with a single larger event exceeds it."""
 PAGE_BYTES = 8_192
 """A page of stored events ends with the row that reaches this size."""
 
@@ -43,7 +44,9 @@ class TurnRow(Value):
     workspace: str | None = None
     """The folder in which the turn works, also after another process has resumed it."""
     request: str | None = None
-    """The message whose options apply, if that is not the message that opened the turn."""
+    """The message whose options apply to the turn; None for the message that opened the turn."""
+    folder: FolderId | None = None
+    """The folder with the files that the turn needs; None if the turn can run on any node."""
 
 
 class OpenQuestion(Value):
@@ -55,16 +58,16 @@ class OpenQuestion(Value):
 
 
 CLIENT_CALL = "client_call"
-"""The kind of a question that only a client can answer, with the result of a client tool."""
+"""The kind of an open call of a client tool. Only the client can answer it."""
 _COLUMNS = (
     "id, session, person, account, state, owner, epoch, trigger_kind, transient, generation,"
-    " steps, seq, shown, stop_requested, reason, code, started_at, workspace, request"
+    " steps, seq, shown, stop_requested, reason, code, started_at, workspace, request, folder"
 )
 
 
 _OPEN = "state in ('running', 'suspended')"
-"""The same words as in the index `one_open_turn`, so that SQLite uses that index. It is small,
-because few turns are open."""
+"""The condition of the index `one_open_turn`, in the same words, so that SQLite uses this index.
+The index is small, because few turns are open."""
 
 
 def _row(row: Row) -> TurnRow:
@@ -75,7 +78,7 @@ def _row(row: Row) -> TurnRow:
 def insert(turn: TurnRow, agent: str, chat_id: str) -> Work[None]:
     yield (
         f"insert into turns ({_COLUMNS}, agent, chat_id)"  # noqa: S608
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             turn.id,
             turn.session,
@@ -96,6 +99,7 @@ def insert(turn: TurnRow, agent: str, chat_id: str) -> Work[None]:
             turn.started_at,
             turn.workspace,
             turn.request,
+            turn.folder,
             agent,
             chat_id,
         ),
@@ -117,18 +121,21 @@ def open_in(session: str) -> Work[TurnRow | None]:
     return _row(rows[0]) if rows else None
 
 
-def all_open() -> Work[list[TurnRow]]:
-    rows = yield f"select {_COLUMNS} from turns where {_OPEN}", ()  # noqa: S608
+def open_turns(condition: str, *parameters: str | None) -> Work[list[TurnRow]]:
+    """Returns the open turns that meet a condition in SQL, in which `t` is the table."""
+    rows = yield (
+        f"select {_COLUMNS} from turns t where {_OPEN} and {condition}",  # noqa: S608
+        parameters,
+    )
     return [_row(row) for row in rows]
+
+
+def all_open() -> Work[list[TurnRow]]:
+    return open_turns("true")
 
 
 def running_of(owner: OwnerId) -> Work[list[TurnRow]]:
-    rows = yield (
-        f"select {_COLUMNS} from turns where {_OPEN}"  # noqa: S608
-        " and state = 'running' and owner = ?",
-        (owner,),
-    )
-    return [_row(row) for row in rows]
+    return open_turns("state = 'running' and owner = ?", owner)
 
 
 def hold(turn: TurnId, epoch: int) -> Work[None]:
@@ -163,7 +170,7 @@ def advance(
     turn: TurnId, epoch: int, steps: int, seq: int, usage: UsageReported = NO_USAGE
 ) -> Work[None]:
     """Records a checkpoint: the number of model calls, the last stored event, and the usage since
-    the checkpoint before."""
+    the previous checkpoint."""
     rows = yield (
         f"update turns set steps = ?, seq = ?, {_USED}"  # noqa: S608
         " where id = ? and epoch = ? and state = 'running' returning id",
@@ -197,7 +204,7 @@ def close(
     *,
     temporary: bool = False,
 ) -> Work[None]:
-    """Ends the claim. `reason` is (text, code) if the turn did not complete."""
+    """Ends the claim. `reason` is a pair of text and code if the turn did not complete."""
     rows = yield (
         f"update turns set state = ?, finished_at = ?, shown = steps, {_USED},"  # noqa: S608
         " reason = ?, code = ?, temporary = ?"
@@ -241,16 +248,13 @@ def reopen(turn: TurnRow) -> Work[None]:
     )
     if not rows:
         raise ClaimLost(f"turn {turn.id} was taken over by another process")
-    # Events of earlier claims stay: they are the answers to earlier requests.
+    # Events of earlier claims are kept, because they are the answers to earlier requests.
     last = max(turn.seq, turn.epoch * EVENTS_PER_CLAIM)
     yield "delete from run_events where turn = ? and first_seq > ?", (turn.id, last)
 
 
 def request_stop(turn: TurnId, who: str) -> Work[None]:
     yield "update turns set stop_requested = ? where id = ?", (who, turn)
-
-
-# --- calls that must not run twice -----------------------------------------------------------
 
 
 def start_call(call: CallId, turn: TurnId, handle: str | None, now: float) -> Work[None]:
@@ -267,11 +271,8 @@ def started_calls(turn: TurnId) -> Work[dict[CallId, str | None]]:
     return {CallId(id): handle for id, handle in rows}
 
 
-# --- questions that suspend a turn -----------------------------------------------------------
-
-
 def ask(id: str, turn: TurnRow, agent: str, question: Question, now: float) -> Work[None]:
-    """Stores the question. Its call counts as not started."""
+    """Stores the question. The call that asks it counts as not started."""
     yield "delete from calls where id = ?", (question.call,)
     yield (
         "insert into questions (id, turn, call, session, agent, person, kind, prompt, choices,"
@@ -305,6 +306,12 @@ def open_questions(turn: TurnId) -> Work[list[OpenQuestion]]:
     ]
 
 
+def has_open_question(turn: TurnId) -> Work[bool]:
+    """Returns whether the turn waits for a person or for a client."""
+    rows = yield "select 1 from questions where turn = ? and state = 'open' limit 1", (turn,)
+    return bool(rows)
+
+
 def await_client(
     call: CallId, turn: TurnRow, agent: str, expires_at: float, now: float
 ) -> Work[None]:
@@ -329,7 +336,7 @@ def await_client(
 
 
 def open_client_calls(turn: TurnId) -> Work[list[CallId]]:
-    """The calls of client tools that the turn waits for."""
+    """Returns the calls of client tools that the turn waits for."""
     rows = yield (
         "select call from questions where turn = ? and state = 'open' and kind = ? order by call",
         (turn, CLIENT_CALL),
@@ -338,7 +345,7 @@ def open_client_calls(turn: TurnId) -> Work[list[CallId]]:
 
 
 def close_client_calls(turn: TurnId, now: float) -> Work[None]:
-    """Closes the calls of client tools: the transcript has a result for each."""
+    """Closes the calls of client tools, because the transcript has a result for each."""
     yield (
         "update questions set state = 'answered', decided_at = ?"
         " where turn = ? and state = 'open' and kind = ?",
@@ -364,31 +371,38 @@ def overdue_questions(now: float) -> Work[list[str]]:
     return [row[0] for row in rows]
 
 
+DECIDED = (
+    "state = 'suspended' and (stop_requested is not null or not exists"
+    " (select 1 from questions q where q.turn = t.id and q.state = 'open'))"
+)
+"""The condition for a suspended turn that waits for nobody any more."""
+
+
 def suspended_to_resume(owner: OwnerId) -> Work[list[TurnRow]]:
     """Returns the owner's suspended turns that were stopped, or whose questions are all decided."""
-    rows = yield (
-        f"select {_COLUMNS} from turns t where {_OPEN}"  # noqa: S608
-        " and state = 'suspended' and owner = ?"
-        " and (stop_requested is not null or not exists"
-        " (select 1 from questions q where q.turn = t.id and q.state = 'open'))",
-        (owner,),
-    )
-    return [_row(row) for row in rows]
+    return open_turns(f"owner = ? and {DECIDED}", owner)
 
 
-def adopt_suspended(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> Work[None]:
-    """Takes over the agents' suspended turns of dead processes."""
+def adopt_suspended(
+    dead: list[OwnerId],
+    owner: OwnerId,
+    agents: Collection[AgentId],
+    folder: FolderId | None = None,
+) -> Work[None]:
+    """Takes over the suspended turns of these agents from dead processes. If `folder` is given,
+    turns that need another folder are left alone."""
     marks = ", ".join("?" for _ in agents)
     for gone in dead:
         yield (
             "update turns set owner = ? where owner = ? and state = 'suspended'"  # noqa: S608
+            " and (folder is null or coalesce(?, folder) = folder)"
             f" and agent in ({marks})",
-            (owner, gone, *agents),
+            (owner, gone, folder, *agents),
         )
 
 
 def open_agents(owner: OwnerId) -> Work[set[AgentId]]:
-    """Returns the agents that have open turns of the owner."""
+    """Returns the agents of the open turns that the owner runs."""
     rows = yield f"select distinct agent from turns where {_OPEN} and owner = ?", (owner,)  # noqa: S608
     return {AgentId(row[0]) for row in rows}
 
@@ -407,9 +421,6 @@ def decisions(turn: TurnId) -> Work[dict[CallId, Decision]]:
             case "answered":
                 found[call] = Answered(text=answer or "")
     return found
-
-
-# --- what readers may ask for again ----------------------------------------------------------
 
 
 class EventPage(Value):
@@ -448,8 +459,8 @@ def _event_rows(recorded: list[Recorded]) -> Iterator[tuple[int, bytes]]:
 
 
 def events_page(turn: TurnId, after: int) -> Work[EventPage]:
-    """Returns the first stored events after a number. The reader may have seen a part of the
-    first one."""
+    """Returns the first stored events after a number. The reader may have seen a part of the first
+    event."""
     recorded: list[Recorded] = []
     size = 0
     while size < PAGE_BYTES:

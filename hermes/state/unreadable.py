@@ -21,7 +21,7 @@ LOST_MESSAGE = "[This message can't be read: its record in the store is damaged.
 LOST_RESULT = "[There is no result: the record of this turn in the store is damaged.]"
 
 DecodedRow = tuple[Row, Message | None]
-"""A row with its message; None if the message can't be read."""
+"""A row with its message. The message is None if it can't be read."""
 
 
 def decoded(rows: Iterable[Row]) -> list[DecodedRow]:
@@ -119,7 +119,7 @@ class _Pairing:
 
 
 def _unanswered(messages: Sequence[Message]) -> list[ToolCall]:
-    """The calls of the last assistant message that have no result."""
+    """Returns the calls of the last assistant message that have no result."""
     answered: set[CallId] = set()
     for message in reversed(messages):
         match message:

@@ -18,8 +18,8 @@ _PATIENCE = 3
 _LONG_WORD = 24
 _TAIL = " \t\r\n…"
 _SOURCE = (1.25, 4)
-"""Characters of Markdown that are read per unit of the limit. The second number is used if the
-first does not fill a message."""
+"""Number of characters of Markdown that are read for each unit of the message's limit. The second
+number is used if the first one does not give enough text to fill the message."""
 _PLACEHOLDER: Document = (Paragraph(children=(Text(text=PLACEHOLDER),)),)
 
 
@@ -76,7 +76,7 @@ class EditPlan:
         self._frozen_until = -math.inf
 
     def wants(self, now: float, text: str) -> PreviewStep:
-        """Returns the next step for a preview of an answer that begins with `text`."""
+        """Returns the next step of the preview. `text` is the answer so far."""
         source = text.rstrip()
         if self._frame is None or self._frame[0] != source:
             if self._frame is not None and self._full and source.startswith(self._frame[0]):
@@ -108,8 +108,8 @@ class EditPlan:
         self._frozen_until = max(self._frozen_until, until)
 
     def _next_frame(self) -> float:
-        """Returns when new text may be rendered: at once for the first frame, then once per
-        interval."""
+        """Returns the time at which new text may be rendered: at once for the first frame, then
+        once per interval."""
         if self._shown is None:
             return self._frozen_until
         last = max(self._framed_at, self._called_at)
@@ -130,8 +130,8 @@ class EditPlan:
         return frame.startswith(shown.removesuffix(self._policy.cursor).rstrip(_TAIL))
 
     def _rendered(self, source: str) -> str:
-        """Renders the beginning of the answer that fits. Unfinished Markdown gives a valid text,
-        too."""
+        """Renders as much of the answer as fits into the message. Unfinished Markdown also gives a
+        valid text."""
         if self._shown is not None:
             return self._fitting(source, self._policy.cursor)[1]
         if self._policy.first == "placeholder":

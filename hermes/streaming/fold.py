@@ -46,7 +46,7 @@ class View(Value):
     """The text of the unfinished segment."""
     tools: tuple[ToolLine, ...] = ()
     questions: tuple[QuestionAsked, ...] = ()
-    """Questions that are still open, because their calls have not continued."""
+    """Questions that are not answered yet."""
     notices: tuple[Notice, ...] = ()
     usage: UsageReported | None = None
     """Total usage of all model calls of the turn."""
@@ -54,7 +54,7 @@ class View(Value):
 
 
 class EventFold:
-    """Adds up events, each in constant time. `view()` returns the state."""
+    """Computes the state of a turn, in constant time for each event. `view()` returns the state."""
 
     def __init__(self, view: View | None = None) -> None:
         view = view or View()
@@ -122,8 +122,7 @@ class EventFold:
 
     def _discard(self, from_seq: int) -> None:
         self._current = []
-        # After a crash between the end of a segment and its commit, a finished segment is
-        # discarded.
+        # A finished segment is discarded after a crash between its end and its commit.
         while self._segments and self._segments[-1][0] >= from_seq:
             self._segments.pop()
 

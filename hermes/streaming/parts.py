@@ -40,7 +40,7 @@ def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
 
 
 def tree_of(text: str) -> Document:
-    """Parses the text as Markdown, or as plain text if nothing of the Markdown would be visible."""
+    """Parses the text as Markdown, or as plain text if the Markdown would have no visible text."""
     tree = parse(text)
     if text.strip() and not visible(tree).strip():
         return (Paragraph(children=(Text(text=text.strip()),)),)

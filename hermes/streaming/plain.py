@@ -9,7 +9,8 @@ from hermes.streaming.sse import ANSWER_PLACEHOLDER
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
 
 LONG_ANSWER_CHARACTERS = 65_536
-"""A longer text is not kept in memory. Its events are read again while it is sent."""
+"""A text with more characters than this is not kept in memory. Its events are read again while it
+is sent."""
 _CONTENT = b'"content":"' + ANSWER_PLACEHOLDER
 
 
@@ -19,26 +20,39 @@ class PlainAnswer:
     def __init__(self) -> None:
         self.end = 0
         """Number of the first `TurnFinished` event; 0 until it arrives."""
+        self._early: list[tuple[int, AgentEvent]] = []
+        """The events before the text became long. Only a long answer needs an outline."""
         self._outline = AnswerOutline()
         self._folder = EventFold()
         self._characters = 0
         self._dropped = False
-        """Whether a part of the text was not passed to the folder."""
+        """Whether a part of the text was not passed to the `EventFold`."""
 
     def feed(self, seq: int, event: AgentEvent) -> None:
         """Adds an event. Events after the first `TurnFinished` are ignored, because they answer
         a later request."""
         if self.end:
             return
-        self._outline.feed(seq, event)
         if isinstance(event, TurnFinished):
             self.end = seq
-        if isinstance(event, TextDelta):
+        if isinstance(event, TextDelta) and not self._dropped:
             self._characters += len(event.text)
-            self._dropped = self._dropped or self._characters > LONG_ANSWER_CHARACTERS
-            if self._dropped:
-                return
-        self._folder.feed(seq, event)
+            if self._characters > LONG_ANSWER_CHARACTERS:
+                self._drop()
+        if not self._dropped:
+            self._early.append((seq, event))
+            self._folder.feed(seq, event)
+            return
+        self._outline.feed(seq, event)
+        if not isinstance(event, TextDelta):
+            self._folder.feed(seq, event)
+
+    def _drop(self) -> None:
+        """Stops keeping the text, and passes the earlier events to the outline."""
+        self._dropped = True
+        for seq, event in self._early:
+            self._outline.feed(seq, event)
+        self._early.clear()
 
     @property
     def is_long(self) -> bool:
@@ -60,6 +74,6 @@ class PlainAnswer:
 
 def around_answer(completion: bytes) -> tuple[bytes, bytes]:
     """Returns the bytes of a completion before and after `ANSWER_PLACEHOLDER`."""
-    # Quotes in a string are escaped, so that no other field can be taken for the content.
+    # Quotes in a string are escaped, so no other field can be mistaken for the content.
     before, _, after = completion.partition(_CONTENT)
     return before + _CONTENT.removesuffix(ANSWER_PLACEHOLDER), after

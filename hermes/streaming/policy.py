@@ -7,13 +7,13 @@ from hermes.types.value import Value
 
 class StreamingPolicy(Value):
     enabled: bool = True
-    """Whether an answer is shown while it is written. If not, people only see that it is being
-    written."""
+    """Whether an answer is shown while it is written. If it is False, people only see that the
+    answer is being written."""
     edit_interval: float = 0.8
     """Shortest time in seconds between two calls for one message."""
     buffer_threshold: int = 24
     """Number of new characters that justify an edit."""
     cursor: str = " ▉"
-    """Shown after text that is still growing."""
+    """The text that is shown at the end of an answer that is still growing."""
     first: Literal["text", "placeholder"] = "text"
     """Whether the first message shows real text or "…"."""

@@ -129,7 +129,7 @@ class StdoutStream:
         return self._fresh() + self._painted(printable(text), color) + "\n"
 
     def _fresh(self) -> str:
-        """Begins a new line, and returns the tool lines that waited for it."""
+        """Begins a new line, and returns the tool lines that waited for a new line."""
         begin = ("\n" if self._mid_line else "") + self._waiting
         self._mid_line = self._speaking = False
         self._open_call, self._waiting, self._held = None, "", ""
@@ -221,8 +221,7 @@ def tool_label(event: ToolStarted | ToolFinished) -> str:
     parts = [event.name, event.label]
     for name, value in _arguments(event).items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        # The label repeats the first string argument, or the first string of a list, so it is
-        # skipped.
+        # The label already contains this string, so it is skipped here.
         if not text.lstrip('["').startswith(event.label.removesuffix("…") or "\0"):
             parts.append(f"{name}={_one_line(text, ARGUMENT_WIDTH)}")
     return _one_line(" ".join(parts), LABEL_WIDTH)

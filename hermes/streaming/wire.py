@@ -231,7 +231,7 @@ class ToolProgressText(RunEvent, tag="tool.progress"):
     tool_call_id: str
     """The id of the call."""
     text: str
-    """The output."""
+    """The latest output of the tool."""
 
 
 class ToolEnd(RunEvent, tag="tool.completed"):
@@ -310,7 +310,7 @@ class RunSuspended(RunEvent, tag="run.suspended", kw_only=True):
     """Calls of client tools whose results are missing. This field must precede `output`, because
     the placeholder of the answer is searched for from the end of the frame."""
     output: str
-    """The text so far."""
+    """The text of the answer so far."""
 
 
 class RunCancelled(RunEvent, tag="run.cancelled"):
@@ -319,7 +319,7 @@ class RunCancelled(RunEvent, tag="run.cancelled"):
     reason: str
     """The person or the event that stopped the run."""
     output: str
-    """The text so far."""
+    """The text of the answer so far."""
 
 
 class RunFailed(RunEvent, tag="run.failed"):

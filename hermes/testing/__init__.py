@@ -1,1 +1,2 @@
-"""The public test kit: fakes, contract suites, the crash harness. Not used by the product."""
+"""The public test kit: fakes, contract suites and the crash harness. The product does not use
+it."""

@@ -68,7 +68,7 @@ class FakePlatform(Protocol):
     def adapter(self) -> PlatformAdapter: ...
     @property
     def target(self) -> Target:
-        """A chat that exists."""
+        """A chat that exists on the fake platform."""
         ...
 
     @property
@@ -84,12 +84,12 @@ class FakePlatform(Protocol):
 
     @property
     def connections(self) -> int:
-        """Open connections of the adapter."""
+        """Number of open connections of the adapter."""
         ...
 
     @property
     def typed(self) -> int:
-        """Number of times that the adapter has shown the typing mark."""
+        """Number of times that the adapter has shown the typing indicator."""
         ...
 
     def says(self, text: str) -> None:
@@ -101,11 +101,11 @@ class FakePlatform(Protocol):
         ...
 
     def shown(self) -> list[str]:
-        """The texts of our messages in the chat, as the server stores them."""
+        """Returns the texts of our messages in the chat, as the server stores them."""
         ...
 
     def files(self) -> list[str]:
-        """The names of the files that we have sent to the chat."""
+        """Returns the names of the files that we have sent to the chat."""
         ...
 
     def fail(self, error: HermesError) -> None:
@@ -148,11 +148,11 @@ ABILITY_TESTS: Mapping[str, Ability] = {
     "test_a_file_is_sent": "attachments",
     "test_typing_is_shown": "typing",
 }
-"""Tests for platforms that have an ability."""
+"""Maps the name of a test to the ability that a platform needs for it."""
 
 
 def abilities_of(adapter: PlatformAdapter) -> set[Ability]:
-    """The abilities of the platform, according to its adapter."""
+    """Returns the abilities of the platform, according to its adapter."""
     limits = adapter.limits
     able: dict[Ability, bool] = {
         "attachments": limits.attachments,
@@ -179,10 +179,8 @@ class AdapterContract:
             assert abilities_of(platform.adapter) == set(self.abilities)
 
     def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
-        """A fresh fake server and its adapter."""
+        """Yields a fresh fake server and its adapter."""
         raise NotImplementedError
-
-    # --- receiving ---------------------------------------------------------------------------
 
     async def test_messages_are_heard_once_and_in_order(self) -> None:
         async with self.platform() as platform, listening(platform) as listener:
@@ -263,8 +261,6 @@ class AdapterContract:
         (event,) = listener.heard
         assert isinstance(event.body, Pressed)
         assert (event.body.question, event.body.choice) == ("q1", "no")
-
-    # --- sending -----------------------------------------------------------------------------
 
     @pytest.mark.parametrize("letter", ["x", "é", "😀", "&"])
     async def test_a_text_at_the_limit_arrives_whole_and_a_longer_one_is_rejected(

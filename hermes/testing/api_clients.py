@@ -52,8 +52,8 @@ class ApiClients(Value):
 
 
 def installed_clients(folder: Path = CLIENTS_FOLDER) -> ApiClients:
-    """Returns the clients, ready to run. Raises Disconnected if they are not installed and can't
-    be."""
+    """Returns the clients, ready to run. Raises Disconnected if they are missing and can't be
+    installed."""
     wanted = "\n".join((sys.version, *PYTHON_CLIENTS, *NODE_CLIENTS, NODE))
     digest = hashlib.sha256(wanted.encode()).hexdigest()[:16]
     clients = ApiClients(folder=folder.expanduser() / f"clients-{digest}")
@@ -79,7 +79,7 @@ def _install(clients: ApiClients) -> None:
     else:
         _run(sys.executable, "-m", "venv", environment)
         _run(str(clients.python), "-m", "pip", "install", "-q", *packages)
-    # The package's own `npm` script does not find its library.
+    # The package's own `npm` script does not find the library of npm.
     npm = clients.node.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     options = ("--no-audit", "--no-fund", "--no-package-lock", "--prefix", str(clients.folder))
     _run(str(clients.node), str(npm), "install", *options, *NODE_CLIENTS)
@@ -92,7 +92,9 @@ def _run(*command: str) -> None:
             command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise Disconnected(f"the API clients could not be installed: {name} is slow") from error
+        raise Disconnected(
+            f"the API clients could not be installed: {name} took too long"
+        ) from error
     if done.returncode:
         raise Disconnected(f"the API clients could not be installed: {_last_line(done.stderr)}")
 

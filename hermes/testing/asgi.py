@@ -51,7 +51,8 @@ class AsgiResponse(Value):
 
 
 def http_scope(method: str = "GET", path: str = "/", **headers: str) -> Scope:
-    """The scope of a request to a local server. Underscores in header names become dashes."""
+    """Returns the scope of a request to a local server. Underscores in header names become
+    dashes."""
     given = {"host": "127.0.0.1:8642", **headers}
     return {
         "type": "http",
@@ -78,8 +79,8 @@ def fake_connection(scope: Scope) -> FakeConnection:
 
 
 async def call(app: ASGIApp, scope: Scope, body: Sequence[bytes] = ()) -> AsgiResponse:
-    """Returns the response to a request with this body, which is sent in parts. The client sends
-    nothing more."""
+    """Returns the response to a request with this body, which is sent in parts. After the body, the
+    client sends nothing more."""
     parts = list(body) or [b""]
     sent: list[Message] = []
 

@@ -15,16 +15,17 @@ from hermes.types.value import Value
 
 NEXT_NODE_SECONDS = 0.05
 SILENT_SECONDS = 20.0
-"""A node that sends nothing for so long, not even a comment, counts as dead."""
+"""Seconds after which a node counts as dead if it has sent nothing, not even a comment."""
 RUN_END = "run."
-"""The names of the events that end a run begin with this."""
+"""Prefix of the names of the events that end a run."""
 
 
 @asynccontextmanager
 async def cluster(
     folder: Path, store: SharedStore, model_url: str, count: int
 ) -> AsyncIterator[list[GatewayProcess]]:
-    """So many started gateways, each with its own home. They are killed when the block ends."""
+    """Yields this number of started gateways, each with its own home. They are killed when the
+    block ends."""
     async with AsyncExitStack() as opened:
         yield [
             await opened.enter_async_context(
@@ -51,16 +52,17 @@ class _Data(msgspec.Struct):
 
 
 class ClusterClient:
-    """Holds a conversation with the nodes, each request with the next one of them."""
+    """Holds a conversation with the nodes. Each request goes to the next node."""
 
     def __init__(self, nodes: Sequence[GatewayProcess], session: str, first: int = 0) -> None:
         self._nodes = itertools.cycle([*nodes[first:], *nodes[:first]])
-        self._session = session
+        self.session = session
         self.run = ""
         """The id of the last run that a node has accepted."""
 
     async def ask(self, text: str) -> list[RunFrame]:
-        """The events of the run that answers the text. The text is the key of the request."""
+        """Returns the events of the run that answers the text. The text is also the key of the
+        request."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=SILENT_SECONDS)
         headers = {"Authorization": f"Bearer {SERVICE_KEY}"}
         async with aiohttp.ClientSession(headers=headers, timeout=timeout) as http:
@@ -74,18 +76,18 @@ class ClusterClient:
             return found
 
     async def _started(self, http: aiohttp.ClientSession, text: str) -> str:
-        """Sends the request until a node has accepted it; returns the id of its run."""
+        """Sends the request until a node has accepted it. Returns the id of the run."""
         said = [{"role": "user", "content": text}]
         body = msgspec.json.encode({"model": "main", "stream": True, "messages": said})
         headers = {
             "Content-Type": "application/json",
-            "Idempotency-Key": f"{self._session} {text}",
-            "X-Hermes-Session-Id": self._session,
+            "Idempotency-Key": f"{self.session} {text}",
+            "X-Hermes-Session-Id": self.session,
         }
         while True:
             url = f"{next(self._nodes).base_url}/chat/completions"
             try:
-                # The answer is read elsewhere, as by a client that loses this connection.
+                # The answer is not read here, as if the client had lost this connection.
                 async with http.post(url, data=body, headers=headers) as response:
                     if response.status == 200:
                         return response.headers["x-hermes-run-id"]
@@ -109,7 +111,7 @@ class ClusterClient:
 
 
 def _frame(frame: bytes) -> RunFrame | None:
-    """The event of a frame; None for a comment."""
+    """Returns the event of a frame, or None for a comment."""
     lines = frame.decode().splitlines()
     fields = dict(line.split(": ", 1) for line in lines if ": " in line and line[0] != ":")
     if "data" not in fields:
@@ -125,7 +127,7 @@ def _frame(frame: bytes) -> RunFrame | None:
 
 
 def shown_text(frames: Sequence[RunFrame]) -> str:
-    """The text that a reader has in the end, without the parts that were discarded."""
+    """Returns the text that a reader finally has, without the parts that were discarded."""
     kept: list[RunFrame] = []
     for frame in frames:
         if frame.from_seq:

@@ -1,4 +1,5 @@
-"""Starts PostgreSQL and three gateways behind a proxy, for people to try: `make cluster`."""
+"""Starts PostgreSQL, NATS and three gateways behind a proxy, so that people can try them: `make
+cluster`."""
 
 import signal
 import tempfile
@@ -10,13 +11,14 @@ import click
 from hermes.testing.cluster import cluster
 from hermes.testing.gateway_process import GatewayProcess, SharedStore
 from hermes.testing.model import FakeModel
+from hermes.testing.nats import NatsProcess, running_nats
 from hermes.testing.postgres import running_postgres
 from hermes.testing.round_robin import round_robin
 from hermes.testing.scripted import Plan
 from hermes.testing.service import SERVICE_KEY
 
 TRY = """
-Three gateways share a database, on a server of its own.
+Three gateways share a database, on a server of its own. NATS on port {nats} carries their messages.
 {nodes}
 A proxy passes each request to the next of them. Try it, and kill a gateway meanwhile:
 
@@ -38,24 +40,36 @@ def shown_nodes(nodes: list[GatewayProcess]) -> str:
     )
 
 
-async def run_trial(folder: Path, url: str, port: int) -> None:
+async def run_trial(folder: Path, url: str, nats: NatsProcess, port: int) -> None:
+    store = SharedStore(url=url, bus_url=nats.url())
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with (
             FakeModel(PLAN) as model,
-            cluster(folder, SharedStore(url=url), model.base_url, 3) as nodes,
+            cluster(folder, store, model.base_url, 3) as nodes,
             round_robin([node.port for node in nodes], port) as proxy,
         ):
-            shown = shown_nodes(nodes)
-            click.echo(TRY.format(nodes=shown, port=proxy.port, key=SERVICE_KEY, url=url))
+            click.echo(
+                TRY.format(
+                    nodes=shown_nodes(nodes),
+                    nats=nats.port,
+                    port=proxy.port,
+                    key=SERVICE_KEY,
+                    url=url,
+                )
+            )
             await anext(signals)
 
 
 @click.command(help=__doc__)
 @click.option("--port", default=8642, help="The port of the proxy; 0 takes a free one.")
 def main(port: int) -> None:
-    with tempfile.TemporaryDirectory() as folder, running_postgres() as postgres:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_postgres() as postgres,
+        running_nats() as nats,
+    ):
         postgres.execute("create database hermes")
-        anyio.run(run_trial, Path(folder), postgres.url("hermes"), port)
+        anyio.run(run_trial, Path(folder), postgres.url("hermes"), nats, port)
     click.echo("stopped")
 
 

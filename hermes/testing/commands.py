@@ -23,7 +23,7 @@ from hermes.boundary.execution.process_tree import (
 )
 
 EMPTY_ENVIRONMENT = child_environment({})
-"""The environment of a command if ours is empty."""
+"""The environment of a command if the process has an empty environment."""
 FILES_ONLY = LocalBackend(Path("/nonexistent"), None)
 """A backend that refuses commands."""
 ENDING = 5.0
@@ -32,7 +32,7 @@ ENDING = 5.0
 
 @contextlib.contextmanager
 def no_process_left() -> Iterator[None]:
-    """Fails if a process that the block started is still running, whatever its session.
+    """Fails if a process that the block started is still running, even in another session.
 
     Orphans become children of this process while the block lasts, so that none is overlooked.
     """
@@ -51,7 +51,7 @@ def no_process_left() -> Iterator[None]:
 
 
 def _live(before: set[int]) -> list[ProcessEntry]:
-    """The new processes that are alive. The dead ones are reaped."""
+    """Returns the new processes that are alive. Dead processes are reaped."""
     found = [entry for entry in descendants(os.getpid()) if entry.pid not in before]
     for entry in found:
         if entry.state in DEAD and entry.parent == os.getpid():
@@ -63,8 +63,8 @@ def _live(before: set[int]) -> list[ProcessEntry]:
 def local_backend(
     root: Path, environment: Mapping[str, str] = EMPTY_ENVIRONMENT
 ) -> Iterator[LocalBackend]:
-    """A backend with its background processes in `root/processes`. They end with the block, and no
-    new process may be left as our child, not even as a zombie."""
+    """Yields a backend with its background processes in `root/processes`. They end with the block.
+    No new child process may be left, not even a zombie."""
     processes, before = root / "processes", children()
     backend = LocalBackend(processes, environment)
     try:
@@ -85,18 +85,18 @@ _earlier: set[int] = set()
 
 
 def note_earlier_children() -> None:
-    """Call this before a test, because processes of earlier tests may still be ending."""
+    """Notes the children of earlier tests, which may still be ending. Call this before a test."""
     _earlier.clear()
     _earlier.update(children())
 
 
 def new_children() -> list[psutil.Process]:
-    """The child processes that were started in this test, zombies included."""
+    """Returns the child processes that were started in this test, zombies included."""
     return [psutil.Process(pid) for pid in sorted(children() - _earlier)]
 
 
 def children() -> set[int]:
-    """The child processes of this process, zombies included."""
+    """Returns the child processes of this process, zombies included."""
     found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -105,7 +105,7 @@ def children() -> set[int]:
 
 
 def lives(pid: int) -> bool:
-    """Whether the process is alive. Dead orphans may stay as zombies in a container."""
+    """Returns whether the process is alive. Dead orphans may stay as zombies in a container."""
     try:
         os.kill(pid, 0)
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()

@@ -7,7 +7,7 @@ from hermes.settings import Settings
 
 
 def models_of(settings: Settings) -> ConfiguredModels:
-    """The models of the settings, in an installation without plugins."""
+    """Returns the models of the settings, in an installation without plugins."""
     return configured_models(settings, all_plugins())
 
 

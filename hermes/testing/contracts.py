@@ -40,7 +40,7 @@ class StoreFixture:
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
-        """Opens the store in the folder, which is empty at first."""
+        """Opens the store in the folder. The store is empty at first."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -51,8 +51,6 @@ class StoreFixture:
 
 class StoreContract(StoreFixture):
     """Transactions are atomic and can be retried, and the store knows the processes that use it."""
-
-    # --- transactions ------------------------------------------------------------------------
 
     async def test_a_result_reaches_its_caller(self, store: Store) -> None:
         def work() -> Work[str]:
@@ -117,7 +115,7 @@ class StoreContract(StoreFixture):
             if number % 3 == 1:
                 raise ValueError(str(number))
             if number % 3 == 2:
-                yield from put(f"{number:03}")  # breaks the primary key
+                yield from put(f"{number:03}")  # violates the primary key
             return number
 
         outcomes = await outcomes_of(store, [partial(work, number) for number in range(120)])
@@ -245,8 +243,6 @@ class StoreContract(StoreFixture):
             await store.run(work)
         assert await store.read(names) == ["a"]
 
-    # --- processes ---------------------------------------------------------------------------
-
     async def test_a_process_is_registered_while_it_has_the_store_open(
         self, tmp_path: Path
     ) -> None:
@@ -295,7 +291,7 @@ class StoreContract(StoreFixture):
             assert quiet.cancelled_caught
             again = one.changes()
             with anyio.fail_after(5):
-                await anext(again)  # the first covers everything since the store was opened
+                await anext(again)  # the first item covers everything since the store was opened
                 await other.run(put, "more")
                 await anext(again)
             assert len(await one.read(names)) == 26

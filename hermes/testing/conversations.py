@@ -42,7 +42,7 @@ def touch(now: float = NOW, title: str = "") -> Work[sessions.SessionRow]:
 
 
 def talk(count: int) -> Work[list[int]]:
-    """Stores exchanges of a question and an answer; returns the numbers of their rows."""
+    """Stores pairs of a question and an answer. Returns the numbers of their rows."""
     numbers = []
     for n in range(count):
         question, answer = UserMessage(text=f"q{n}"), AssistantMessage(text=f"a{n}")
@@ -208,8 +208,6 @@ class SessionsContract(StoreFixture):
         assert taken == [*ended, None]
         await store.run(sessions.forget_ending, ended[0])
         assert await store.run(sessions.take_ending, NOW + 61, 60) == ended[1]
-
-    # --- prompts -----------------------------------------------------------------------------
 
     async def test_an_epoch_s_prompt_comes_back_byte_for_byte(self, store: Store) -> None:
         prompt = a_prompt("naïve ☃\n\ntext")

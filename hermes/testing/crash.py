@@ -1,9 +1,9 @@
-"""Kills the gateway, at random or at every point in turn, and checks what people see of it.
+"""Kills the gateway, at random or at every point in turn, and checks what people see.
 
-python -m hermes.testing.crash                               2,000 messages under 20 kills
-python -m hermes.testing.crash --points                      a kill at every point
-python -m hermes.testing.crash --scenario append --point 'after send 1'      one of them
-python -m hermes.testing.crash --store postgres              the same on PostgreSQL
+- `python -m hermes.testing.crash` sends 2,000 messages under 20 kills.
+- With `--points`, it kills the gateway once at every point.
+- With `--scenario append --point 'after send 1'`, it kills the gateway at this point only.
+- With `--store postgres`, it does the same on PostgreSQL.
 """
 
 import random
@@ -35,12 +35,10 @@ from hermes.testing.stores import forget_store, stores_on_postgres
 
 AT_ONCE = 5
 ALIKE = 3
-"""How many passages of the same point are tried. Later passages are like the earlier ones."""
+"""The gateway is killed at the first passes of each point, up to this number. Later passes are
+like these."""
 SCENARIO_SECONDS = 20.0
 Script = Callable[[Stage], Awaitable[None]]
-
-
-# --- at every point --------------------------------------------------------------------------
 
 
 async def _alone(stage: Stage, account: str, kind: CrashKind) -> None:
@@ -80,7 +78,7 @@ async def _client_tools(stage: Stage, *, session: bool) -> None:
 
 
 async def _recovered(stage: Stage) -> None:
-    """Kills the gateway with work of every kind in progress. It may be killed again while it
+    """Kills the gateway while work of every kind is in progress. It may be killed again while it
     recovers."""
     spawner, queuer = SimulatedPerson(stage, "plain", "1"), SimulatedPerson(stage, "plain", "2")
     reader, decider = SimulatedPerson(stage, "editing", "1"), SimulatedPerson(stage, "editing", "2")
@@ -128,7 +126,7 @@ async def play(name: str, model: str, *, point: str = "", count: bool = False) -
     with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
         stage = Stage(Path(folder), model, forked)
         again = name == "recovery"
-        # In a recovery, the points of the second process are counted.
+        # In a recovery, the points of the second process are counted, not those of the first.
         stage.armed[int(again)] = Armed(fail_at=point, count=count, from_start=again)
         late = ""
         try:
@@ -211,8 +209,6 @@ async def enumerate_points(names: list[str], point: str) -> bool:
     return not tally.failed
 
 
-# --- at random -------------------------------------------------------------------------------
-
 MIX: dict[CrashKind, int] = {
     "plain": 40,
     "stream": 20,
@@ -228,8 +224,8 @@ WAITING = 0.7
 
 
 class Storm:
-    """People who write, while the gateway is killed. Each kill unlocks more messages, so it hits
-    work."""
+    """People who write while the gateway is killed. After each kill, they may send more messages,
+    so that the next kill interrupts work."""
 
     def __init__(self, stage: Stage, messages: int, chats: int, kills: int, seed: int) -> None:
         self._stage = stage
@@ -261,7 +257,7 @@ class Storm:
             for kind, wait in zip(kinds, waits, strict=True):
                 await self._stage.until(self._unlocked)
                 if kind == "ask":
-                    # Any other message would be taken for the answer.
+                    # Any other message would be taken for the answer to the question.
                     await person.all_answered()
                 if wait or kind == "ask":
                     await person.ask(kind)
@@ -274,7 +270,7 @@ class Storm:
     async def _kill(self) -> None:
         for kill in range(self._kills):
             if self._random.random() < 0.2:
-                # The gateway is starting, or recovering from the kill before.
+                # The gateway is starting, or recovering from the previous kill.
                 await anyio.sleep(self._random.uniform(0.1, 0.9))
             else:
                 sent = int((kill + self._random.random()) * self._share)

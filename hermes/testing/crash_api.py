@@ -16,11 +16,12 @@ CLIENT_TOOL = {
     "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
 }
 QUESTION = '{q} tool:look{{"at":"{q}"}} tool:append{{"token":"{q}"}} steps:2'
-"""In each of two steps, the model calls a tool of the client and one of ours."""
+"""The question of the client. In each of two steps, the model calls a tool of the client and a tool
+of the agent."""
 
 
 def address_file(home: Path) -> Path:
-    """The file in which a gateway process writes the address of its API."""
+    """Returns the file in which a gateway process writes the address of its API."""
     return home / "api-address"
 
 
@@ -61,7 +62,8 @@ class _Completion(Struct):
 
 
 class ApiCaller:
-    """Asks, runs the tools that the answers call, and repeats each request until it is answered."""
+    """Asks questions, runs the tools that the answers call, and repeats each request until it is
+    answered."""
 
     def __init__(self, home: Path, token: str, *, session: bool) -> None:
         self._home = home
@@ -87,7 +89,7 @@ class ApiCaller:
 
     async def _answered(self, http: aiohttp.ClientSession, said: list[object]) -> _Message:
         body = msgspec.json.encode({"model": "main", "messages": said, "tools": [CLIENT_TOOL]})
-        # Each request has a key of its own, and its repeats have the same one.
+        # Each request has its own key, and its repeats have the same key.
         headers = {**self._headers, "Idempotency-Key": f"{self._token}-{len(said)}"}
         while True:
             try:

@@ -26,7 +26,7 @@ from hermes.testing.stores import store_url, stored_rows
 _TAG = re.compile(r"\[[0-9a-f]{4}:\d+(?:\.\d+)?\]\s*")
 UNKNOWN = UNKNOWN_OUTCOME.partition(":")[0]
 LAST_PROCESS_SECONDS = 5.0
-"""Seconds in which processes must end after their gateway."""
+"""Seconds within which processes must end after their gateway."""
 _UNFINISHED = (PLACEHOLDER, StreamingPolicy().cursor)
 
 
@@ -37,7 +37,7 @@ class Report:
 
 
 def check(stage: Stage) -> Report:
-    """Everything that is wrong after the gateway has ended. No work should be left by then."""
+    """Returns everything that is wrong after the gateway has ended. No work should be left then."""
     report = Report()
     report.figures["messages"] = len(stage.sent)
     report.figures["kills"] = stage.deaths[-9]
@@ -60,7 +60,8 @@ def check(stage: Stage) -> Report:
 
 
 async def refused(model: str) -> list[str]:
-    """Requests that the model has refused since it started, such as a history with an open call."""
+    """Returns the requests that the model has refused since it started, such as a history with an
+    open call."""
     url = f"{model.removesuffix('/v1')}/_stats"
     async with aiohttp.ClientSession() as http, http.get(url) as response:
         stats = msgspec.json.decode(await response.read(), type=Stats)
@@ -68,7 +69,7 @@ async def refused(model: str) -> list[str]:
 
 
 def _standing(stage: Stage, sent: Sent) -> list[Shown]:
-    """The complete answers to a message in its chat."""
+    """Returns the complete answers to a message in its chat."""
     shown = stage.rooms[sent.account].shown(sent.chat)
     return [one for one in shown if sent.answered_by(one.text)]
 
@@ -169,8 +170,7 @@ def _store(stage: Stage, report: Report) -> Iterator[str]:
 
 
 def _processes(stage: Stage, report: Report) -> Iterator[str]:
-    # A supervisor notices the end of its gateway by itself. A supervisor that was starting while
-    # its command was stopped appears for a moment, and never runs the command.
+    # A supervisor ends by itself soon after its gateway.
     deadline = time.monotonic() + LAST_PROCESS_SECONDS
     while (running := _running_in(stage.home)) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)

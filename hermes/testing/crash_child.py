@@ -1,4 +1,4 @@
-"""A real gateway process that can be killed anywhere, also by itself at a named point.
+"""A real gateway process that can be killed anywhere, and that can kill itself at a named point.
 
 A point is a place where a kill could do damage: around every commit, every call to a platform,
 every tool and every model call. Points are found by running the gateway.
@@ -65,7 +65,8 @@ READS = {
     "forget_requests",
     "forget_messages",
 }
-"""Transactions that only read here. A kill around them equals a kill between their neighbours."""
+"""Transactions that only read here. A kill before or after them has the same effect as a kill at a
+neighbouring point."""
 
 
 class Options(Value):
@@ -85,7 +86,7 @@ class Options(Value):
 
 
 class Points:
-    """Counts the points that are passed, and kills the process at the requested one."""
+    """Counts the points that are passed, and kills the process at the requested point."""
 
     def __init__(self, options: Options) -> None:
         self.armed = options.from_start
@@ -114,7 +115,7 @@ def log_file(home: Path) -> Path:
 
 
 class PointedStore(WrappedStore):
-    """Points before and after each commit."""
+    """Adds points before and after each commit."""
 
     def __init__(self, points: Points, store: Store) -> None:
         super().__init__(store)
@@ -133,7 +134,7 @@ class PointedStore(WrappedStore):
 
 
 class PointedWire:
-    """Points before each call to a platform, and after the platform has accepted it."""
+    """Adds points before each call to a platform, and after the platform has accepted it."""
 
     def __init__(self, points: Points, wire: PlatformWire) -> None:
         self._points = points
@@ -160,7 +161,7 @@ class PointedWire:
 
 
 class PointedModel:
-    """Points before, in the middle of and after each model call."""
+    """Adds points before, in the middle of and after each model call."""
 
     def __init__(self, points: Points, model: ModelProvider) -> None:
         self._points = points
@@ -216,7 +217,7 @@ async def _ask(context: ToolContext, arguments: AskPerson) -> str:
 
 
 class PointedObserver:
-    """Points before and after the handle of a command is committed."""
+    """Adds points before and after the handle of a command is committed."""
 
     def __init__(self, points: Points, context: ToolContext) -> None:
         self._points = points
@@ -294,7 +295,7 @@ def settings_of(options: Options) -> Settings:
         "HERMES_STORE_URL": options.store_url,
     }
     settings = load(Path(options.home), environ)
-    # An interval so short that an answer of half a second has a preview and edits.
+    # With this short interval, even an answer that takes half a second has a preview and edits.
     return replace(settings, streaming=replace(settings.streaming, edit_interval=EDIT_SECONDS))
 
 

@@ -1,7 +1,8 @@
-"""`python -m hermes.testing.crash_images`: what a store finds after power cuts at random moments.
+"""`python -m hermes.testing.crash_images`: tests a store after power cuts at random moments.
 
-SQLite's writes are recorded. An image is what a disk may hold after a power cut: everything that
-was synced, and of the rest any part, in any order, also half of a write.
+SQLite's writes are recorded. An image is a possible content of the disk after a power cut. It has
+everything that was synced. It may also have any of the other writes, in any order, and even half of
+a write.
 """
 
 import random
@@ -26,21 +27,22 @@ from hermes.types.store import Work
 from hermes.types.value import Value
 
 SECTOR = 512
-"""Bytes that a disk writes completely or not at all."""
+"""Number of bytes that a disk writes completely or not at all."""
 DATABASE_FILES = (STORE_NAME, f"{STORE_NAME}-wal")
 
 
 class Recording(Value):
-    """The operations of a store, and when each of its transactions was acknowledged."""
+    """The operations of a store, and the moment at which each of its transactions was
+    acknowledged."""
 
     operations: list[DiskOperation]
     acknowledged: list[tuple[int, int]]
-    """For each transaction its number, and how many operations came before its acknowledgement."""
+    """The number of each transaction, and the number of operations before its acknowledgement."""
 
 
 def pair(number: int, size: int) -> Work[None]:
-    """Writes two rows with a body between them. After a power cut, all three must be there or
-    none."""
+    """Writes two rows with a body between them. After a power cut, either all three or none of them
+    must be there."""
     yield from put(f"a{number:05}")
     yield from bodies.add_piece(f"b{number:05}", 0, bytes([number % 256]) * size)
     yield from put(f"c{number:05}")
@@ -62,7 +64,7 @@ async def record(folder: Path, transactions: int, seed: int) -> Recording:
                 async with anyio.create_task_group() as group:
                     for number in batch:
                         group.start_soon(commit, number, chance.choice((10, 5_000, 300_000)))
-            # The end of the store, which checkpoints the WAL and removes it, is not cut.
+            # No power cut is tried while the store is being closed, because that removes the WAL.
             done = list(operations)
     return Recording(operations=done, acknowledged=acknowledged)
 
@@ -101,7 +103,7 @@ def _apply(data: bytearray, one: DiskOperation) -> None:
 
 
 def _torn(one: DiskOperation, chance: random.Random) -> DiskOperation:
-    """A part of a write: the sectors before a boundary, or the sectors after it."""
+    """Returns a part of a write: the sectors before a boundary, or the sectors after it."""
     if one.kind != "write" or len(one.data) <= SECTOR:
         return one
     boundary = SECTOR - one.at % SECTOR + SECTOR * chance.randrange(len(one.data) // SECTOR)
@@ -112,7 +114,7 @@ def _torn(one: DiskOperation, chance: random.Random) -> DiskOperation:
 
 
 def problems_of(folder: Path, files: dict[str, bytes], acknowledged: set[int]) -> list[str]:
-    """The problems of the store that starts on the image."""
+    """Returns the problems of a store that starts on the image."""
     for old in folder.iterdir():
         old.unlink()
     for name, data in files.items():
@@ -130,7 +132,7 @@ def problems_of(folder: Path, files: dict[str, bytes], acknowledged: set[int]) -
 
 
 async def try_images(folder: Path, images: int, seed: int) -> tuple[int, list[str]]:
-    """The number of recorded operations, and what was wrong with the images."""
+    """Returns the number of recorded operations, and the problems that were found in the images."""
     chance = random.Random(seed)  # noqa: S311  # must be repeatable
     (folder / "recorded").mkdir()
     (folder / "image").mkdir()

@@ -81,14 +81,14 @@ class Stage:
         self.model = model
         self.rooms = {"plain": Rooms(), "editing": Rooms()}
         self.armed: dict[int, Armed] = {}
-        """Options for the first process of the gateway, for the second, and so on."""
+        """Options by process: for the first process of the gateway, for the second, and so on."""
         self.sent: list[Sent] = []
         self.exchanges: list[Exchange] = []
         """Finished conversations over the API."""
         self.answered = self.kills = 0
         self.starts: list[float] = []
         self.deaths: Counter[int] = Counter()
-        """Exit codes of gateway processes."""
+        """Number of gateway processes by exit code."""
         self._launch = launch
         self._child: Child | None = None
         self._tokens = itertools.count(1)
@@ -129,7 +129,7 @@ class Stage:
             await self.until(lambda: not any(self.unfinished().values()))
 
     def unfinished(self) -> dict[str, int]:
-        """The work that is left in the store."""
+        """Returns the number of unfinished rows of each kind in the store."""
         return {
             what: self.count(where)
             for what, where in {
@@ -140,11 +140,11 @@ class Stage:
         }
 
     def calls(self) -> int:
-        """Tool calls that were started and must not run twice."""
+        """Returns the number of tool calls that were started and must not run twice."""
         return self.count("calls")
 
     def count(self, where: str) -> int:
-        """How many rows of a table there are."""
+        """Returns the number of rows that the condition selects."""
         ((found,),) = stored_rows(self.home, f"select count(*) from {where}")  # noqa: S608
         return int(found)
 
@@ -152,7 +152,7 @@ class Stage:
         return f"q{next(self._tokens)}"
 
     def recovery(self) -> dict[str, str]:
-        """Seconds from each restart to the first call to a platform."""
+        """Returns the seconds from each restart to the first call to a platform."""
         calls = sorted(at for server in self.rooms.values() for at, _, _ in server.calls)
         took: list[float] = []
         for since, until in itertools.pairwise([*self.starts[1:], float("inf")]):
@@ -208,7 +208,7 @@ class SimulatedPerson:
         self._room.says(f"decided-{sent.token}", chat=self._chat)
 
     async def ask(self, kind: CrashKind) -> None:
-        """Sends the message and waits for the answer; answers the question if there is one."""
+        """Sends the message and waits for the answer. If the agent asks a question, answers it."""
         sent = self.say(kind)
         if kind == "ask":
             await self.questioned(sent)
@@ -239,11 +239,8 @@ def _end(child: Child) -> None:
         child.kill()
 
 
-# --- processes -------------------------------------------------------------------------------
-
-
 async def spawned(options: Options) -> Child:
-    """A gateway that is started as users start it."""
+    """Starts a gateway in the same way as users do."""
     flags = [f"--{name}={value}" for name, value in _flags(options).items()]
     command = [sys.executable, "-m", "hermes.testing.crash_child", *flags]
     return await anyio.open_process(command, stdin=None, stdout=None, stderr=None)
@@ -259,7 +256,7 @@ def _flags(options: Options) -> dict[str, str]:
 
 
 class Forked:
-    """A gateway forked from a process with all imports, so that it starts at once."""
+    """A gateway that is forked from a process with all imports, so that it starts at once."""
 
     def __init__(self, options: Options) -> None:
         context = multiprocessing.get_context("forkserver")
@@ -282,7 +279,7 @@ async def forked(options: Options) -> Child:
 
 @asynccontextmanager
 async def running_model() -> AsyncIterator[str]:
-    """Runs a model in a process of its own; yields its base URL."""
+    """Runs a model in a process of its own, and yields its base URL."""
     command = [sys.executable, "-m", "hermes.testing.model"]
     async with await anyio.open_process(command, stderr=None) as process:
         assert process.stdout is not None

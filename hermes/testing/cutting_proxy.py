@@ -1,4 +1,4 @@
-"""A proxy before PostgreSQL that cuts the connection at a chosen statement."""
+"""A proxy in front of PostgreSQL that cuts the connection at a chosen statement."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ import anyio
 import anyio.abc
 
 Moment = Literal["before", "after"]
-"""Whether the server still gets the statement at which the connection is cut."""
+"""Whether the connection is cut before or after the server gets the statement."""
 _EXECUTE = b"E"
 
 
@@ -30,8 +30,8 @@ class CuttingProxy:
         self._moment: Moment = "before"
 
     def url(self, database: str) -> str:
-        """The address of the database through the proxy. It turns encryption off, because encrypted
-        statements could not be counted."""
+        """Returns the address of the database through the proxy. The address turns encryption off,
+        because encrypted statements could not be counted."""
         return (
             f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
             "?sslmode=disable&gssencmode=disable"
@@ -62,7 +62,7 @@ class CuttingProxy:
             if self.refusing:
                 return
             try:
-                # Not anyio's stream: it fails if its socket is closed while it is cancelled.
+                # anyio's stream would fail if its socket were closed during a cancellation.
                 reader, writer = await asyncio.open_unix_connection(self._socket)
             except OSError:
                 return
@@ -76,9 +76,9 @@ class CuttingProxy:
                 writer.close()
 
     async def _pass(self, client: anyio.abc.SocketStream, server: asyncio.StreamWriter) -> None:
-        """Passes messages to the server until the connection is to be cut."""
+        """Passes messages to the server until the connection must be cut."""
         reader = _Messages(client)
-        # The first message, which opens the connection, has no kind.
+        # The first message opens the connection and has no kind.
         server.write(await reader.next(kinds=False))
         while True:
             message = await reader.next()
@@ -105,7 +105,7 @@ class CuttingProxy:
 
 
 class _Messages:
-    """Splits what a client sends into the messages of the protocol."""
+    """Splits the bytes of a client into the messages of the protocol."""
 
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
         self._stream = stream
@@ -126,7 +126,7 @@ class _Messages:
 
 @asynccontextmanager
 async def cutting_proxy(socket: Path) -> AsyncIterator[CuttingProxy]:
-    """A proxy before the server with this socket, until the block ends."""
+    """Yields a proxy in front of the server with this socket, until the block ends."""
     proxy = CuttingProxy(socket)
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     proxy.port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610  # no Django

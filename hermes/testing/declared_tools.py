@@ -1,4 +1,4 @@
-"""The contract of a wire format for tools: how they are declared, and how a choice is sent."""
+"""The contract of a wire format for tools: their declarations and the tool choice."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,8 +16,8 @@ from hermes.types.profile import ModelChoice
 
 
 class ToolsContract:
-    """The part of `WireFormatContract` about tools. The inheriting class says what the methods
-    return."""
+    """The part of `WireFormatContract` about tools. The inheriting class defines the methods
+    below."""
 
     def wire(self) -> WireFormat:
         raise NotImplementedError
@@ -65,12 +65,13 @@ class ToolsContract:
         assert (b"parallel" in body) == (parallel is not None and self.limits_parallel(mode))
 
     def limits_parallel(self, mode: str) -> bool:
-        """Whether the vendor accepts a limit of parallel calls together with this choice."""
+        """Returns whether the vendor accepts a limit of parallel calls together with this
+        choice."""
         return True
 
 
 def _mappings(value: object) -> Iterator[Mapping[str, object]]:
-    """The value and all mappings in it."""
+    """Yields the value and all mappings in it."""
     if isinstance(value, Mapping):
         yield value
         for inner in value.values():

@@ -1,6 +1,6 @@
-"""Runs the quick tests of a folder on several stores: SQLite, one that retries, and PostgreSQL.
+"""Runs the quick tests of a folder on several stores: SQLite, a store that retries, and PostgreSQL.
 
-A conftest imports both names from here.
+A conftest.py imports the fixture and the hook of this module.
 """
 
 from collections.abc import Iterator
@@ -16,12 +16,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     slow = metafunc.definition.get_closest_marker("slow") is not None
     has_store = "tmp_path" in metafunc.fixturenames
     kinds = ["plain", "conflicting", "postgres"] if has_store and not slow else ["plain"]
+    if metafunc.definition.get_closest_marker("sqlite"):
+        kinds.remove("postgres")
     metafunc.parametrize("store_kind", kinds, indirect=True)
 
 
 @pytest.fixture(autouse=True)
 def store_kind(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The kind of store that every gateway of the test has."""
+    """Yields the kind of store that every gateway of the test has."""
     match request.param:
         case "conflicting":
             with every_store_wrapped(ConflictingStore):

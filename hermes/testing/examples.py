@@ -11,9 +11,9 @@ def example_of(
     facts: Mapping[str, object] | None = None,
     root: Mapping[str, Any] | None = None,
 ) -> object:
-    """A value that conforms to the schema, with every property that the schema lists.
+    """Returns a value that conforms to the schema, with every property that the schema lists.
 
-    A property whose name is in `facts` has the value from there.
+    If `facts` has a value for the name of a property, that value is used.
     """
     facts, root = facts or {}, root or schema
     match schema:

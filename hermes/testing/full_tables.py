@@ -25,7 +25,7 @@ class TableRules(Value):
 
 
 def table_rules() -> dict[str, TableRules]:
-    """The rules of every table of the current schema."""
+    """Returns the rules of every table of the current schema."""
     found: dict[str, TableRules] = {}
     with closing(sqlite3.connect(":memory:")) as pattern:
         for _, script in MIGRATIONS:
@@ -81,7 +81,7 @@ def _value(
 
 
 def every_row(end: CopyEnd) -> Work[dict[str, list[Row]]]:
-    """The rows of every table, in an order that does not depend on the database."""
+    """Returns the rows of every table, in an order that does not depend on the database."""
     found: dict[str, list[Row]] = {}
     for table in (yield from end.shapes()):
         columns = ", ".join(quoted(name) for name, _ in table.columns)

@@ -14,6 +14,7 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
+from hermes.control import stranded_work
 from hermes.state.paths import write_private
 from hermes.state.postgres import presence
 from hermes.testing.running import until
@@ -24,26 +25,38 @@ START_SECONDS = 30
 
 
 class SharedStore(Value):
-    """The database of several gateways, and the times by which they find each other dead."""
+    """The database of several gateways, and the time limits after which they count each other as
+    dead."""
 
     url: str
+    direct_url: str = ""
+    """The address of the server itself, if `url` is the address of a pooler."""
     beat_seconds: float = presence.BEAT_SECONDS
     stale_seconds: float = presence.STALE_SECONDS
+    bus_url: str = ""
+    """The address of a NATS server; empty for notifications of the database."""
+    shared_folder: str = ""
+    """The folder with the files of all gateways; empty if each has them in its own home."""
+    folder_seconds: float = stranded_work.FOLDER_SECONDS
 
 
 _WITH_TIMES = """
 from hermes.__main__ import main
+from hermes.control import stranded_work
 from hermes.state.postgres import presence
 
 presence.BEAT_SECONDS, presence.STALE_SECONDS = {0.beat_seconds}, {0.stale_seconds}
+stranded_work.FOLDER_SECONDS = {0.folder_seconds}
 main()
 """
 
 
 class GatewayProcess:
-    """A gateway whose user has `folder` as the home directory. The port stays the same.
+    """A gateway whose user has `folder` as the home directory. The port stays the same after a
+    restart.
 
-    `descriptors` limits the number of files that it may open. Without `store`, it uses SQLite.
+    `descriptors` limits the number of files that the gateway may open. Without `store`, it uses
+    SQLite.
     """
 
     def __init__(
@@ -58,14 +71,17 @@ class GatewayProcess:
         self.workspace.mkdir(parents=True)
         self.key = SERVICE_KEY
         write_private(folder / ".hermes" / "api_server.key", f"{SERVICE_KEY}\n")
-        self.port = _free_port()
+        self.port = free_port()
         self._environ = {
             "PATH": defpath,
             "HOME": str(folder),
             "LANG": "C.UTF-8",
+            "HERMES_BUS_URL": store.bus_url if store else "",
             "HERMES_CUSTOM_BASE_URL": model_url,
             "HERMES_MODEL": "scripted",
             "HERMES_STORE_URL": store.url if store else "",
+            "HERMES_STORE_DIRECT_URL": store.direct_url if store else "",
+            "HERMES_STORE_SHARED_FOLDER": store.shared_folder if store else "",
         }
         self._start = ["-c", _WITH_TIMES.format(store)] if store else ["-m", "hermes"]
         self._descriptors = descriptors
@@ -107,6 +123,15 @@ class GatewayProcess:
     def wake(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
+    async def terminate(self) -> int:
+        """Sends SIGTERM and waits until the process has ended; returns its exit code."""
+        assert self._process is not None, "no gateway is running"
+        self._process.terminate()
+        code = await self._process.wait()
+        process, self._process = self._process, None
+        await process.aclose()
+        return code
+
     async def kill(self) -> None:
         """Sends SIGKILL and waits until the process is gone."""
         process, self._process = self._process, None
@@ -122,7 +147,7 @@ async def gateway_process(
     descriptors: int | None = None,
     store: SharedStore | None = None,
 ) -> AsyncIterator[GatewayProcess]:
-    """A started gateway, which is killed when the block ends."""
+    """Yields a started gateway, which is killed when the block ends."""
     gateway = GatewayProcess(folder, model_url, descriptors, store)
     try:
         await gateway.start()
@@ -132,7 +157,8 @@ async def gateway_process(
             await gateway.kill()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Returns a port that nobody uses at the moment."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
@@ -141,7 +167,7 @@ def _free_port() -> int:
 
 @asynccontextmanager
 async def model_process() -> AsyncIterator[str]:
-    """Runs a `FakeModel` in a process of its own until the block ends; yields its base URL."""
+    """Runs a `FakeModel` in a process of its own until the block ends, and yields its base URL."""
     command = [sys.executable, "-m", "hermes.testing.model"]
     opened = await anyio.open_process(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     async with opened as process:
@@ -155,7 +181,7 @@ async def model_process() -> AsyncIterator[str]:
 
 
 async def _line_with(words: str, output: TextReceiveStream) -> str:
-    """The first line of the output that contains the words."""
+    """Returns the first line of the output that contains the words."""
     shown = ""
     async for text in output:
         shown += text

@@ -22,14 +22,14 @@ names = st.text(string.ascii_lowercase + "_", min_size=1, max_size=8)
 _values = st.none() | st.booleans() | st.integers(-9, 9) | texts
 _objects = st.dictionaries(texts, _values | st.lists(_values, max_size=2), max_size=3)
 arguments = _objects.map(lambda fields: msgspec.json.encode(fields).decode()) | texts
-"""JSON, or the text that a confused model writes instead."""
+"""JSON arguments, or the invalid text that a confused model writes instead."""
 people = st.builds(UserMessage, text=texts, sender=st.none() | names)
 NO_ECHO: st.SearchStrategy[Echo | None] = st.none()
 
 
 @st.composite
 def _steps(draw: st.DrawFn, step: str, echoes: st.SearchStrategy[Echo | None]) -> ScriptedHistory:
-    """An answer with tool calls, each followed by its result."""
+    """Draws an answer with tool calls, and a result for each call."""
     wanted = draw(st.lists(st.tuples(names, arguments), min_size=1, max_size=3))
     calls = tuple(
         ToolCall(id=CallId(f"{step}_{index}"), name=name, arguments=written)
@@ -48,7 +48,8 @@ def _steps(draw: st.DrawFn, step: str, echoes: st.SearchStrategy[Echo | None]) -
 def histories(
     draw: st.DrawFn, echoes: st.SearchStrategy[Echo | None] = NO_ECHO
 ) -> tuple[ScriptedHistory, ...]:
-    """Conversations that a model is asked to continue. Each is the beginning of the next."""
+    """Draws conversations that a model is asked to continue. Each one is the beginning of the
+    next."""
     said: list[Message] = []
     found: list[ScriptedHistory] = []
     for turn in range(draw(st.integers(1, 4))):

@@ -1,4 +1,4 @@
-"""Kills a process before any of its changes to files."""
+"""Kills a process before one of its changes to files."""
 
 import os
 import signal
@@ -10,13 +10,13 @@ CHANGES = frozenset(
     {"os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "os.chmod", "shutil.copyfile"}
     | {"open", "sqlite3.connect"}
 )
-"""Audit events before each of which a process may be killed."""
+"""Audit events of changes to files. A process can be killed before any of them."""
 
 
 def completes(action: Callable[[], object], changes: int) -> bool:
     """Runs the action in a process that is killed after this many changes to files.
 
-    Returns False if it was killed, True if the action finished first. The action must not use
+    Returns True if the action finished first, and False if it was killed. The action must not use
     threads.
     """
     child = os.fork()

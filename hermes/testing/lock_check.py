@@ -1,4 +1,4 @@
-"""Finds transactions that change a session without its lock: no database would notice them."""
+"""Finds transactions that change a session without its lock, an error that no database reports."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -17,9 +17,9 @@ _CHANGE = re.compile(
     r"(?:insert into|update|delete from) (inbox|turns|messages|questions|calls|compactions)\b"
 )
 UNLOCKED = {
-    # Every change repeats its condition.
+    # The statements check their condition again when they change a row.
     "_expire_questions",
-    # The rows belong to processes that have ended, so nobody else works on them.
+    # The rows belong to processes that have ended, so no other process works on them.
     "Recovery._adopt_the_rest",
 }
 """Transactions that change rows of sessions but need no lock. A comment gives the reason."""
@@ -28,7 +28,7 @@ CHECKED = "hermes.control"
 
 
 class LockCheckingStore(WrappedStore):
-    """A store that records the transactions that change a session before they have its lock."""
+    """Records the transactions that change a session without having taken the session's lock."""
 
     def __init__(self, package: str, found: set[str], store: Store) -> None:
         super().__init__(store)
@@ -56,7 +56,7 @@ class LockCheckingStore(WrappedStore):
 
 
 def _module(transaction: Callable[..., object]) -> str:
-    """The module of the function, also where it is a `partial`."""
+    """Returns the module of the function, even if it is wrapped in a `partial`."""
     while isinstance(transaction, partial):
         transaction = transaction.func
     return transaction.__module__
@@ -64,7 +64,7 @@ def _module(transaction: Callable[..., object]) -> str:
 
 @contextmanager
 def locks_checked(package: str = CHECKED) -> Iterator[None]:
-    """Fails if a gateway of the block has changed a session without its lock."""
+    """Fails if a gateway inside the block has changed a session without its lock."""
     found: set[str] = set()
     with every_store_wrapped(lambda store: LockCheckingStore(package, found, store)):
         yield

@@ -1,4 +1,5 @@
-"""A turn of thirty steps whose model needs no memory, so that it continues after a restart."""
+"""A turn of thirty steps. Its model keeps no state, so that the turn can continue after a
+restart."""
 
 from hermes.testing.scripted import Plan, PlannedCall
 from hermes.types.events import SegmentEnded, TextDelta
@@ -23,7 +24,8 @@ def _append(token: str) -> PlannedCall:
 
 
 def _plan(step: int) -> Plan:
-    """Calls of every kind in turn: single and parallel, repeatable and not, valid and invalid."""
+    """Returns the plan of a step. The steps have calls of different kinds: single and parallel,
+    repeatable and not repeatable, valid and invalid."""
     token, limit = f"s{step}", step + 1
     match step % 6:
         case 0:
@@ -48,11 +50,11 @@ TOKENS = tuple(
     for call in plan.calls
     if call.name == "append" and call.arguments.endswith("}")
 )
-"""The lines that the turn appends, each exactly once."""
+"""The lines that the turn must append, each exactly once."""
 
 
 class LongModel:
-    """A model that depends on nothing but the number of the requested step."""
+    """A model whose answer depends only on the number of the requested step."""
 
     def __init__(self) -> None:
         self.requests: list[ModelRequest] = []

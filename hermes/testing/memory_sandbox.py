@@ -192,7 +192,7 @@ class MemorySandbox:
         try:
             re.compile(query.pattern)
         except re.error as error:
-            raise ToolFailed(f"The pattern is no regular expression: {error}.") from error
+            raise ToolFailed(f"The pattern is not a regular expression: {error}.") from error
         files = {place: chosen} if isinstance(chosen, bytes) else self._below(place)
         task = ScanTask(
             pattern=query.pattern,
@@ -205,8 +205,7 @@ class MemorySandbox:
         hits: list[Hit] = []
         remarks = [f"stopped after {query.seconds:g} s"]
         with anyio.move_on_after(query.seconds):
-            # The search runs in another process, because a regular expression can't be stopped
-            # otherwise.
+            # The search runs in another process, because a match can't be stopped otherwise.
             hits = await anyio.to_process.run_sync(_matches, files, task, cancellable=True)
             remarks = [f"stopped at {query.limit} results"] * (len(hits) > query.limit)
         return SearchResult(
@@ -364,7 +363,7 @@ def _info(path: str, node: MemoryNode) -> FileInfo:
 
 
 def _matches(files: dict[str, bytes], task: ScanTask) -> list[Hit]:
-    """All hits up to the limit, and one more if there are more."""
+    """Returns all hits up to the limit, and one more if there are more."""
     scan, hits = Scan(task), list[Hit]()
     for path, data in files.items():
         if scan.selects(path):

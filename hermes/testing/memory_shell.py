@@ -38,7 +38,7 @@ class MemoryFiles:
         self.nodes: dict[str, MemoryNode] = {"": None}
 
     def followed(self, path: str) -> str:
-        """The target of the path if it is a link, otherwise the path."""
+        """Returns the target of the path if it is a link, and otherwise the path."""
         node = self.nodes.get(path)
         if not isinstance(node, MemoryLink):
             return path
@@ -63,7 +63,7 @@ class MemoryFiles:
 
 
 def joined(folder: str, path: str) -> str:
-    """The path in the tree, for a path that a shell in the folder was given."""
+    """Returns the path in the tree, for a path that was given to a shell in the folder."""
     parts: list[str] = [] if path.startswith("/") else folder.split("/")
     for part in path.split("/"):
         if part == "..":
@@ -80,7 +80,7 @@ class Exit(Exception):
 
 
 class MemoryShell:
-    """Runs one command line. `read_line` returns a line of input, or nothing at the end."""
+    """Runs one command line. `read_line` returns a line of input, or an empty text at the end."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class MemoryShell:
         self._write = write
 
     async def run(self, line: str) -> int:
-        """Runs the line; returns the exit code of its last command."""
+        """Runs the line. Returns the exit code of its last command."""
         lexer = shlex.shlex(line.replace("\n", ";"), posix=True, punctuation_chars=";<>&|")
         lexer.whitespace_split = True
         words: list[str] = []
@@ -116,7 +116,7 @@ class MemoryShell:
         return code
 
     async def _command(self, words: Sequence[str]) -> int:
-        # A killed command runs no further.
+        # This is where a killed command stops.
         await anyio.lowlevel.checkpoint()
         words, target, append = self._redirected([self._expanded(word) for word in words])
         name, *arguments = words
@@ -141,7 +141,8 @@ class MemoryShell:
         return _VARIABLE.sub(lambda found: self.variables.get(found[1], ""), word)
 
     def _redirected(self, words: Sequence[str]) -> tuple[list[str], str | None, bool]:
-        """The words without redirections, the file for the output, and whether it is appended."""
+        """Returns the words without redirections, the file for the output, and whether the output
+        is appended to the file."""
         kept: list[str] = []
         target, append = None, False
         rest = iter(words)
@@ -149,7 +150,7 @@ class MemoryShell:
             if word in (">", ">>"):
                 target, append = next(rest), word == ">>"
             elif word == ">&":
-                # Output and errors go to the same place anyway.
+                # Output and errors go to the same place in any case.
                 next(rest)
             else:
                 kept.append(word)
@@ -193,7 +194,7 @@ async def _ln(shell: MemoryShell, arguments: Sequence[str]) -> bytes:
     option, target, name = arguments
     path = joined(shell.folder, name)
     if option != "-s" or path in shell.files.nodes:
-        raise ShellError("only new symbolic links can be made")
+        raise ShellError("only `ln -s` with a new name is supported")
     shell.files.nodes[path] = MemoryLink(target=target)
     return b""
 

@@ -23,7 +23,7 @@ from hermes.testing.scripted import ChatRequest, Plan, PlannedCall, plan_of, ref
 
 KEPT_BODIES = 64
 LONGEST_ECHO = 200
-"""Number of words of the user, or of a tool, that an answer repeats."""
+"""Maximum number of words of the user, or of a tool, that an answer repeats."""
 
 _STREAM = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"
@@ -42,11 +42,11 @@ class Stats(Struct):
     failed: int = 0
     cut: int = 0
     gone: int = 0
-    """Answers whose reader left before the end."""
+    """Number of answers whose reader left before the end."""
     open: int = 0
     most_open: int = 0
     refused: dict[str, int] = {}
-    """Reasons of refusals, with their counts. Tests expect none."""
+    """Reasons for refusals, with their counts. Tests expect no refusals."""
 
 
 class Control(Struct, forbid_unknown_fields=True):
@@ -71,8 +71,8 @@ class Reply(Struct):
 class FakeModel:
     """The server. `async with FakeModel() as model` serves it at `model.base_url`.
 
-    The plans of `script` answer the first requests, whatever these contain. The plans of `turn`
-    answer every turn, one plan for each step.
+    The plans of `script` answer the first requests, whatever the requests contain. The plans of
+    `turn` answer every turn, one plan for each step.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class FakeModel:
         self.turn = turn
         self.key = key
         self.listen: Callable[[bytes], None] = lambda data: None
-        """Is called with all incoming bytes, including headers."""
+        """A function that is called with all incoming bytes, including headers."""
         self.stats = Stats(tag=secrets.token_hex(2))
         self.connections: set[Connection] = set()
         self._bodies: deque[bytes] = deque(maxlen=KEPT_BODIES)
@@ -176,11 +176,11 @@ class FakeModel:
         return self._planned(self.plan_for(request), request, len(body))
 
     def refusal_of(self, request: ChatRequest) -> str | None:
-        """The reason why the request is refused; None if it is answered."""
+        """Returns the reason why the request is refused, or None if it is answered."""
         return refusal(request)
 
     def plan_for(self, request: ChatRequest) -> Plan:
-        """The plan for the answer to the request."""
+        """Returns the plan for the answer to the request."""
         if self.script:
             return self.script.popleft()
         done = request.step
@@ -261,7 +261,8 @@ def _words(plan: Plan, request: ChatRequest, call: str) -> list[str]:
 def _stream(
     head: _Fields, reasoning: int, words: list[str], made: list[dict[str, object]]
 ) -> list[bytes]:
-    """The head of the response, and one frame for each word. Arguments come in two pieces."""
+    """Returns the head of the response, and one frame for each word. Arguments come in two
+    pieces."""
     start = b'%b,"object":"chat.completion.chunk","choices":[{"index":0,"delta":' % _json(head)[:-1]
     deltas: list[object] = [{"reasoning_content": "hm "} for _ in range(reasoning)]
     deltas += [{"content": word} for word in words]
@@ -317,7 +318,7 @@ class Connection(asyncio.Protocol):
         self._path, self._key, self._body, self._complete = b"", "", b"", False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # A server's transports can write; typeshed can't know.
+        # The transports of a server can write, but typeshed does not say so.
         self._transport = cast(asyncio.Transport, transport)
         self._model.connections.add(self)
 
@@ -377,8 +378,7 @@ class Connection(asyncio.Protocol):
         assert self._reply is not None
         while self._frames:
             self._transport.write(self._frames.popleft())
-            # No pause follows the last frame: the client has everything and may send the next
-            # request.
+            # No pause follows the last frame, because the client may send the next request.
             if self._frames and self._reply.delay:
                 self._later(self._reply.delay)
                 return
@@ -396,7 +396,7 @@ class Connection(asyncio.Protocol):
 
 
 async def serve(model: FakeModel) -> None:
-    """Serves until cancelled; prints the address."""
+    """Prints the address, and serves until cancelled."""
     async with model:
         click.echo(f"listening on {model.base_url}")
         await anyio.sleep_forever()

@@ -1,8 +1,8 @@
 """A fake chat platform that outlives the gateway, with adapters and manifests for it.
 
-Strict where real platforms are: it forgets an update only when a later one is requested, returns
-our own messages as updates, and refuses a text over its limit, an edit that changes nothing and an
-edit of a message that it does not have.
+The fake is as strict as real platforms. It forgets an update only when a later update is requested,
+and it returns our own messages as updates. It refuses a text over its limit, an edit that changes
+nothing, and an edit of an unknown message.
 """
 
 import time
@@ -44,7 +44,7 @@ class Update(Value):
 
 
 class Batch(Value):
-    """Updates, and the sync token that continues after them."""
+    """A batch of updates, and the sync token with which the next batch is requested."""
 
     updates: tuple[Update, ...]
     token: str
@@ -73,23 +73,25 @@ class PlatformWire(Protocol):
 
 
 class ChatServer:
-    """The platform."""
+    """The fake platform itself."""
 
     def __init__(self, *, deduplicates: bool = False) -> None:
         self.messages: dict[str, Shown] = {}
         self.calls: list[tuple[float, str, str]] = []
-        """(time, "send" or "edit", chat) of every call, including refused calls."""
+        """The time, the kind ("send" or "edit") and the chat of every call, including refused
+        calls."""
         self.typed: list[tuple[float, str]] = []
-        """(time, chat) of every typing mark."""
+        """The time and the chat of every typing indicator."""
         self.keys: list[str] = []
         """The key of every message that was sent, including repeats."""
         self.echoed = 0
         """Number of our own messages that were returned as updates."""
         self.trouble: Callable[[str, str], Exception | None] = lambda kind, chat: None
-        """Is called for each call; returns the error with which the call fails."""
+        """A function that is called for each call. If it returns an error, the call fails with
+        it."""
         self._deduplicates = deduplicates
         self._sent: dict[str, str] = {}
-        """The message of each key."""
+        """The id of the message that was sent with each key."""
         self._updates: list[Update] = []
         self._changed = anyio.Event()
         self._last = 0
@@ -102,21 +104,21 @@ class ChatServer:
         kind: ChatKind = "private",
         name: str | None = None,
     ) -> int:
-        """Makes a person write to us; returns the number of the update."""
+        """Makes a person write to us. Returns the number of the update."""
         return self._add(Update(id=0, chat=chat, user=user, text=text, kind=kind, name=name))
 
     def presses(self, question: str, label: str, chat: str = "1", user: str = "7") -> int:
-        """Makes a person press a button under a question; returns the number of the update."""
+        """Makes a person press a button under a question. Returns the number of the update."""
         return self._add(Update(id=0, chat=chat, user=user, text=label, question=question))
 
     def repeat(self, number: int) -> None:
-        """Delivers an update again, as platforms do when they are in doubt."""
+        """Delivers an update again, as platforms do when they don't know whether it arrived."""
         known = next(update for update in self._updates if update.id == number)
         self._updates.append(known)
         self._wake()
 
     def texts(self, chat: str = "1") -> list[str]:
-        """The texts of our messages in a chat, oldest first."""
+        """Returns the texts of our messages in a chat, oldest first."""
         return [shown.text for shown in self.messages.values() if shown.chat == chat]
 
     async def updates(self, token: str) -> Batch:
@@ -172,7 +174,7 @@ class ChatServer:
             raise failure
         empty = not content.text.strip() and not content.attachments
         if empty or len(content.text) > LIMIT:
-            raise Rejected(f"a text of {len(content.text)} characters is not taken")
+            raise Rejected(f"a text of {len(content.text)} characters is refused")
 
     def _wake(self) -> None:
         self._changed.set()
@@ -243,7 +245,7 @@ class RichAdapter(EditingAdapter):
 
 
 class KeyedAdapter(PlainAdapter):
-    """An adapter for a platform that drops a message whose key it knows already."""
+    """An adapter for a platform that drops a message whose key it has already received."""
 
     limits = PlatformLimits(text=LIMIT, attachments=True, deduplicates=True)
 
@@ -285,7 +287,7 @@ class FakeConfig(Value):
 def fake_platform(
     name: str, server: ChatServer, adapter: type[PlainAdapter]
 ) -> Platform[FakeConfig]:
-    """A manifest whose accounts are connected to the server."""
+    """Returns a manifest whose accounts are connected to the server."""
 
     def accounts(config: FakeConfig) -> Sequence[str]:
         own = [name] if config.token else []
@@ -301,7 +303,7 @@ def fake_platform(
 
 
 def failing(*failures: Exception | None) -> Callable[[str, str], Exception | None]:
-    """Returns these errors in order, one for each call, and then none."""
+    """Returns these errors in order, one for each call. Returns no error for later calls."""
     rest: Sequence[Exception | None] = list(failures)
 
     def next_one(kind: str, chat: str) -> Exception | None:

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests: from PyPI, with a socket of its own and many databases."""
+"""Runs a PostgreSQL server from PyPI for tests, with a socket of its own and many databases."""
 
 import contextlib
 import ctypes
@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,13 @@ SUPERUSER = "postgres"
 TEMPLATE = "hermes_template"
 SERVER_SECONDS = 30.0
 SHORT = Path("/tmp")  # noqa: S108  # the folder in it has a random name
-"""A folder with a short path, as the path of a socket must be short."""
+"""A folder with a short path, because the path of a socket must be short."""
 _PR_SET_PDEATHSIG = 1
 DURABLE = {"listen_addresses": "", "max_connections": "200", "log_min_messages": "fatal"}
 """Options of a server whose commits survive a power cut."""
 QUICK = {
     **DURABLE,
-    # A test kills processes, not the machine.
+    # Commits need not survive a power cut, because tests kill processes and not the machine.
     "fsync": "off",
     "full_page_writes": "off",
     "shared_buffers": "32MB",
@@ -57,7 +58,7 @@ end $$
 
 
 class PostgresProcess:
-    """A server that can be stopped and started again. It ends with the process that made it."""
+    """A server that can be stopped and started again. It ends with the process that created it."""
 
     def __init__(self, options: Mapping[str, str] = QUICK, place: Path = SHORT) -> None:
         self._options = options
@@ -69,6 +70,11 @@ class PostgresProcess:
 
     def url(self, database: str = SUPERUSER) -> str:
         return f"postgresql://{SUPERUSER}@/{database}?host={self.folder}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the server does not run"
+        return self._process.pid
 
     @property
     def socket(self) -> Path:
@@ -85,8 +91,8 @@ class PostgresProcess:
                 [*command, *options],
                 stdout=log,
                 stderr=log,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509  # no thread of ours holds a lock
-                **_account(),
+                preexec_fn=end_with_parent,  # noqa: PLW1509  # no thread of ours holds a lock
+                **server_account(),
             )
         deadline = time.monotonic() + SERVER_SECONDS
         while True:
@@ -98,7 +104,8 @@ class PostgresProcess:
             time.sleep(0.02)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """Stops the server: SIGINT closes all connections first, SIGQUIT is like a crash."""
+        """Stops the server. With SIGINT it closes all connections first, and SIGQUIT is like a
+        crash."""
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(SERVER_SECONDS)
@@ -109,14 +116,14 @@ class PostgresProcess:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def execute(self, sql: str, database: str = SUPERUSER) -> list[tuple[Any, ...]]:
-        """The rows of a statement, which runs outside of a transaction."""
+        """Runs a statement outside of a transaction, and returns its rows."""
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             cursor = connection.execute(sql.encode())
             return cursor.fetchall() if cursor.description else []
 
     def _initialize(self) -> None:
         self._data.mkdir(mode=0o700)
-        owner = _account()
+        owner = server_account()
         if owner:
             for path in (self.folder, self._data):
                 os.chown(path, owner["user"], owner["group"])
@@ -143,16 +150,18 @@ class TestDatabases:
         self._used: dict[Path, str] = {}
         self._count = 0
         server.execute(f"create database {TEMPLATE}")
-        anyio.run(_migrated, server.url(TEMPLATE))
+        # A separate thread is needed, because a test may call this while its event loop runs.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(anyio.run, _migrated, server.url(TEMPLATE)).result()
 
     def url_of(self, folder: Path) -> str:
-        """The database of the folder, which is empty when it is asked for the first time."""
+        """Returns the address of the folder's database, which is empty at the first call."""
         if folder not in self._used:
             self._used[folder] = self._free.pop() if self._free else self._made()
         return self.server.url(self._used[folder])
 
     def name_of(self, folder: Path) -> str:
-        """The name of the folder's database."""
+        """Returns the name of the folder's database."""
         self.url_of(folder)
         return self._used[folder]
 
@@ -179,7 +188,7 @@ _shared: list[TestDatabases] = []
 
 
 def shared_databases() -> TestDatabases:
-    """The databases of this process; their server is started when it is needed."""
+    """Returns the databases of this process. Their server is started when it is needed."""
     if not _shared:
         server = PostgresProcess()
         server.start()
@@ -201,7 +210,7 @@ async def _migrated(url: str) -> None:
 def running_postgres(
     options: Mapping[str, str] = QUICK, place: Path = SHORT
 ) -> Iterator[PostgresProcess]:
-    """A server of its own until the block ends; its files are in a new folder in `place`."""
+    """Runs a separate server until the block ends. Its files are in a new folder in `place`."""
     server = PostgresProcess(options, place)
     try:
         server.start()
@@ -210,8 +219,9 @@ def running_postgres(
         server.remove()
 
 
-def _account() -> dict[str, Any]:
-    """The account that the server runs as: PostgreSQL refuses to run as root."""
+def server_account() -> dict[str, Any]:
+    """Returns the account that runs a server, because PostgreSQL and pgbouncer refuse to run as
+    root."""
     if os.geteuid() != 0:
         return {}
     nobody = pwd.getpwnam("nobody")
@@ -219,17 +229,17 @@ def _account() -> dict[str, Any]:
 
 
 def _binaries(folder: Path) -> Path:
-    """The folder of the server's programs, which its account can read."""
+    """Returns the folder of the server's programs, which its account can read."""
     spec = find_spec(PACKAGE)
     assert spec is not None, f"install {PACKAGE}: `make test` does it"
     assert spec.submodule_search_locations is not None
     installed = Path(spec.submodule_search_locations[0]) / "pginstall18"
     try:
         command = [str(installed / "bin" / "postgres"), "--version"]
-        subprocess.run(command, check=True, capture_output=True, **_account())  # noqa: S603
+        subprocess.run(command, check=True, capture_output=True, **server_account())  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
-        # The checkout may be in a folder that only root can read. The programs find their
-        # libraries by a relative path, so the libraries are copied too.
+        # The checkout may be in a folder that only root can read.
+        # The programs find their libraries by a relative path, so the libraries are copied too.
         package, libraries = installed.parent, installed.parent.with_name(f"{PACKAGE}.libs")
         copied = folder / "install"
         shutil.copytree(installed, copied / package.name / installed.name)
@@ -239,6 +249,6 @@ def _binaries(folder: Path) -> Path:
     return installed / "bin"
 
 
-def _end_with_parent() -> None:
-    """Makes the kernel stop the server when this process ends, whatever ends it."""
+def end_with_parent() -> None:
+    """Makes the kernel stop the server when this process ends for any reason."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)

@@ -1,4 +1,5 @@
-"""Reads the recipes of a guide: what to install, a program, and the output of the program."""
+"""Reads the recipes of a guide: the packages to install, a program, and the output of the
+program."""
 
 import subprocess
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from hermes.types.value import Value
 RECIPE_SECONDS = 60
 SUFFIXES = {"python": "py", "js": "mjs", "sh": "sh"}
 DEFAULT_PORT = "127.0.0.1:8642"
-"""The address that every recipe calls. A test replaces it."""
+"""The address that every recipe calls. A test replaces it by another address."""
 
 
 class Recipe(Value):
@@ -25,9 +26,9 @@ class Recipe(Value):
 
 
 def recipes(page: Path) -> Mapping[str, Recipe]:
-    """The recipes by their headings. A recipe is a program and the text block after it.
+    """Returns the recipes by their headings. A recipe is a program and the text block after it.
 
-    The name is "section: subsection", or the title of the page if it has no sections.
+    The name is "section: subsection", or the title of the page if the page has no sections.
     """
     found: dict[str, Recipe] = {}
     name = section = ""
@@ -52,7 +53,7 @@ def recipes(page: Path) -> Mapping[str, Recipe]:
 
 
 async def run_recipe(recipe: Recipe, gateway: GatewayProcess, clients: ApiClients) -> str:
-    """Runs the recipe as the user of the gateway; returns its output."""
+    """Runs the recipe as the user of the gateway. Returns its output."""
     path = gateway.folder / f"recipe.{SUFFIXES[recipe.language]}"
     address = f"127.0.0.1:{gateway.port}"
     path.write_text(recipe.program.replace(DEFAULT_PORT, address), "utf-8")

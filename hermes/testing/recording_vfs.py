@@ -1,4 +1,4 @@
-"""Records what SQLite writes and syncs, so that the state after a power cut can be computed."""
+"""Records the writes and syncs of SQLite, so that the state after a power cut can be computed."""
 
 import ctypes
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _Method = ctypes.c_void_p
 _OPEN = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.c_void_p,
-    # A pointer, because SQLite keeps it for as long as the file is open.
+    # This is a pointer, because SQLite uses it for as long as the file is open.
     ctypes.c_void_p,
     ctypes.c_void_p,
     ctypes.c_int,
@@ -26,7 +26,8 @@ _SYNC = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 
 
 class DiskOperation(Value):
-    """One change of a file, or the moment from which its changes survive a power cut."""
+    """One operation on a file: a change, or a sync, after which earlier changes survive a power
+    cut."""
 
     kind: Literal["write", "truncate", "sync"]
     file: str
@@ -66,7 +67,7 @@ class _File(ctypes.Structure):
 
 
 class _Recorder:
-    """A VFS that passes everything on to the usual one."""
+    """A VFS that records operations and passes everything on to the usual VFS."""
 
     def __init__(self, usual: _Vfs) -> None:
         self.operations: list[DiskOperation] = []
@@ -133,9 +134,9 @@ class _Recorder:
 
 @contextmanager
 def recorded_disk() -> Iterator[list[DiskOperation]]:
-    """The operations of all connections that are opened in the block, in the order they happened.
+    """Yields the operations of all connections that are opened in the block, in their order.
 
-    Their connections have to be closed before the block ends.
+    The connections must be closed before the block ends.
     """
     library = ctypes.CDLL(_library())
     find, register = library.sqlite3_vfs_find, library.sqlite3_vfs_register
@@ -151,8 +152,10 @@ def recorded_disk() -> Iterator[list[DiskOperation]]:
 
 
 def _library() -> str:
-    """The SQLite library that this interpreter has loaded."""
+    """Returns the SQLite library that this interpreter has loaded."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         if "libsqlite3" in line:
             return line.split()[-1]
-    raise RuntimeError("this interpreter has SQLite built in: its disk can't be recorded")
+    raise RuntimeError(
+        "SQLite is built into this interpreter, so its disk operations can't be recorded"
+    )

@@ -1,4 +1,5 @@
-"""Serves chat platforms over a socket, so that they outlive the gateway, and connects to them."""
+"""Serves chat platforms over a socket, so that they outlive the gateway, and connects adapters to
+them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from hermes.types.value import Value
 
 LONGEST_CALL = 16 << 20
 REDELIVERED = 60
-"""Number of earlier updates that are delivered again at a new connection, as platforms do."""
+"""Number of earlier updates that are delivered again on a new connection, as real platforms do."""
 
 
 class PlatformCall(Value):
@@ -54,7 +55,7 @@ class Rooms(ChatServer):
         self._stirred: defaultdict[str, anyio.Event] = defaultdict(anyio.Event)
 
     def shown(self, chat: str) -> list[Shown]:
-        """Our messages in a chat, oldest first."""
+        """Returns our messages in a chat, oldest first."""
         return [self.messages[id] for id in self._ids[chat]]
 
     async def until(self, chat: str, condition: Callable[[list[Shown]], bool]) -> None:
@@ -81,10 +82,11 @@ async def serve_rooms(
     *,
     task_status: anyio.abc.TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serves the platforms, by account, until cancelled; reports the port once it listens.
+    """Serves the platforms, by account, until cancelled. Reports the port once it listens.
 
-    It does not use a UNIX socket: if anyio's is cancelled in the round of the event loop in which
-    data arrives, asyncio prints "Exception in callback … InvalidStateError".
+    A UNIX socket is not used for this. If a read on anyio's UNIX socket is cancelled in the same
+    round of the event loop in which data arrives, asyncio prints "Exception in callback …
+    InvalidStateError".
     """
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
         local_port = listener.extra_attributes[anyio.abc.SocketAttribute.local_port]
@@ -154,7 +156,7 @@ class PlatformConnection:
         self._answers: dict[int, PlatformAnswer] = {}
 
     async def run(self) -> None:
-        """Receives the answers of the platforms; raises EndOfStream when they are gone."""
+        """Receives the answers of the platforms. Raises EndOfStream when the platforms are gone."""
         lines = BufferedByteReceiveStream(self._stream)
         while True:
             answer = _decode_answer(await lines.receive_until(b"\n", LONGEST_CALL))
@@ -176,7 +178,7 @@ class PlatformConnection:
 
 
 class RemoteWire:
-    """The wire of an adapter whose platform is in another process."""
+    """The connection of an adapter whose platform is in another process."""
 
     def __init__(self, connection: PlatformConnection, account: str) -> None:
         self._connection = connection

@@ -8,7 +8,7 @@ import anyio.abc
 
 
 class RoundRobinProxy:
-    """Passes bytes on as they are. A server that refuses the connection is skipped."""
+    """A proxy that passes bytes on unchanged. A server that refuses the connection is skipped."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         self.port = 0
@@ -25,7 +25,7 @@ class RoundRobinProxy:
                 group.start_soon(_pass_on, server, client, group.cancel_scope)
 
     async def _connected(self) -> anyio.abc.SocketStream | None:
-        """A connection to the next server that accepts one; None if none does."""
+        """Returns a connection to the next server that accepts one, or None if no server does."""
         for _ in self._ports:
             self._next = (self._next + 1) % len(self._ports)
             try:
@@ -48,7 +48,8 @@ async def _pass_on(
 
 @asynccontextmanager
 async def round_robin(ports: Sequence[int], port: int = 0) -> AsyncIterator[RoundRobinProxy]:
-    """A proxy before these ports until the block ends; `port` 0 takes a free one."""
+    """Runs a proxy in front of these ports until the block ends. If `port` is 0, a free port is
+    taken."""
     proxy = RoundRobinProxy(ports)
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
     async with listener, anyio.create_task_group() as group:

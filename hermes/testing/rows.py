@@ -45,7 +45,7 @@ SOURCE = Source(
 async def outcomes_of(
     store: Store, transactions: Sequence[Callable[[], Work[T]]]
 ) -> list[T | Exception]:
-    """Runs all transactions at once; returns the result or the error of each."""
+    """Runs all transactions at once. Returns the result or the error of each."""
     outcomes: dict[int, T | Exception] = {}
 
     async def one(number: int, transaction: Callable[[], Work[T]]) -> None:
@@ -150,7 +150,7 @@ async def hold_account(store: Store) -> tuple[OwnerId, int]:
 
 
 class FutureMessage(UserMessage, tag_field="role", tag="from a newer version"):
-    """A message that the store accepts, and that this version can't read."""
+    """A message that the store accepts but this version can't read."""
 
 
 def append_unreadable(row: TurnRow, step: int) -> Work[int]:
@@ -167,12 +167,12 @@ def append_unreadable(row: TurnRow, step: int) -> Work[int]:
 
 
 def make_unreadable(id: str) -> Work[None]:
-    """Replaces a message in the inbox by one that this version can't read."""
+    """Replaces a message in the inbox by a message that this version can't read."""
     yield "update inbox set event = ? where id = ?", (b'{"body": "of a newer version"}', id)
 
 
 def cuts(length: int) -> Iterator[tuple[int, ...]]:
-    """Every way to cut a list of this length into pieces."""
+    """Yields every way to cut a list of this length into pieces."""
     for count in range(length):
         yield from combinations(range(1, length), count)
 
@@ -189,13 +189,13 @@ def merged(events: Sequence[AgentEvent]) -> list[AgentEvent]:
 
 
 def said_in(key: str, generation: int) -> Work[list[Message]]:
-    """All messages of a generation of a session."""
+    """Returns all messages of a generation of a session."""
     found = yield from transcript.history(key, History(generation=generation))
     return list(found.messages)
 
 
 async def stored_events(store: Store, turn: TurnId, after: int) -> list[Recorded]:
-    """All stored events of a turn after a number, from all pages."""
+    """Returns all stored events of a turn after a number, from all pages."""
     found: list[Recorded] = []
     more = True
     while more:

@@ -19,6 +19,7 @@ from hermes.settings.sections import (
     AccessSettings,
     AgentSettings,
     AuxiliarySettings,
+    BusSettings,
     MemorySettings,
     ModelSettings,
     StreamingSettings,
@@ -48,30 +49,32 @@ UNTIL_SECONDS = 0.01
 
 
 class Conditions(Value):
-    """The options of a test's gateway that differ from the usual ones."""
+    """The options of a test's gateway."""
 
     agent: AgentSettings = AgentSettings(drain_seconds=0.0)
-    """The gateway does not drain, so it ends as if it were killed."""
+    """Settings of the agent. The gateway does not drain, so it ends as if it were killed."""
     streaming: StreamingSettings = StreamingSettings(edit_interval=0.02, buffer_threshold=1)
     access: AccessSettings = AccessSettings(allow_all=True)
     model: ModelSettings = ModelSettings(default="m", base_url="http://127.0.0.1:9/v1")
     auxiliary: AuxiliarySettings = AuxiliarySettings()
     memory: MemorySettings = MemorySettings(enabled=False)
-    """Off, because memory would call the model when a conversation ends."""
+    """Settings of the memory. It is off, because it would call the model when a conversation
+    ends."""
     tools: tuple[AnyTool, ...] | None = TEST_TOOLS
-    """The tools; None for all that the settings allow."""
+    """The tools of the agent; None for all tools that the settings allow."""
     plugins: tuple[object, ...] = ()
     workspace: str = "workspace"
-    """The workspace, as a folder in the home."""
+    """The name of the workspace's folder in the home."""
     backend: ExecutionBackend | None = None
     """The execution backend; None for this machine. Commands are allowed if `tools` are given."""
     wrap_store: Callable[[Store], Store] = lambda store: store
+    bus: BusSettings = BusSettings()
     terminal: bool = False
 
 
 QUIET = Conditions()
 DRAINING = Conditions(agent=AgentSettings(drain_seconds=5.0))
-"""With these conditions, running turns may finish when the gateway ends."""
+"""Conditions under which running turns may finish when the gateway ends."""
 
 
 _wraps: list[Callable[[Store], Store]] = []
@@ -80,7 +83,7 @@ _wraps: list[Callable[[Store], Store]] = []
 
 @contextmanager
 def every_store_wrapped(wrap: Callable[[Store], Store]) -> Iterator[None]:
-    """Wraps the store of every gateway that the test kit opens while the block lasts."""
+    """Wraps the store of every gateway that the test kit opens inside the block."""
     _wraps.append(wrap)
     try:
         yield
@@ -89,14 +92,16 @@ def every_store_wrapped(wrap: Callable[[Store], Store]) -> Iterator[None]:
 
 
 def wrapped_store(store: Store, wrap: Callable[[Store], Store]) -> Store:
-    """The store in the wrappers of `every_store_wrapped`, with `wrap` as the outermost one."""
+    """Returns the store in the wrappers of `every_store_wrapped`, with `wrap` as the outermost
+    wrapper."""
     for inner in _wraps:
         store = inner(store)
     return wrap(store)
 
 
 def _test_backend(home: Path, conditions: Conditions) -> ExecutionBackend | None:
-    """This machine if the test gives tools; otherwise the settings decide."""
+    """Returns the backend of this machine if the test gives tools, or None to let the settings
+    decide."""
     if conditions.tools is None:
         return None
     return LocalBackend(home / "processes", EMPTY_ENVIRONMENT)
@@ -110,16 +115,18 @@ async def running(
     conditions: Conditions = QUIET,
 ) -> AsyncIterator[Gateway]:
     """Runs a gateway on the store of the home, which serves the adapters until the block ends."""
+    store = store_settings(home)
     settings = Settings(
         home=Home(root=home),
-        workspace=home / conditions.workspace,
+        workspace=Path(store.shared_folder or home) / conditions.workspace,
         model=conditions.model,
         agent=conditions.agent,
         streaming=conditions.streaming,
         access=conditions.access,
         auxiliary=conditions.auxiliary,
         memory=conditions.memory,
-        store=store_settings(home),
+        store=store,
+        bus=conditions.bus,
     )
     overrides = GatewayOverrides(
         plugins=conditions.plugins,
@@ -139,7 +146,7 @@ async def running(
 
 
 async def until(predicate: Callable[[], object], within: float = 5.0) -> None:
-    """Returns when the predicate holds; fails if it does not within this many seconds."""
+    """Returns when the predicate is true. Fails if it is not true within this many seconds."""
     with anyio.move_on_after(within):
         while not predicate():  # noqa: ASYNC110  # the one place that polls
             await anyio.sleep(UNTIL_SECONDS)
@@ -148,7 +155,7 @@ async def until(predicate: Callable[[], object], within: float = 5.0) -> None:
 
 
 async def rows(store: Store, sql: str, *parameters: object) -> list[Row]:
-    """The rows that a query returns."""
+    """Returns the rows that a query returns."""
 
     def work() -> Work[list[Row]]:
         return (yield sql, parameters)
@@ -157,14 +164,14 @@ async def rows(store: Store, sql: str, *parameters: object) -> list[Row]:
 
 
 def transaction_name(transaction: Callable[..., object]) -> str:
-    """The qualified name of the function, also of a `partial`."""
+    """Returns the qualified name of the function, even if it is wrapped in a `partial`."""
     while isinstance(transaction, partial):
         transaction = transaction.func
     return transaction.__qualname__
 
 
 class WrappedStore:
-    """A store that forwards everything to another one, as a base class."""
+    """A base class for stores that forward everything to another store."""
 
     def __init__(self, store: Store) -> None:
         self.inner = store
@@ -203,7 +210,7 @@ class TroubledStore(WrappedStore):
     def __init__(self, store: Store, before: Callable[[str], Awaitable[None]]) -> None:
         super().__init__(store)
         self._before = before
-        """Is called with the qualified name of the transaction's function."""
+        """A function that is called with the qualified name of the transaction's function."""
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         await self._before(transaction_name(transaction))
@@ -233,7 +240,7 @@ class ConflictingStore(WrappedStore):
 
 
 def held(event: anyio.Event, answer: Answer, said: str = "") -> Answer:
-    """Says `said` at once, and completes the answer after the event."""
+    """Returns an answer that says `said` at once, and is completed after the event."""
 
     async def wait(request: ModelRequest, emit: Emit) -> AssistantMessage:
         if said:
@@ -245,5 +252,5 @@ def held(event: anyio.Event, answer: Answer, said: str = "") -> Answer:
 
 
 def refused(request: ModelRequest) -> str | None:
-    """The reason why a real server would refuse the request; None if it would accept it."""
+    """Returns the reason why a real server would refuse the request; None if it would accept it."""
     return refusal(msgspec.json.decode(OpenAIChat().body(request), type=ChatRequest))

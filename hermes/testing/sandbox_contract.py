@@ -5,7 +5,8 @@ class TestLocal(SandboxContract):
     async def machine(self, folder: Path) -> AsyncIterator[Callable[[], ExecutionBackend]]:
         …
 
-The commands use what every shell has: `echo cat cd exit ln mkdir pwd read sleep`, `;`, `&&`, `>`.
+The commands use only features that every shell has: `echo cat cd exit ln mkdir pwd read sleep`,
+`;`, `&&`, `>`.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -31,7 +32,7 @@ from hermes.types.execution import (
 from hermes.types.identity import Source
 
 SLOW_PATTERN = "(a+)+$"
-"""A search with this pattern in the line `aaa…ab` takes practically for ever."""
+"""A pattern for which a search in the line `aaa…ab` practically never ends."""
 WRONG_PATHS = ("..", "../f", "a/../../f", "/etc/passwd", "a\0b", "x/" * 3000)
 
 
@@ -68,11 +69,12 @@ class SandboxContract:
     """File operations stay in the workspace, commands can be ended, and both see one machine."""
 
     def machine(self, folder: Path) -> AbstractAsyncContextManager[Callable[[], ExecutionBackend]]:
-        """Makes backends of one machine. The second one is like that of a restarted gateway."""
+        """Yields a function that creates backends of one machine. The second backend is like that
+        of a restarted gateway."""
         raise NotImplementedError
 
     def workspace(self, folder: Path) -> str:
-        """An empty new folder of the machine."""
+        """Returns an empty new folder of the machine."""
         raise NotImplementedError
 
     def scope(self, folder: Path, source: Source = PRIVATE) -> SandboxScope:
@@ -87,8 +89,6 @@ class SandboxContract:
     @pytest.fixture
     async def sandbox(self, tmp_path: Path, backend: Callable[[], ExecutionBackend]) -> Sandbox:
         return await backend().open(self.scope(tmp_path))
-
-    # --- files -------------------------------------------------------------------------------
 
     async def test_a_file_is_read_as_it_was_written(self, sandbox: Sandbox) -> None:
         assert await sandbox.write("a/b/f", b"\0\xff\r\n") is True
@@ -202,8 +202,6 @@ class SandboxContract:
         await sandbox.remove("file")
         assert await sandbox.read("a/f") == b"needle"
 
-    # --- searches ----------------------------------------------------------------------------
-
     async def test_lines_and_paths_are_found(self, sandbox: Sandbox) -> None:
         await sandbox.write("src/a.py", b"import os\r\nprint(1)\r\n")
         await sandbox.write("src/deep/b.py", "print('zwölf')".encode())
@@ -223,7 +221,7 @@ class SandboxContract:
         assert len(found.hits) == len(found.remarks) == 1
 
     async def test_a_failed_search_is_reported(self, sandbox: Sandbox) -> None:
-        with pytest.raises(ToolFailed, match="no regular expression"):
+        with pytest.raises(ToolFailed, match="not a regular expression"):
             await sandbox.search(SearchQuery(pattern="*.py"))
         with pytest.raises(ToolFailed):
             await sandbox.search(SearchQuery(pattern="x", path="missing"))
@@ -234,8 +232,6 @@ class SandboxContract:
             found = await sandbox.search(SearchQuery(pattern=SLOW_PATTERN, seconds=0.5))
         assert found.hits == ()
         assert len(found.remarks) == 1
-
-    # --- commands ----------------------------------------------------------------------------
 
     async def test_output_and_errors_come_in_their_order(self, sandbox: Sandbox) -> None:
         ended = await run(sandbox, "echo one; echo two >&2; echo three; exit 3")
@@ -325,8 +321,6 @@ class SandboxContract:
         with pytest.raises(ToolFailed):
             await sandbox.start("echo x > ran; \0")
         assert await sandbox.stat("ran") is None
-
-    # --- background processes ----------------------------------------------------------------
 
     async def test_a_background_process_is_followed_to_its_end(self, sandbox: Sandbox) -> None:
         await sandbox.write("a/f", b"")

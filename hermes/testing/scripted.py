@@ -2,14 +2,15 @@
 
 Directives in a user's text plan the answer of the server in `hermes.testing.model`:
 
-    tool:<name>{json}   calls the tool, then quotes what it said; several are called side by side
-    steps:<n>           makes the calls n times, one after the other; STEP in their arguments counts
-    tokens:<n>          says n words            reasoning:<n>       thinks n words before
-    delay:<seconds>     between two words       ttft:<seconds>      before the first
-    hang                never answers           status:<code>       fails (retry-after:<seconds>)
-    fail-first:<n>      the first n calls with exactly this text fail with 500
-    cut:<n>             the connection breaks after n words; cut-first:<n> only the first time
-    finish:<reason>     ends with this finish_reason: finish:length, finish:content_filter
+- `tool:<name>{json}` calls the tool, and then quotes its result. Several tools run in parallel.
+- `steps:<n>` makes the calls n times in a row. STEP in the arguments is the number of the step.
+- `tokens:<n>` says n words, and `reasoning:<n>` thinks n words before them.
+- `delay:<seconds>` waits between two words, and `ttft:<seconds>` waits before the first word.
+- `hang` never answers.
+- `status:<code>` fails with this status, and `retry-after:<seconds>` adds the header.
+- `fail-first:<n>` makes the first n calls with exactly this text fail with status 500.
+- `cut:<n>` cuts the connection after n words, and `cut-first:<n>` does so only the first time.
+- `finish:<reason>` ends with this finish_reason, such as `length` or `content_filter`.
 """
 
 import json
@@ -26,7 +27,7 @@ from msgspec import Meta, Struct
 from hermes.types.errors import HermesError
 from hermes.types.events import SegmentEnded, TextDelta
 from hermes.types.identity import CallId
-from hermes.types.messages import AssistantMessage, CutReason, ToolCall
+from hermes.types.messages import AssistantMessage, CutReason, ToolCall, ToolMessage
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
 
@@ -43,7 +44,7 @@ Answer = Callable[[ModelRequest, Emit], Awaitable[AssistantMessage]]
 
 
 class ScriptedModel:
-    """A model that gives the answers in order, and records its `requests`."""
+    """A model that gives the scripted answers in order, and records its `requests`."""
 
     def __init__(self, answers: Iterable[Answer]) -> None:
         self._answers = iter(answers)
@@ -56,8 +57,14 @@ class ScriptedModel:
         return await answer(request, emit)
 
 
+def first_results(model: ScriptedModel) -> list[str]:
+    """Returns the results of tools in the model's first request."""
+    return [one.text for one in model.requests[0].messages if isinstance(one, ToolMessage)]
+
+
 def says(text: str, cut: CutReason = "") -> Answer:
-    """An answer with `text`, one event for each word. `cut` is the reason why it ends early."""
+    """Returns an answer with `text`, one event for each word. `cut` is the reason why the answer
+    ends early."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         for number, word in enumerate(text.split(" ")):
@@ -69,7 +76,7 @@ def says(text: str, cut: CutReason = "") -> Answer:
 
 
 def calls(*wanted: tuple[str, Mapping[str, object]], text: str = "", cut: CutReason = "") -> Answer:
-    """An answer that calls tools: `calls(("read_file", {"path": "a"}))`, optionally after
+    """Returns an answer that calls tools: `calls(("read_file", {"path": "a"}))`, optionally after
     `text`.
 
     `cut` is the reason why the answer ends before its calls are complete.
@@ -94,7 +101,7 @@ def calls(*wanted: tuple[str, Mapping[str, object]], text: str = "", cut: CutRea
 
 
 def fails(error: HermesError, after: str = "") -> Answer:
-    """Raises `error` after it has said `after`."""
+    """Returns an answer that says `after` and then raises `error`."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         if after:
@@ -105,7 +112,7 @@ def fails(error: HermesError, after: str = "") -> Answer:
 
 
 def hangs() -> Answer:
-    """Never answers, until it is cancelled."""
+    """Returns an answer that never comes. The call ends only when it is cancelled."""
 
     async def answer(_request: ModelRequest, _emit: Emit) -> AssistantMessage:
         await anyio.sleep_forever()
@@ -115,7 +122,8 @@ def hangs() -> Answer:
 
 
 def calls_in(text: str) -> set[str]:
-    """The model calls that the text comes from. A correct answer comes from one."""
+    """Returns the ids of the model calls that the text comes from. A correct answer comes from one
+    call."""
     return {tag[1] for tag in _TAG.finditer(text)}
 
 
@@ -124,7 +132,7 @@ def mixes_calls(text: str) -> bool:
 
 
 def is_complete(text: str) -> bool:
-    """Whether the text is one complete answer, with no word lost, doubled or mixed."""
+    """Returns whether the text is one complete answer, with no word lost, doubled or mixed."""
     first, last = _TAG.search(text), next((tag for tag in _TAG.finditer(text) if tag[2]), None)
     if first is None or last is None or mixes_calls(text):
         return False
@@ -134,8 +142,8 @@ def is_complete(text: str) -> bool:
 
 
 def tagged(call: str, words: list[str], tokens: int | None) -> list[str]:
-    """The words of an answer, with the tag of the call at the start, in the middle and at the
-    end."""
+    """Returns the words of an answer, with the tag of the call at the start, in the middle and at
+    the end."""
     # A quoted answer must not look like a mixed one.
     words = _TAG.sub(r"(\1)", " ".join(words)).split()
     said: list[str] = []
@@ -150,14 +158,15 @@ def tagged(call: str, words: list[str], tokens: int | None) -> list[str]:
 class PlannedCall(Struct, frozen=True):
     name: str
     arguments: str = "{}"
-    """JSON, or the text that a confused model writes instead."""
+    """JSON arguments, or the invalid text that a confused model writes instead."""
 
 
 class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The plan for the answer to one request."""
 
     text: str | None = None
-    """The exact text of the answer, in place of the echo, or the exact text of the error."""
+    """The exact text of the answer, which replaces the echo. If the call fails, it is the exact
+    text of the error."""
     calls: tuple[PlannedCall, ...] = ()
     steps: int = 1
     tokens: int | None = None
@@ -171,11 +180,11 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cut: int | None = None
     cut_first: int | None = None
     finish: str = ""
-    """The finish_reason; empty for the usual one."""
+    """The finish_reason; empty for the usual finish_reason."""
 
 
 def plan_of(text: str, default: Plan) -> Plan:
-    """The plan that the directives in the text of a user ask for, based on `default`."""
+    """Returns the plan that the directives in a user's text describe. It is based on `default`."""
     calls, rest = _planned_calls(text)
     numbers = {name.replace("-", "_"): value for name, value in _NUMBER.findall(rest)}
     hang, finish = _HANG.search(rest) is not None, _FINISH.search(rest)
@@ -193,7 +202,7 @@ def plan_of(text: str, default: Plan) -> Plan:
 
 
 def _planned_calls(text: str) -> tuple[tuple[PlannedCall, ...], str]:
-    """The calls that a text asks for, and the text without them."""
+    """Returns the calls that a text asks for, and the text without them."""
     calls: list[PlannedCall] = []
     rest, end = "", 0
     while (found := _TOOL.search(text, end)) is not None:
@@ -233,7 +242,7 @@ class _Part(Struct):
 
     @property
     def data(self) -> bytes | None:
-        """Returns the file in the part. Raises ValueError if there is none or its base64 is
+        """Returns the file in the part. Raises ValueError if the part has no file or its base64 is
         broken."""
         match self:
             case _Part(type="text"):
@@ -317,7 +326,7 @@ class _ResponseFormat(Struct, forbid_unknown_fields=True):
 
 
 class ChatRequest(Struct):
-    """A request that real servers accept. Decoding refuses all others."""
+    """A request that real servers accept. Decoding refuses all other requests."""
 
     model: Annotated[str, Meta(min_length=1)]
     messages: Annotated[list[ChatMessage], Meta(min_length=1)]
@@ -383,7 +392,8 @@ class ChatRequest(Struct):
 
 
 def refusal(request: ChatRequest) -> str | None:
-    """The reason why a real server would refuse the conversation; None if it would accept it."""
+    """Returns the reason why a real server would refuse the conversation; None if it would accept
+    it."""
     talk = [m for m in request.messages if m.role not in ("system", "developer")]
     if not talk or talk[0].role != "user":
         return "the conversation must start with a user message"

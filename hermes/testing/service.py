@@ -42,8 +42,8 @@ async def serving(
     overrides: GatewayOverrides = TEST_OVERRIDES,
     environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Service]:
-    """Runs the service on the store of the home. At the end of the block it ends as if it were
-    killed."""
+    """Runs the service on the store of the home. When the block ends, the service ends as if it
+    were killed."""
     async with FakeModel() as model:
         given = {
             "HERMES_CUSTOM_BASE_URL": model.base_url,

@@ -1,4 +1,5 @@
-"""The conversation of the guide's recipes: a client with a stock, an agent with a shopping list."""
+"""The conversation that the guide's recipes use: the client has a tool for its stock, and the
+agent has a tool for a shopping list."""
 
 import base64
 import struct
@@ -20,8 +21,8 @@ SHOPPING = (
     calls_tools(("stock", {"item": "rice"})),
     Plan(text="Tea: {0}. The list says: {1}. Rice: {2}."),
 )
-"""In the first step the model calls a tool of the client and one of the agent, and in the second
-step a tool of the client."""
+"""In the first step, the model calls a tool of the client and a tool of the agent. In the second
+step, it calls a tool of the client."""
 BOUGHT = {"name": "tea", "count": 12}
 """The values in answers that conform to a schema."""
 
@@ -34,7 +35,7 @@ class Shop:
         self.model = model
 
     async def run(self, recipe: Recipe, clients: ApiClients) -> str:
-        """Runs the recipe and returns its output; fails if the model refused a request."""
+        """Runs the recipe and returns its output. Fails if the model refused a request."""
         printed = await run_recipe(recipe, self.gateway, clients)
         assert self.model.stats.refused == {}
         return printed
@@ -64,12 +65,12 @@ async def open_shop(folder: Path, *turn: Plan) -> AsyncIterator[Shop]:
 
 
 def recipe_of(name: str) -> Recipe:
-    """The recipe with this name in the guide."""
+    """Returns the recipe with this name in the guide."""
     return recipes(GUIDE)[name]
 
 
 def png(width: int, height: int) -> bytes:
-    """A white image."""
+    """Returns a white image."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         end = struct.pack(">I", zlib.crc32(kind + data))

@@ -1,4 +1,4 @@
-"""Web servers on this machine with fixed answers by path, which count connections."""
+"""Runs web servers on this machine that give a fixed answer for each path and count connections."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ def answer(
     media_type: str = "text/html; charset=utf-8",
     headers: Mapping[str, str] | None = None,
 ) -> bytes:
-    """An HTTP answer as bytes."""
+    """Returns an HTTP answer as bytes."""
     data = body.encode() if isinstance(body, str) else body
     named = {"Content-Type": media_type, "Content-Length": str(len(data)), **(headers or {})}
     lines = [f"HTTP/1.1 {status} X", *(f"{name}: {value}" for name, value in named.items())]
@@ -39,7 +39,8 @@ class Site:
 async def serving(
     answers: Mapping[str, bytes], *, host: str = "127.0.0.1", port: int = 0
 ) -> AsyncIterator[Site]:
-    """Runs a server that answers by path, without the query. An empty answer is never sent."""
+    """Runs a server. It answers by the path of a request and ignores the query. If the answer is
+    empty, the server sends nothing."""
     listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
     site = Site(host, listener.extra(anyio.abc.SocketAttribute.local_port))  # noqa: S610  # no SQL
 
@@ -55,7 +56,7 @@ async def serving(
                     await anyio.sleep_forever()
                 await stream.send(said)
         except (anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            pass  # a visitor who leaves early is counted all the same
+            pass  # a visitor who leaves early is counted too
 
     async with listener, anyio.create_task_group() as group:
         group.start_soon(listener.serve, serve)

@@ -55,7 +55,7 @@ def killed_copy(home: Path, url: str, to: str, batches: int) -> None:
 
 
 def completed_copy(home: Path, url: str, to: str) -> CopyResult:
-    """The result of `hermes store copy`."""
+    """Runs `hermes store copy` and returns its result."""
     environ = {"PATH": defpath, "HERMES_HOME": str(home), "HERMES_STORE_URL": url}
     ended = subprocess.run(  # noqa: S603
         [sys.executable, "-m", "hermes", "store", "copy", "--to", to, "--json"],
@@ -98,8 +98,11 @@ async def assert_equal(home: Path, url: str) -> None:
 
 
 def check_copies(folder: Path, url: str, messages: int, kills: Sequence[int]) -> list[float]:
-    """Copies a store there and back. Each copy is killed after each of these numbers of batches,
-    and then finished. Returns the seconds of both ways."""
+    """Copies a store to PostgreSQL and back. In each direction, the copy is killed once for each
+    number in `kills`, after that number of batches, and is then completed.
+
+    Returns the seconds that each direction took.
+    """
     there, back = folder / "there", folder / "back"
     anyio.run(make_source, there, messages)
     seconds: list[float] = []
@@ -130,8 +133,8 @@ def main() -> None:
         settings = load(given.home, {"HERMES_STORE_URL": given.url})
         anyio.run(copy_store, settings, given.to, KillAt(given.kill_after))
         return
-    # The first run is killed after a third of the batches. The second run compares these batches,
-    # and is killed after copying another third.
+    # The first run is killed after a third of the batches.
+    # The second run compares these batches, and is killed after copying another third.
     third = given.messages // BATCH_ROWS // 3
     with tempfile.TemporaryDirectory() as folder, running_postgres() as server:
         server.execute("create database copied")

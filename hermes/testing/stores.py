@@ -1,4 +1,4 @@
-"""The store that tests open: SQLite in their folder, or a database on PostgreSQL."""
+"""Opens the store of a test: SQLite in the test's folder, or a database on PostgreSQL."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from hermes.testing.postgres import TestDatabases, shared_databases
 from hermes.types.store import OwnerKind, Row, Store
 
 _current: list[TestDatabases] = []
-"""The databases that tests use at the moment. The list is empty while they use SQLite."""
+"""The databases that tests use at the moment. The list is empty while tests use SQLite."""
 _addresses: dict[Path, StoreSettings] = {}
-"""The settings of homes whose gateways reach their database at other addresses."""
+"""The store settings of homes whose gateways reach their database at another address."""
 
 
 @contextmanager
 def stores_on_postgres() -> Iterator[None]:
-    """Every store that the test kit opens while the block lasts is on PostgreSQL."""
+    """Puts every store that the test kit opens inside the block on PostgreSQL."""
     databases = shared_databases()
     _current.append(databases)
     try:
@@ -33,9 +33,12 @@ def stores_on_postgres() -> Iterator[None]:
 
 
 @contextmanager
-def store_reached_by(folder: Path, url: str, direct_url: str = "") -> Iterator[None]:
-    """The gateways of the folder reach their database by these addresses while the block lasts."""
-    _addresses[folder] = StoreSettings(url=url, direct_url=direct_url)
+def store_reached_by(
+    folder: Path, url: str, direct_url: str = "", shared_folder: str = ""
+) -> Iterator[None]:
+    """Lets the gateways of the folder reach their database at these addresses inside the block, and
+    keep their files in the shared folder."""
+    _addresses[folder] = StoreSettings(url=url, direct_url=direct_url, shared_folder=shared_folder)
     try:
         yield
     finally:
@@ -43,17 +46,17 @@ def store_reached_by(folder: Path, url: str, direct_url: str = "") -> Iterator[N
 
 
 def store_url(folder: Path) -> str:
-    """The address of the home's database; empty for SQLite."""
+    """Returns the address of the home's database; empty for SQLite."""
     return _current[-1].url_of(folder) if _current else ""
 
 
 def store_settings(folder: Path) -> StoreSettings:
-    """The settings of a gateway in this home."""
+    """Returns the store settings of a gateway in this home."""
     return _addresses.get(folder) or StoreSettings(url=store_url(folder))
 
 
 def forget_store(folder: Path) -> None:
-    """Call this when the home is gone. Another home may then get its database."""
+    """Releases the database of a home that is gone, so that another home may get it."""
     if _current:
         _current[-1].release(folder)
 
@@ -61,7 +64,7 @@ def forget_store(folder: Path) -> None:
 def open_test_store(
     folder: Path, kind: OwnerKind | None = None
 ) -> AbstractAsyncContextManager[Store]:
-    """The store of a home, as the gateways of the test have it."""
+    """Opens the store of a home in the same way as the gateways of the test."""
     url = store_url(folder)
     return open_postgres(url, kind) if url else open_store(folder / STORE_NAME, kind)
 

@@ -19,14 +19,14 @@ _PLACE = re.compile(r"\{(\d+|images)\}")
 class StrictModel(FakeModel):
     """Answers every turn with the same plans, one for each step.
 
-    In the text of a plan, `{0}` is the result of the first tool call of the turn, `{1}` that of the
-    second, and `{images}` the types and sizes of the images in the request. A plan without calls is
-    answered in JSON if the request asks for JSON. The values are `facts`, by the names of the
-    properties.
+    In the text of a plan, `{0}` is the result of the first tool call of the turn, and `{1}` that of
+    the second. `{images}` stands for the types and sizes of the images in the request. A plan
+    without calls is answered in JSON if the request asks for JSON. The values are `facts`, by the
+    names of the properties.
 
-    Like `FakeModel`, it refuses invalid requests. It also refuses calls of tools that the request
-    does not declare (in the history and in its plans), plans that break `tool_choice`, schemas that
-    are not valid in strict mode, and images other than PNG.
+    Like `FakeModel`, it refuses invalid requests. It also refuses calls of undeclared tools in the
+    history and in its plans. It refuses plans that break `tool_choice`, schemas that are not valid
+    in strict mode, and images other than PNG.
     """
 
     def __init__(self, *turn: Plan, facts: Mapping[str, object] | None = None) -> None:
@@ -48,7 +48,8 @@ class StrictModel(FakeModel):
         return msgspec.structs.replace(plan, text=text or _filled_in(plan.text or "", request))
 
     def _json(self, request: ChatRequest) -> str | None:
-        """The answer to a request for JSON; None if the request does not ask for JSON."""
+        """Returns the answer to a request for JSON, or None if the request does not ask for
+        JSON."""
         wanted = request.response_format
         if wanted is None or wanted.type == "text":
             return None
@@ -58,7 +59,7 @@ class StrictModel(FakeModel):
 
 
 def calls_tools(*wanted: tuple[str, Mapping[str, object]]) -> Plan:
-    """A step in which the model calls these tools, all at once."""
+    """Returns a step in which the model calls these tools, all at once."""
     made = [PlannedCall(name, msgspec.json.encode(given).decode()) for name, given in wanted]
     return Plan(calls=tuple(made))
 
@@ -71,7 +72,7 @@ def _undeclared(request: ChatRequest) -> str | None:
 
 
 def _impossible(plan: Plan, request: ChatRequest) -> str | None:
-    """The reason why the model can't follow its plan."""
+    """Returns the reason why the model can't follow its plan; None if it can."""
     called = {call.name for call in plan.calls}
     if unknown := sorted(called - request.declared):
         return f"the script calls tools that the request does not declare: {unknown}"
@@ -113,7 +114,8 @@ def _filled_in(text: str, request: ChatRequest) -> str:
 
 
 def _described(url: str) -> str | None:
-    """The type and the size of the image in a data URL; None if it is not a PNG image."""
+    """Returns the type and the size of the image in a data URL, or None if it is not a PNG
+    image."""
     kind, _, encoded = url.removeprefix("data:").partition(";base64,")
     data = base64.b64decode(encoded)
     if kind != "image/png" or not data.startswith(PNG_SIGNATURE) or len(data) < 24:

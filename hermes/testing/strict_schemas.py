@@ -7,7 +7,8 @@ SchemaPart = Mapping[str, object]
 
 
 def strict_violation(schema: SchemaPart) -> str | None:
-    """The reason why OpenAI refuses the schema in strict mode; None if it accepts it."""
+    """Returns the reason why OpenAI refuses the schema in strict mode, or None if OpenAI accepts
+    it."""
     for part in _parts(schema):
         properties = part.get("properties")
         if part.get("type") != "object" and properties is None:
@@ -21,7 +22,7 @@ def strict_violation(schema: SchemaPart) -> str | None:
 
 
 def _parts(value: object) -> Iterator[SchemaPart]:
-    """The schema and the mappings in it. Properties are not taken for keywords."""
+    """Yields the schema and the mappings in it. Properties are not taken for keywords."""
     if isinstance(value, list):
         for one in value:
             yield from _parts(one)

@@ -1,4 +1,4 @@
-"""The contract of wire formats for answers in a requested form."""
+"""The contract of wire formats for answers in a requested format."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -47,10 +47,11 @@ PLAIN_WORDS = "I would rather talk."
 
 
 class StructuredWireContract:
-    """The two ways to ask for a form: the wire format's own fields, and words in the prompt."""
+    """Tests the two ways to request a format: the wire format's own fields, and words in the
+    prompt."""
 
     objects: bool = True
-    """Whether the wire format can ask for any JSON object."""
+    """Whether the wire format has a field that requests any JSON object."""
 
     def wire(self) -> WireFormat:
         raise NotImplementedError
@@ -60,16 +61,16 @@ class StructuredWireContract:
         raise NotImplementedError
 
     def asked(self, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The wire format's own fields for the form of the answer, with the schema as `schema`;
-        None if the wire format has none."""
+        """Returns the wire format's own fields that request the format, with the schema as
+        `schema`. Returns None if the wire format has no such fields."""
         raise NotImplementedError
 
     def told_first(self, body: Mapping[str, Any]) -> str:
-        """The system text of a request."""
+        """Returns the system text of a request."""
         raise NotImplementedError
 
     def stream(self, text: str) -> bytes:
-        """The payloads of an answer with this text."""
+        """Returns the payloads of an answer with this text."""
         raise NotImplementedError
 
     def test_a_schema_is_asked_for_in_the_wire_formats_own_form(self) -> None:
@@ -132,7 +133,8 @@ class StructuredWireContract:
 
     @asynccontextmanager
     async def _upstream(self) -> AsyncIterator[str]:
-        """A server that answers in JSON only if the request carries the schema."""
+        """Runs a server that answers in JSON only if the request carries the schema. Yields its
+        base URL."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         async with server:
             yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"

@@ -64,33 +64,33 @@ class Terminal:
 
     @property
     def lines(self) -> list[str]:
-        """The screen, without trailing blanks."""
+        """The lines of the screen, without trailing blanks."""
         return [line.rstrip() for line in self._screen.display]
 
     @property
     def text(self) -> str:
-        """The screen and everything above it that can be scrolled to."""
+        """The text of the screen, and everything above it that can be scrolled to."""
         return "\n".join([*self._screen.scrollback, *self.lines]).rstrip()
 
     @property
     def row(self) -> str:
-        """The line with the cursor."""
+        """The text of the line with the cursor."""
         return self.lines[self._screen.cursor.y]
 
     @property
     def echoes(self) -> bool:
-        """Whether the terminal itself shows typed keys, as at a shell."""
+        """Whether the terminal itself shows typed keys, as in a shell."""
         return bool(termios.tcgetattr(self._descriptor)[3] & termios.ECHO)
 
     @property
     def cells(self) -> list[list[Char]]:
-        """The screen, character by character."""
+        """The characters of the screen with their styles."""
         screen = self._screen
         columns, rows = range(screen.columns), range(screen.lines)
         return [[screen.buffer[row][column] for column in columns] for row in rows]
 
     def style(self, text: str) -> Char:
-        """The style of the first letter of a text on the screen."""
+        """Returns the style of the first letter of a text on the screen."""
         row = next(index for index, line in enumerate(self.lines) if text in line)
         return self.cells[row][self.lines[row].index(text)]
 
@@ -102,7 +102,7 @@ class Terminal:
         self._set_size(columns, rows)
 
     def until(self, wanted: str | Callable[[], object], within: float = 20.0) -> None:
-        """Returns when the text is on the screen, or the condition holds."""
+        """Returns when the text is on the screen, or when the condition is true."""
         seen = wanted if callable(wanted) else lambda: wanted in self.text
         deadline = time.monotonic() + within
         while not seen():
@@ -122,7 +122,7 @@ class Terminal:
         try:
             data = os.read(self._descriptor, 65536)
         except OSError as error:
-            # Linux reports in this way that the other end was closed.
+            # Linux reports in this way that the other side was closed.
             if error.errno != errno.EIO:
                 raise
             return False

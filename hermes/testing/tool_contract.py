@@ -35,7 +35,7 @@ class Toolbench:
 
 
 class SandboxToolsContract(SandboxContract):
-    """The effects of one tool are visible to the others."""
+    """Checks that the effects of one tool are visible to the other tools."""
 
     @pytest.fixture
     async def call(self, tmp_path: Path, backend: Callable[[], ExecutionBackend]) -> Toolbench:

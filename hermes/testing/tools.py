@@ -1,4 +1,5 @@
-"""Tools for tests of the agent: a harmless, a slow and a broken one, and one that asks a person."""
+"""Tools for tests of the agent: a harmless, a slow and a broken tool, and a tool that asks a
+person."""
 
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hermes.types.turns import Answered, Approved, Denied, Expired, Question
 class Append(msgspec.Struct, kw_only=True):
     token: str
     path: str = "appended"
-    """Relative to the workspace."""
+    """A path relative to the workspace."""
 
 
 async def _append(context: ToolContext, arguments: Append) -> str:
@@ -26,7 +27,7 @@ class AskQuestion(msgspec.Struct, kw_only=True):
     question: str = "Which one?"
     choices: tuple[str, ...] = ()
     expires_in: float = 3600.0
-    """Seconds."""
+    """Seconds after which the question expires."""
 
 
 async def _ask(context: ToolContext, arguments: AskQuestion) -> str:

@@ -33,7 +33,7 @@ PRIVATE = Source(platform="p", account="p", chat_kind="private", chat_id="1", us
 GROUP = Source(platform="p", account="p", chat_kind="group", chat_id="-5", user_id="1")
 CALL = CallId("t_0_0")
 NO_SPILL = ResultFilter(Spill(Path("/nonexistent")))
-"""A filter for tests with short results, which are never spilled."""
+"""A result filter for tests with short results, which are never spilled."""
 
 
 class Notebook:
@@ -47,6 +47,7 @@ class Notebook:
         self.summaries: list[tuple[int, int, UserMessage]] = []
         self.log: list[str] = []
         self.lost = False
+        self.used_files = False
 
     async def said(self, message: AssistantMessage) -> None:
         if self.lost:
@@ -67,6 +68,9 @@ class Notebook:
     def prompted(self, prompt: Prompt) -> None:
         self.prompts.append(prompt)
 
+    def uses_files(self) -> None:
+        self.used_files = True
+
     async def compacted(self, first: int, last: int, summary: UserMessage) -> None:
         self.summaries.append((first, last, summary))
 
@@ -82,7 +86,7 @@ def a_turn(
     budget: int = 90,
     decisions: dict[CallId, Decision] | None = None,
 ) -> Turn:
-    """A turn that answers the history, in the session of the source."""
+    """Returns a turn that answers the history, in the session of the source."""
     return Turn(
         id=TurnId("t"),
         session=SessionKey(
@@ -110,7 +114,7 @@ def a_turn(
 
 
 def hosted_agent(id: AgentId = DEFAULT_AGENT) -> HostedAgent:
-    """An agent that is never called."""
+    """Returns an agent that is never called."""
 
     async def end_session(turn: Turn, ended_at: float) -> None:
         raise AssertionError("no conversation ends")
@@ -132,7 +136,7 @@ def an_agent(
     prompt_writer: PromptWriter | None = None,
     results: ResultFilter | None = None,
 ) -> AgentLoop:
-    """An agent that calls the model for everything."""
+    """Returns an agent that calls the model for everything."""
     return AgentLoop(
         model,
         Registry(tools),
@@ -144,7 +148,7 @@ def an_agent(
 
 
 def files_of(turn: Turn) -> LocalSandbox:
-    """The turn's sandbox on this machine, without commands."""
+    """Returns the turn's sandbox on this machine, without commands."""
     return LocalSandbox(scope_of(turn), None)
 
 
@@ -159,7 +163,7 @@ async def use(
     redact: Redact = str,
     backend: ExecutionBackend = FILES_ONLY,
 ) -> str:
-    """Runs the tool with the arguments that a model would give; returns its answer."""
+    """Runs the tool with the arguments that a model would give, and returns its answer."""
     heard = events if events is not None else []
     sandbox = await backend.open(scope_of(turn))
     context = CallContext(turn, call, sandbox, heard.append, notes or Notebook(), redact)

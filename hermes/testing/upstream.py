@@ -54,7 +54,7 @@ async def answering(
 
 
 def model_client(session: aiohttp.ClientSession) -> ModelClient:
-    """A client for the built-in wire formats."""
+    """Returns a client for the built-in wire formats."""
     return ModelClient(session, wire_formats(builtin_wire_formats()))
 
 
@@ -88,7 +88,7 @@ def request_to(choice: ModelChoice, *messages: Message) -> ModelRequest:
 async def ask(
     request: ModelRequest, *added: WireFormat, read_timeout: float = 300.0
 ) -> tuple[AssistantMessage, list[AgentEvent]]:
-    """The answer to the request, and the events. `added` are further wire formats."""
+    """Returns the answer to the request, and the events. `added` are further wire formats."""
     events: list[AgentEvent] = []
     async with aiohttp.ClientSession() as session:
         client = ModelClient(
@@ -99,7 +99,7 @@ async def ask(
 
 
 def read(wire: WireFormat, *pieces: bytes) -> tuple[AssistantMessage, list[AgentEvent]]:
-    """The answer in a stream, and the events."""
+    """Parses the pieces of a stream. Returns the answer and the events that were emitted."""
     events: list[AgentEvent] = []
     answer = StreamedAnswer(choice_of(wire.name), events.append)
     stream = PayloadStream(answer, wire.parser(answer))

@@ -1,4 +1,4 @@
-"""A home that a Hermes Agent has used, for tests."""
+"""A home that Hermes Agent has used, for tests."""
 
 import json
 import sqlite3
@@ -16,7 +16,7 @@ insert into messages (session_id, role, content) values ('a', 'user', 'hi');
 
 
 def make_used_home(home: Path) -> None:
-    """Three sessions in `state.db`, two cron jobs and one skill."""
+    """Creates a home with three sessions in `state.db`, two cron jobs and one skill."""
     make_used_database(home)
     _write(home / "cron" / "jobs.json", json.dumps({"jobs": [{"id": "1"}, {"id": "2"}]}))
     _write(home / "skills" / "writing" / "letters" / "SKILL.md", "---\nname: letters\n---\n")

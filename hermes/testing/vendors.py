@@ -52,7 +52,8 @@ def _adapter(wire: str) -> TypeAdapter[object]:
 
 
 def _read_through(value: object) -> None:
-    """Makes a validator check values at once that it would otherwise check when they are used."""
+    """Makes a validator check all values at once. It would otherwise check some values only when
+    they are used."""
     if isinstance(value, dict):
         for one in value.values():
             _read_through(one)

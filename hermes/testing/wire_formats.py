@@ -76,25 +76,25 @@ SAMPLINGS = (
 )
 GARBAGE = (b"7", b'{"type":7,"choices":7}', b'{"type":"\xff"}', b"[" * 9999, b"nonsense")
 
-# Each class that inherits a test runs it with its own object.
+# Each class that inherits a test runs the test with its own object.
 inherited = settings(deadline=None, suppress_health_check=[HealthCheck.differing_executors])
 wrongs = st.sampled_from([None, True, 7, -1.5, "", "x", [], {}, [None], {"type": None}])
 
 
 class WireFormatContract(ToolsContract):
-    """Requests are accepted by the vendor, and answers are read correctly however the stream is
-    cut."""
+    """Checks that the vendor accepts requests, and that answers are read correctly however the
+    stream is cut."""
 
     mistakes: Sequence[tuple[bytes, bytes]] = ()
-    """Pairs of a part of the body of `CALLS` and `RESULTS`, and a replacement that the vendor
-    refuses."""
+    """Pairs of bytes: a part of the body of `CALLS` and `RESULTS`, and a replacement that the
+    vendor refuses."""
     error: bytes
     """A payload with the error `slow down` and status 429 instead of an answer."""
     end: bytes = b"]}"
-    """The end of a body, after its last message."""
+    """The end of a request body, after its last message."""
 
     def wire(self) -> WireFormat:
-        """A new object with empty caches."""
+        """Returns a new object with empty caches."""
         raise NotImplementedError
 
     def check(self, body: bytes) -> None:
@@ -102,33 +102,31 @@ class WireFormatContract(ToolsContract):
         raise NotImplementedError
 
     def recordings(self) -> Sequence[Path]:
-        """Files with streams that real servers sent."""
+        """Returns files with streams that real servers have sent."""
         raise NotImplementedError
 
     def recorded_text(self) -> bytes:
-        """A recorded stream with the answer `TEXT`."""
+        """Returns a recorded stream with the answer `TEXT`."""
         raise NotImplementedError
 
     def recorded_calls(self) -> bytes:
-        """A recorded stream with the calls `CALLS`."""
+        """Returns a recorded stream with the calls `CALLS`."""
         raise NotImplementedError
 
     def recorded_cut(self) -> bytes:
-        """The stream of `recorded_calls`, ended by the limit of output tokens."""
+        """Returns the stream of `recorded_calls`, ended by the limit of output tokens."""
         raise NotImplementedError
 
     def echo(self, text: str) -> str:
-        """The body of an echo that holds some text."""
+        """Returns the body of an echo that holds some text."""
         raise NotImplementedError
 
     def unmarked(self, body: bytes) -> bytes:
-        """The body without the marks that move while a conversation grows."""
+        """Returns the body without the marks that move while a conversation grows."""
         return body
 
     def choice(self, base_url: str = "http://127.0.0.1:9/v1") -> ModelChoice:
         return choice_of(self.wire().name, base_url)
-
-    # --- requests ----------------------------------------------------------------------------
 
     @inherited
     @given(st.data())
@@ -238,8 +236,6 @@ class WireFormatContract(ToolsContract):
             without = self.wire().body(replace(request, sampling=unset))
             assert (whole == without) == (name in left_out), name
 
-    # --- answers -----------------------------------------------------------------------------
-
     def test_text_is_emitted_and_returned_whole(self) -> None:
         message, events = read(self.wire(), self.recorded_text())
         assert message.text == TEXT
@@ -309,8 +305,6 @@ class WireFormatContract(ToolsContract):
             read(self.wire(), begun + error)
         assert read(self.wire(), stream + error)[0].text == TEXT
 
-    # --- over HTTP ---------------------------------------------------------------------------
-
     async def test_an_answer_is_streamed_from_the_right_address(self) -> None:
         heads: list[bytes] = []
         async with answering(STREAM + self.recorded_text(), heads) as base_url:
@@ -374,8 +368,6 @@ class WireFormatContract(ToolsContract):
             with anyio.fail_after(5):
                 await hung_up.wait()
 
-    # --- tools of the tests ------------------------------------------------------------------
-
     def _echoes(self) -> st.SearchStrategy[Echo | None]:
         choice = self.choice()
         return st.none() | st.builds(
@@ -389,7 +381,8 @@ class WireFormatContract(ToolsContract):
         return PayloadStream(answer, self.wire().parser(answer))
 
     def _heard(self, *pieces: bytes) -> tuple[AssistantMessage, str, list[AgentEvent]]:
-        """The message, its text and reasoning as they were emitted, and all other events."""
+        """Returns the message, its text and reasoning as they were emitted, and all other
+        events."""
         message, events = read(self.wire(), *pieces)
         deltas = [one for one in events if isinstance(one, TextDelta | ReasoningDelta)]
         rest = [one for one in events if one not in deltas]
@@ -404,7 +397,7 @@ class WireFormatContract(ToolsContract):
             return await client.complete(request_to(choice, *said), events.append), events
 
     async def _failure(self, response: bytes) -> HermesError:
-        """The error for a response; it names the provider and never the key."""
+        """Returns the error for a response. The error names the provider and never the key."""
         async with answering(response) as base_url:
             with pytest.raises(HermesError) as caught:
                 await self._ask(self.choice(base_url))
@@ -424,8 +417,8 @@ def _attachment(kind: AttachmentKind, at: int) -> Attachment:
 
 
 def _spoiled(value: object, wrong: object, at: int) -> tuple[object, int]:
-    """Returns the JSON with its part number `at` replaced, and how many parts remain to be
-    skipped."""
+    """Returns the JSON with its part number `at` replaced, and the number of parts that must still
+    be skipped."""
     if at == 0:
         return wrong, -1
     at -= 1

@@ -5,15 +5,17 @@ import os.path
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 
+from hermes.text.quantity import counted
 from hermes.types.value import Value
 
 MOST_TOLERANT_LINES = 500
-"""Maximum number of lines of a passage that is also searched for with different white space."""
+"""Maximum number of lines of a passage for which white space may differ. A longer passage must
+match exactly."""
 CONTEXT_LINES = 2
-"""Context lines that a diff shows around a change."""
+"""Number of context lines that a diff shows around a change."""
 MOST_DIFF_LINES = 200
-"""Maximum number of lines between the first and the last change. The time to compare them grows
-with the cube of their number."""
+"""Maximum number of lines, from the first to the last change, that are compared. The time for the
+comparison grows with the cube of their number."""
 DIFF_WIDTH = 200
 LONGEST_DIFF = 4000
 """Maximum number of characters of a diff."""
@@ -31,8 +33,8 @@ class Replacement(Value):
 
 
 def find_replacements(text: str, old: str, new: str) -> list[Replacement]:
-    """Returns the occurrences of `old`. If there are none, returns whole lines that differ from it
-    only in white space.
+    """Returns the occurrences of `old`. If there are none, returns the whole lines that differ from
+    `old` only in white space.
 
     The replacement gets the line endings of the text and the indentation of the replaced lines.
     """
@@ -67,7 +69,7 @@ def diff(before: str, after: str) -> str:
 
 
 def short_diff(before: str, after: str) -> str:
-    """Returns the first lines of the change in the unified form; empty if no line has changed."""
+    """Returns the first lines of a unified diff; empty if no line has changed."""
     old, new, first = _changed_part(_lines(before), _lines(after))
     if old == new:
         return ""
@@ -81,7 +83,7 @@ def short_diff(before: str, after: str) -> str:
         for line in lines[:SHORT_DIFF_LINES]
     ]
     more = len(lines) - len(shown)
-    return "\n".join([*shown, f"… {more} more lines"] if more else shown)
+    return "\n".join([*shown, f"… {counted(more, 'more line')}"] if more else shown)
 
 
 def _lines(text: str) -> list[str]:
@@ -89,8 +91,8 @@ def _lines(text: str) -> list[str]:
 
 
 def _changed_part(old: list[str], new: list[str]) -> tuple[list[str], list[str], int]:
-    """Returns the lines of both texts around the changes, and the number of equal lines before
-    these."""
+    """Returns the changed part of both texts, with its context lines, and the number of lines
+    before that part."""
     top, below = _equal_lines(old, new), _equal_lines(old[::-1], new[::-1])
     below = min(below, len(old) - top, len(new) - top)
     first = max(top - CONTEXT_LINES, 0)
@@ -136,8 +138,8 @@ def _dedented(lines: list[str]) -> tuple[str, list[str]]:
 
 
 def _indentation(lines: list[str], first: int, wanted: list[str]) -> str | None:
-    """Returns the indentation with which the wanted lines occur at `first`, or None if they do
-    not occur there."""
+    """Returns the indentation that the wanted lines have at `first`; None if other lines are
+    there."""
     place = next(place for place, line in enumerate(wanted) if line)
     line = lines[first + place]
     indent = line[: len(line) - len(wanted[place])]
@@ -162,7 +164,7 @@ def _reindented(line: str, was: str, now: str) -> str:
 
 
 def _equal_lines(old: list[str], new: list[str]) -> int:
-    """Returns how many lines are equal at the beginning."""
+    """Returns the number of equal lines at the beginning of both texts."""
     pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))
     return sum(1 for _ in pairs)
 

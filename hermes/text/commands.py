@@ -15,7 +15,8 @@ class Command(Value):
     argument: str = ""
     """The text after the name, with its line breaks."""
     bot: str = ""
-    """The bot that a command in a group addresses, as in `/new@our_bot`; empty if it names none."""
+    """The bot that a command in a group addresses, as in `/new@our_bot`; empty if the command names
+    no bot."""
 
 
 class Unknown(Value, tag=True):
@@ -28,7 +29,7 @@ class Ambiguous(Value, tag=True):
 
 
 def parse_command(text: str, prefix: str = "/") -> Command | None:
-    """Parses a message. Returns None if it is no command: plain text, a path or a doubled
+    """Parses a message. Returns None if it is not a command: plain text, a path or a doubled
     prefix."""
     text = text.strip()
     if not text.startswith(prefix):
@@ -41,13 +42,15 @@ def parse_command(text: str, prefix: str = "/") -> Command | None:
 
 
 def unescaped(text: str, prefix: str = "/") -> str:
-    """Removes one prefix from a message that begins with two, which marks it as plain text."""
+    """Removes one prefix from a message that begins with two prefixes, which mark it as plain
+    text."""
     start = text.lstrip()
     return start.removeprefix(prefix) if start.startswith(prefix * 2) else text
 
 
 def resolve(name: str, names: Mapping[str, Collection[str]]) -> str | Unknown | Ambiguous:
-    """Returns the command for a name, an alias, or the beginning of exactly one of them."""
+    """Returns the command for a name or an alias. The beginning of a name or alias is enough if it
+    is unique."""
     owners = {alias: owner for owner, aliases in names.items() for alias in aliases}
     owners |= {owner: owner for owner in names}
     name = name.lower()

@@ -2,12 +2,13 @@
 
 import re
 
-_SEQUENCES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # colours and the cursor
+_SEQUENCES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # sequences for colours and the cursor
 _ESCAPES = re.compile(
-    _SEQUENCES + r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # titles, links and other strings
+    _SEQUENCES
+    + r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # sequences for titles, links and other strings
     r"|[ -/]*[0-~])"
 )
-# An unterminated string is shown, because it must not hide the rest of the line.
+# An unterminated string sequence is kept, because it must not hide the text after it.
 _WHOLE_ESCAPES = re.compile(_SEQUENCES + r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 # Joiners are kept, because emoji, Persian and the scripts of India need them.

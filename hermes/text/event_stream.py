@@ -18,6 +18,6 @@ class EventStreamParser:
         return [line[5:].strip() for line in lines if line.startswith(b"data:")]
 
     def end(self) -> list[bytes]:
-        """Returns the payload of the last line if its newline is missing, as some servers omit
-        it."""
+        """Returns the payload of the last line if its newline is missing. Some servers omit the
+        last newline."""
         return self.feed(b"\n")

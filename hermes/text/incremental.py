@@ -39,12 +39,12 @@ class IncrementalMarkdown:
     return.
 
     The pieces that `settled` and finally `open` return do not depend on how the text was divided
-    into chunks, except for code, whose lines are returned as soon as they are complete.
+    into chunks. Code is an exception: its lines are returned as soon as they are complete.
     """
 
     def __init__(self) -> None:
         self._text = ""
-        """The text that is not settled yet. It starts at the beginning of a line."""
+        """The text that may still change. It starts at the beginning of a line."""
         self._place = _Place()
 
     def feed(self, text: str) -> None:
@@ -77,7 +77,8 @@ class IncrementalTree:
         self._blocks: nodes.Document = ()
 
     def of(self, text: str) -> nodes.Document:
-        """Returns the tree of the text. It is fast if the text begins with the previous text."""
+        """Returns the tree of the text. The call is fast if the text begins with the previous
+        text."""
         text = _LINE_END.sub("\n", text)
         if "]:" in text and _BRACKET_FIRST.search(text):
             # The definition of a link can change every block.
@@ -88,9 +89,8 @@ class IncrementalTree:
         parsed = parse_blocks(rest)
         tree = self._blocks + tuple(block for _, block in parsed)
         lines = rest.split("\n")
-        # More text can change the last block. Until its first two lines are complete, it may even
-        # become part of the block before it: `#` is a heading and `#a` is not, and a table takes
-        # two lines to begin.
+        # More text can change the last block.
+        # Until its first two lines are complete, the block may even join the block before it.
         changing = 2 if parsed and parsed[-1][0] + 2 >= len(lines) else 1
         if len(parsed) > changing:
             self._closed += "".join(f"{line}\n" for line in lines[: parsed[-changing][0]])
@@ -109,7 +109,7 @@ class _Place(Value):
     number: int | None = None
     """The number of the next item; None if the list is not numbered."""
     shown: int = 0
-    """Number of lines of the current code block that were returned."""
+    """Number of lines of the current code block that have been returned."""
 
 
 class _Span(Value):
@@ -122,7 +122,7 @@ class _Span(Value):
     number: int | None = None
     """The first number of the list; None if the list is not numbered."""
     code: int | None = None
-    """Number of code lines; None if the block is no code block."""
+    """Number of code lines; None if the block is not a code block."""
 
 
 def _cut(text: str, place: _Place, *, final: bool) -> tuple[list[Piece], _Place, str]:

@@ -11,9 +11,10 @@ import msgspec
 LONGEST_SCHEMA = 100_000
 """Maximum number of characters of a schema."""
 DEEPEST_SCHEMA = 32
-"""Deepest nesting of schemas."""
+"""Maximum depth of schemas inside schemas."""
 MOST_SCHEMAS = 1_000
-"""Maximum number of schemas inside a schema: those of its properties, items and alternatives."""
+"""Maximum number of schemas inside a schema, such as those of its properties, items and
+alternatives."""
 CHECK_SECONDS = 2.0
 """Maximum CPU time for the check of one JSON text, because a small schema can require endless
 work."""
@@ -47,7 +48,7 @@ _Schema = Mapping[str, Any]
 
 @lru_cache(maxsize=64)
 def schema_problem(text: str) -> str:
-    """Returns why the JSON text is not a schema that we support, or "" if it is one."""
+    """Returns the reason why the JSON text is not a schema that we support, or "" if it is one."""
     if len(text) > LONGEST_SCHEMA:
         return f"it is longer than {LONGEST_SCHEMA} characters"
     try:
@@ -66,7 +67,7 @@ def schema_problem(text: str) -> str:
 
 
 def json_problem(schema: str, text: str) -> str:
-    """Returns why the JSON text does not conform to the schema, or "" if it does.
+    """Returns the reason why the JSON text does not conform to the schema, or "" if it conforms.
 
     The schema must be valid. The call blocks for up to `CHECK_SECONDS`.
     """
@@ -85,7 +86,7 @@ def json_problem(schema: str, text: str) -> str:
 
 
 class _OutOfTime(Exception):
-    """The check of a text took too long."""
+    """Raised if the check of a text takes too long."""
 
 
 _deadline: ContextVar[float] = ContextVar("deadline")
@@ -133,7 +134,8 @@ def _schemas(schema: _Schema) -> Iterator[tuple[int, _Schema]]:
 
 
 def resolved(schema: _Schema, reference: str) -> object | None:
-    """Returns the part of a schema that a `$ref` in it points to, or None if there is none."""
+    """Returns the part of a schema that a `$ref` in it points to, or None if there is no such
+    part."""
     fragment = reference.removeprefix("#")
     if fragment == reference or (fragment and not fragment.startswith("/")):
         return None
@@ -151,7 +153,7 @@ def _validator(text: str) -> Any:
     from referencing import Registry  # noqa: PLC0415  # comes with jsonschema
 
     schema = msgspec.json.decode(text)
-    # An empty registry, because the default one fetches schemas from other hosts.
+    # The registry is empty, because the default registry fetches schemas from other hosts.
     return _validator_class(schema)(schema, registry=Registry())
 
 
@@ -165,7 +167,7 @@ def _draft(schema: _Schema) -> str:
 
 @cache
 def _bounded(name: str) -> Any:
-    """Returns a validator class for a draft that stops at the deadline."""
+    """Returns a validator class for a draft. The validator stops at the deadline."""
     library = _jsonschema()
     base = getattr(library, name)
     keywords: dict[str, _Keyword] = {

@@ -54,7 +54,7 @@ def _nested(tokens: Sequence[Token]) -> list[_Node]:
         if token.nesting < 0:
             levels.pop()
         elif token.nesting > 0 and len(levels) > _DEEPEST:
-            # Thousands of asterisks nest thousands deep. Below this depth, only the text is kept.
+            # Thousands of asterisks mean thousands of nested nodes. Deeper markup is dropped.
             levels.append(levels[-1])
         else:
             node = _Node(token)

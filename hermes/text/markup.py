@@ -1,8 +1,8 @@
 """Sanitizes a web page so that the HTML parser needs little time and memory for every page.
 
-The parser (lexbor) has no limits. Its time grows with the square of the nesting depth and of the
-attributes of a tag, and 75 kB of misnested `<b>` make it take 3 GB
-(https://github.com/lexbor/lexbor/issues/340). Decision 0009 has the measurements.
+The parser (lexbor) has no limits. Its time grows with the square of the nesting depth and with the
+square of the number of attributes of a tag, and it needs 3 GB of memory for 75 kB of misnested
+`<b>` (https://github.com/lexbor/lexbor/issues/340). Decision 0009 has the measurements.
 """
 
 import re
@@ -10,10 +10,12 @@ import re
 from hermes.types.value import Value
 
 MOST_STEPS = 50_000_000
-"""Maximum number of open elements, summed over all tags: about 0.3 s of the parser's time. The rest
-of the page is left out. A well-formed page stays far below this limit, whatever its length."""
+"""Limit on the parser's work, which is measured as the number of open elements, summed over all
+tags. The limit corresponds to about 0.3 s of the parser's time. The part of the page after the
+limit is left out. A well-formed page of any length stays far below the limit."""
 LINK_NUMBER = "n"
-"""Attribute that identifies a link, because the parser repeats a link in every block it spans."""
+"""Attribute that identifies a link. It is needed because the parser repeats a link in every block
+that the link spans."""
 RENAMED = "x-"
 """Prefix of elements for which the parser has rules that we do not want."""
 
@@ -42,7 +44,7 @@ _ENDED_BY_START: dict[str, frozenset[str]] = {
     **dict.fromkeys(_ROW_GROUPS, _ROWS | _ROW_GROUPS),
     **dict.fromkeys(("blockquote", "div", "dl", "ol", "p", "pre", "ul"), frozenset({"p"})),
 }
-"""Maps an element to the open elements that its start tag ends."""
+"""Maps an element to the open elements that are closed when the element starts."""
 _ENDED_BY_END: dict[str, frozenset[str]] = {
     "table": _ROWS | _ROW_GROUPS,
     "li": frozenset({"p"}),
@@ -51,16 +53,17 @@ _ENDED_BY_END: dict[str, frozenset[str]] = {
         frozenset({"li", "p"}),
     ),
 }
-"""Maps an element to the open elements directly in it that its end tag ends. `dd` and `dt` are not
-included, because the parser nests them and `li` in each other without a limit."""
+"""Maps an element to the open elements directly inside it that its end tag also ends. `dd` and `dt`
+are not included, because the parser nests `dd`, `dt` and `li` in each other without a limit."""
 _LEFT_OUT = frozenset(
     {
         *("area", "body", "col", "colgroup", "embed", "frame", "frameset", "head", "html", "input"),
         *("link", "meta", "optgroup", "option", "param", "source", "track", "wbr"),
     }
 )
-# The parser reopens formatting elements in every later block, and the other elements change how it
-# reads the text after them. It also reopens `a`, but never more than one.
+# Elements that are renamed. The parser reopens the formatting elements in every later block.
+# The other elements change how the parser reads the text after them.
+# `a` is not renamed: the parser also reopens it, but never more than one `a`.
 _SPECIAL = frozenset(
     {
         *("b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt"),
@@ -80,7 +83,8 @@ class SanitizedPage(Value):
 
 
 def sanitized(html: str) -> SanitizedPage:
-    """Sanitizes a page. It takes time in proportion to the page's length and never fails.
+    """Sanitizes a page. The time is proportional to the page's length, and the function never
+    fails.
 
     As in a browser, a tag, a comment or a script that is open at the end of the page ends there.
     """
@@ -114,7 +118,8 @@ def sanitized(html: str) -> SanitizedPage:
 
 
 class _Rewriter:
-    """Collects the sanitized page, and an upper bound for the elements that the parser has open."""
+    """Collects the sanitized page, and computes an upper bound for the number of elements that are
+    open in the parser."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -130,7 +135,7 @@ class _Rewriter:
         if name in _LEFT_OUT:
             return
         if name in _IN_TABLE and not self._tables:
-            # The parser ignores cells outside a table, which would join the words of two cells.
+            # The parser drops cell tags outside a table, which would join the words of two cells.
             name = "hr"
         if name == "a":
             self._links += 1
@@ -167,7 +172,7 @@ class _Rewriter:
 
 
 def _written(name: str) -> str:
-    if name == "form":  # may stay open after its end tag
+    if name == "form":  # the element may stay open after its end tag
         return "div"
     if name in _SPECIAL:
         return RENAMED + name
@@ -175,8 +180,8 @@ def _written(name: str) -> str:
 
 
 def _attributes(html: str, at: int) -> tuple[dict[str, str], int]:
-    """Returns the relevant attributes of a tag and the index after the tag, or -1 if it never
-    ends."""
+    """Returns the relevant attributes of a tag and the index after the tag. The index is -1 if the
+    tag never ends."""
     found: dict[str, str] = {}
     while (end := _TAG_END.match(html, at)) is None:
         if (attribute := _ATTRIBUTE.match(html, at)) is None:
@@ -189,7 +194,8 @@ def _attributes(html: str, at: int) -> tuple[dict[str, str], int]:
 
 
 def _behind(html: str, start: int) -> int:
-    """Returns the index after a comment, after a declaration, or after a plain `<` character."""
+    """Returns the index after the comment, the declaration or the plain `<` character at
+    `start`."""
     if html.startswith("<!--", start):
         end = html.find("-->", start + 2)
         return end + 3 if end >= 0 else len(html)

@@ -4,8 +4,8 @@ import re
 import unicodedata
 
 _LOOK = 4
-"""At most this many times the wanted length is read, because spaces and hidden characters are
-removed."""
+"""The text is read up to this multiple of the wanted length, because spaces and hidden characters
+are removed from it."""
 _JOINERS = "\u200c\u200d"
 # Chat templates use these markers, and a model server may interpret them.
 _TEMPLATE = re.compile(r"<(?=[|\uff5c])")
@@ -23,7 +23,7 @@ def quote(text: str) -> str:
 
 
 def shorten(text: str, longest: int) -> str:
-    """Returns the text on one line, cut to the longest length."""
+    """Returns the text on one line, cut to the maximum length."""
     looked_at = text[: _LOOK * longest]
     line = " ".join(_TEMPLATE.sub("< ", remove_invisible(looked_at)).split())
     if len(line) <= longest and len(looked_at) == len(text):

@@ -54,8 +54,8 @@ class Readable(Value):
 
 
 def readable(html: str, url: str) -> Readable:
-    """Returns the text of a page. It takes time in proportion to the page's length and never
-    fails."""
+    """Returns the text of a page. The time is proportional to the page's length, and the function
+    never fails."""
     safe = sanitized(html)
     page = _Page(url)
     root = LexborHTMLParser(safe.text.encode("utf-8", "replace")).root
@@ -78,7 +78,7 @@ class _Element:
         self.outer: list[str] | None = None
         """Holds the blocks before the element until the element's own blocks are collected."""
         self.items = 0
-        """Number of list items or header cells so far."""
+        """Number of list items or header cells that were read so far."""
 
 
 class _Page:
@@ -96,8 +96,8 @@ class _Page:
         self._line = _Line()
 
     def read(self, node: LexborNode) -> None:
-        """Reads the node and its descendants. It is not recursive, because pages may be nested
-        deep."""
+        """Reads the node and its descendants. The method is not recursive, because pages may be
+        nested deep."""
         depth = 0
         while True:
             entered = self._enter(node)
@@ -126,8 +126,8 @@ class _Page:
         return self._stack[-1] if self._stack else None
 
     def _enter(self, node: LexborNode) -> bool:
-        """Begins a node. Returns whether to read its content, in which case `_leave` must
-        follow."""
+        """Begins a node. Returns whether to read its content. If so, `_leave` must be called
+        afterwards."""
         if node.is_text_node:
             self._say(node.text_content or "")
             return False
@@ -202,7 +202,8 @@ class _Page:
             self._blocks += self._folded(element, parent, inner)
 
     def _folded(self, element: _Element, parent: _Element | None, inner: list[str]) -> list[str]:
-        """Joins the blocks of an element into the blocks that its parent contains."""
+        """Converts the blocks inside an element to the blocks that the element adds to its
+        parent."""
         name = element.name
         if name in _CELLS:
             return ["\n\n".join(inner)] if inner or (parent and parent.name == "tr") else []
@@ -266,15 +267,15 @@ class _Line:
         self._target = ""
 
     def take(self) -> str:
-        """Returns the line with normalized white space and clears it. A link without text stays
-        open."""
+        """Returns the line with normalized white space, and clears the line. A link without text
+        stays open."""
         self._link()
         lines = (" ".join(line.split()) for line in "".join(self._pieces).split("\n"))
         self._pieces, self._start = [], 0
         return _BLANK_LINES.sub("\n\n", "\n".join(lines).strip())
 
     def take_raw(self) -> str:
-        """Returns the line unchanged and clears it."""
+        """Returns the line unchanged, and clears the line."""
         text = "".join(self._pieces).strip("\n").rstrip()
         self._pieces, self._start = [], 0
         return text
@@ -321,7 +322,7 @@ def _marker(parent: _Element | None) -> str:
 
 def _row(cells: list[str], *, head: bool) -> str:
     filled = [cell for cell in cells if cell]
-    # Tables are also used for layout. A cell that is long or has paragraphs contains no data.
+    # Tables are also used for layout. A cell that is long or has paragraphs is taken for layout.
     if len(filled) < 2 or any(len(cell) > LONGEST_CELL or "\n\n" in cell for cell in cells):
         return "\n\n".join(filled)
     row = " | ".join(cell.replace("\n", " ") for cell in cells)

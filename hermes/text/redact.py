@@ -48,8 +48,7 @@ _TOKENS = tuple(
         (r"(?<![A-Za-z0-9])(?P<secret>AIza[\w-]{30,}+)", re.A),
         (r"(?<!\d)(?P<secret>\d{8,10}:[\w-]{35,}+)", re.A),
         (r"(?<![\w-])(?P<secret>eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*+)", re.A),
-        # The format of `env` and .env files. A reference to a variable or a placeholder is no
-        # secret.
+        # The format of .env files. References to variables and placeholders are not secrets.
         (
             rf"(?<![\w$])[A-Z][A-Z0-9_]{{2,64}}+(?:{_VARIABLE})=(?![\"']?(?:{_EXAMPLE}))(?:{_VALUE})",
             re.A,
@@ -64,8 +63,8 @@ secret."""
 
 
 def mask(secret: str) -> str:
-    """Returns a few characters of a long secret, such as `sk-1…9f`, and only `…` for a short
-    one."""
+    """Returns a few characters of a long secret, such as `sk-1…9f`. Returns only `…` for a short
+    secret."""
     return f"{secret[:4]}…{secret[-2:]}" if len(secret) >= _HINTED else "…"
 
 
@@ -83,11 +82,11 @@ def redact_tokens(text: str, secrets: Iterable[str] = ()) -> str:
     """Masks the given secrets, tokens of well-known services, and environment variables with
     secret-sounding names.
 
-    It is for text that a model works on. A password in an example is kept, so that code stays
-    intact.
+    This function is for text that a model works on. A password in an example is kept, so that code
+    stays intact.
     """
     known = {secret for secret in secrets if len(secret) >= _SHORTEST}
-    # A secret that contains another one must be replaced first, or a part of it would remain.
+    # A secret that contains another secret must be replaced first, or a part of it would remain.
     for secret in sorted(known, key=len, reverse=True):
         text = text.replace(secret, mask(secret))
     for shape in _TOKENS:
@@ -104,8 +103,8 @@ def _masked(found: re.Match[str]) -> str:
 class FixedFields(str):
     """A log message for the hot path, with named fields: `log.info(MESSAGE, {"turn": id})`.
 
-    Its fields are our own ids, names and numbers, never text from outside, so it is not searched
-    for secrets.
+    The message is not searched for secrets, because its fields are our own ids, names and numbers,
+    and never text from outside.
     """
 
     __slots__ = ()

@@ -30,7 +30,7 @@ _BEGINNINGS = (("<", _ANGLED), ("[", _SQUARE), ("\n\n", _LINES))
 def _markers(slashes: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Returns the start of each marker, with a pattern that matches the start and its
     backslashes."""
-    # Most texts contain no start of a marker, and a substring search is fast.
+    # The start is searched for first, because that is fast and most texts contain no marker.
     return tuple(
         (start, re.compile(f"{re.escape(start)}{slashes}(?={rest})")) for start, rest in _BEGINNINGS
     )
@@ -54,7 +54,8 @@ def escape(text: str) -> str:
 def escape_bare(text: str) -> str:
     """Adds a backslash to every marker that has none.
 
-    Use it for text of a model. A model reads escaped text, so markers that it repeats are escaped.
+    Use it for text that a model has written. A model reads escaped text, so the markers that it
+    repeats are escaped already.
     """
     for start, pattern in _BARE:
         if start in text:
@@ -85,7 +86,7 @@ def escape_arguments(arguments: str) -> str:
 
 def restore_arguments(arguments: str) -> str:
     """Applies `restore` to the strings in the JSON arguments of a tool call."""
-    # In JSON, a backslash is written as two.
+    # In JSON, a backslash is written as two backslashes.
     return _changed(arguments, restore) if "\\\\" in arguments else arguments
 
 

@@ -1,4 +1,4 @@
-"""Recognizes files that hold secrets by their names, and masks the values in them."""
+"""Recognizes secret files by their names, and masks the values in them."""
 
 import re
 
@@ -14,9 +14,10 @@ _NAMES = re.compile(
 )
 _EXAMPLES = (".example", ".sample", ".template", ".dist")
 _KEPT = re.compile(r"[\s\[\]{}(),]*|\s*\[[\w .-]+\]\s*|\s*#[^=:]*|-----(BEGIN|END) [A-Z0-9 ]+-----")
-"""A line without a value: brackets, a heading, a comment, or the first or last line of a key."""
+"""Matches a line without a value: brackets, a heading, a comment, or the first or last line of a
+key."""
 _OPAQUE = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-"""A line of a key, which may look like a name because it ends with `=`."""
+"""Matches a line of a key, which may look like a name because it ends with `=`."""
 _NAMED = re.compile(
     r"(?P<name>[\s#;]*(?:export\s+)?(?:[\w\"'.@/:-]{1,100}?\s*=|[\w\"'.-]{1,100}?\s*:)\s*)"
     r"(?P<value>\S.*)"

@@ -1,4 +1,4 @@
-"""Returns the first characters of a Markdown tree, or the tree without them.
+"""Returns the first characters of a Markdown tree, or the tree without its first characters.
 
 The visible characters of a tree are counted in reading order. These count as one character: a line
 break, the gap between two blocks, items, rows or cells, an image, and a rule.
@@ -128,19 +128,16 @@ def append_text(tree: nodes.Document, text: str) -> nodes.Document:
     return (*tree, nodes.Paragraph(children=(nodes.Text(text=text.strip()),)))
 
 
-# --- the first characters --------------------------------------------------------------------
-
-
 def take_first(tree: nodes.Document, count: int) -> tuple[nodes.Document, bool]:
-    """Returns the first `count` visible characters of the tree, and whether these are the whole
+    """Returns the first `count` visible characters of the tree, and whether they are the whole
     tree."""
     taken, left = _take_each(tree, count, _take_block, gap=1)
     return taken, left >= 0
 
 
 _Taken = tuple[_T | None, int]
-"""The part that was taken, and the number of characters that may follow it. The number is negative
-if something was left out."""
+"""The part that was taken, and the number of characters that may still be taken after it. The
+number is negative if something was left out."""
 
 
 def _take_each(
@@ -210,19 +207,17 @@ def _take_inline(node: nodes.Inline, count: int) -> _Taken[nodes.Inline]:
             assert_never(node)
 
 
-# --- the rest --------------------------------------------------------------------------------
-
-
 def drop_first(tree: nodes.Document, count: int) -> nodes.Document:
     """Returns the tree without its first `count` visible characters.
 
-    If a list item is cut, its rest has no marker. The items after it keep their numbers.
+    If a list item is cut, its remaining part has no marker. The items after it keep their numbers.
     """
     return _drop_each(tree, count, _drop_block, gap=1)[0]
 
 
 _Dropped = tuple[tuple[_T, ...], int]
-"""The part that is left, and the number of characters that must still be dropped after it."""
+"""The part of the tree that is left, and the number of characters that must still be dropped after
+it."""
 
 
 def _drop_each(
@@ -310,7 +305,8 @@ def _rows(table: nodes.Table) -> tuple[tuple[nodes.Inlines, ...], ...]:
 
 
 def _margin(row: tuple[nodes.Inlines, ...]) -> int:
-    """Returns the number of empty cells at the start of a row. Their gaps don't count."""
+    """Returns the number of empty cells at the start of a row. The gaps between these cells are not
+    counted."""
     return next((index for index, cell in enumerate(row) if cell), len(row))
 
 

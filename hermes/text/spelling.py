@@ -1,10 +1,10 @@
-"""Suggests a known word for a misspelled one."""
+"""Suggests a known word for a misspelled word."""
 
 from collections.abc import Iterable
 
 COMPARED_LETTERS = 64
-"""Letters of a word that are compared. The comparison takes quadratic time, and words can be
-long."""
+"""Maximum number of letters of a word that are compared. The comparison takes quadratic time, and
+words can be long."""
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from hermes.text.dialect import Plain
-from hermes.text.slices import VisibleText, drop_first, take_first
+from hermes.text.slices import VisibleText, drop_first, take_first, visible
 from hermes.types import nodes
 
 Render = Callable[[nodes.Document], str]
@@ -17,11 +17,11 @@ Measure = Callable[[str], int]
 
 _SENTENCE = re.compile(r"(?<=[.!?…])(?=\s)|(?<=[。！？])")
 _AHEAD = 8
-"""Characters after the last possible cut that are read to choose the cut."""
+"""Number of characters that are read beyond the last possible cut, in order to choose the cut."""
 _GRAPHEME = 32
 """Maximum number of code points that are kept together as one character."""
 _ROOM = 8
-"""Markup is replaced by plain text if it leaves less than 1/8 of the limit to the text."""
+"""Markup is replaced by plain text if it leaves less than 1/8 of the limit for the text."""
 _WINDOW = 256
 """Number of characters that are searched for white space at once."""
 
@@ -64,13 +64,14 @@ class _Splitter:
         self._measure = measure
 
     def first_part(self, tree: nodes.Document) -> tuple[nodes.Document, nodes.Document]:
-        """Returns the first part and the rest of the tree. Both are empty if the tree has no
-        text."""
+        """Returns the first part of the tree and the remaining tree. Both are empty if the tree has
+        no text."""
         tree = _without_space(tree)
         while tree:
             reach = self._reach(tree)
             if reach is None:
-                return tree, ()
+                # Code may consist of white space alone.
+                return tree if visible(tree).strip() else (), ()
             if reach <= self._limit // _ROOM and (plainer := _plainer(tree)) is not None:
                 tree = _without_space(plainer)
                 continue
@@ -112,7 +113,7 @@ class _Splitter:
         return low
 
     def _cut(self, tree: nodes.Document, text: VisibleText, reach: int) -> int:
-        """Returns the best cut that makes a part that fits."""
+        """Returns the best place for a cut. The part before the cut must fit."""
         for cut in _cuts(text, reach):
             if text.text[:cut].strip() and self._size(take_first(tree, cut)[0]) <= self._limit:
                 return cut
@@ -133,7 +134,7 @@ def _cuts(text: VisibleText, reach: int) -> Iterator[int]:
     found = [match.start() for match in _SENTENCE.finditer(text.text, early + 1)]
     yield from (cut for cut in reversed(found) if kinds[cut - 1] == "word" and cut <= reach)
     yield from (cut for cut in ends if text.is_space(cut) and kinds[cut] != "link")
-    # Links and code are kept whole where they fit into a part of their own.
+    # Links and code are not cut if they fit into a part of their own.
     yield from (cut for cut in ends if kinds[cut] in ("link", "code") and kinds[cut - 1] == "word")
     yield from (cut for cut in ends if kinds[cut] != "fence" and text.text[cut].isspace())
     yield _before_grapheme(text.text, reach)
@@ -144,8 +145,8 @@ def _ends_code_line(text: VisibleText, cut: int) -> bool:
 
 
 def _after(tree: nodes.Document, text: VisibleText, cut: int) -> nodes.Document:
-    """Returns the tree after the cut, without leading white space. Code loses only its line
-    break."""
+    """Returns the tree after the cut, without leading white space. In code, only the line break at
+    the cut is dropped."""
     if cut < len(text.kinds) and text.kinds[cut] == "fence":
         return drop_first(tree, cut + _ends_code_line(text, cut))
     return _without_space(drop_first(tree, cut))

@@ -1,1 +1,2 @@
-"""The values and protocols that all layers share. Imports no other package of Hermes."""
+"""The values and protocols that all layers share. This package imports no other package of
+Hermes."""

@@ -13,8 +13,8 @@ from hermes.types.turns import Turn
 from hermes.types.value import Value
 
 EndSession = Callable[[Turn, float], Awaitable[None]]
-"""Called with a conversation that has ended and the time of its end. It may be called more than
-once."""
+"""A function that is called with an ended conversation and the time of its end. It may be called
+more than once for the same conversation."""
 WriteTitle = Callable[[Turn, str], Awaitable[str]]
 """Returns a title for a conversation from its first turn and answer, or "" for no title."""
 
@@ -23,11 +23,13 @@ FindModel = Callable[[str], ModelChoice]
 If the model can't be used, raises a ConfigError that says why."""
 
 CheckRequest = Callable[[Asked], None]
-"""Raises a HermesError, before the request is stored, if the agent's model can't accept it."""
+"""Raises a HermesError if the agent's model can't accept the request. This function is called
+before the request is stored."""
 
 
 def own_model_only(name: str) -> ModelChoice:
-    """Raises ConfigError for every name. It is for an agent that has no other models."""
+    """Raises ConfigError for every name. An agent that has only its own model uses this
+    function."""
     raise ConfigError("This agent has no other models.")
 
 
@@ -47,6 +49,7 @@ class HostedAgent(Value):
     """Runs the commands and file operations of the agent's tools."""
     end_session: EndSession
     write_title: WriteTitle | None
-    """None if each conversation is titled with its first words."""
+    """Writes the title of a conversation. If it is None, the title is the first words of the
+    conversation."""
     check_request: CheckRequest = lambda asked: None
     find_model: FindModel = own_model_only

@@ -1,18 +1,42 @@
-"""The protocol of the bus: messages between the processes of a store, which may be lost."""
+"""The protocol of the bus, which carries messages between the processes of a store and may lose
+them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from hermes.types.identity import OwnerId
 
 
 class Bus(Protocol):
-    """Carries messages that only save time. Everything that must not be lost is in the store."""
+    """Carries messages that may be lost. They only save time, because the store has everything that
+    must not be lost."""
 
     async def send(self, texts: Sequence[str], to: OwnerId | None = None) -> None:
-        """Sends the texts, in order, to one process or to all others. A failure is only logged."""
+        """Sends the texts, in order, to one process or to all other processes. A failure is only
+        logged."""
         ...
 
     def received(self) -> AsyncIterator[str]:
-        """Yields the texts that other processes have sent. There may be one reader."""
+        """Yields the texts that other processes have sent. Only one reader is allowed."""
         ...
+
+    async def announce(self, commit: int) -> None:
+        """Tells all other processes that this process has committed transactions.
+
+        `commit` is the highest number of these transactions. A failure is only logged.
+        """
+        ...
+
+    def announced(self) -> AsyncIterator[int | None]:
+        """Yields the numbers of commits that other processes have announced. Only one reader is
+        allowed.
+
+        None means that announcements may have been lost, so that the reader must look at the store.
+        """
+        ...
+
+
+OpenBus = Callable[[OwnerId, str], AbstractAsyncContextManager[Bus]]
+"""Opens a bus for one process. The string is a name that all processes of one database share,
+and that no other process uses."""

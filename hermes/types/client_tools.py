@@ -14,7 +14,7 @@ class ClientTool(Value):
     parameters: str = '{"type":"object","properties":{}}'
     """The JSON schema of the arguments, as the client wrote it."""
     strict: bool | None = None
-    """Whether the provider must enforce the schema; None leaves that to the provider."""
+    """Whether the provider must enforce the schema; None leaves the decision to the provider."""
 
 
 class ToolChoice(Value):
@@ -22,7 +22,7 @@ class ToolChoice(Value):
 
     mode: Literal["auto", "none", "required", "named"] = "auto"
     name: str = ""
-    """The tool that must be called, in mode `named`."""
+    """The tool that must be called if the mode is `named`."""
     parallel: bool | None = None
-    """Whether one step may make several calls; None leaves that to the provider. Unlike `mode`, it
-    applies to every model call of the turn."""
+    """Whether one step may make several calls; None leaves the decision to the provider. Unlike
+    `mode`, this field applies to every model call of the turn."""

@@ -15,7 +15,7 @@ class OpenTurn(Value):
     id: TurnId
     state: Literal["running", "suspended"]
     steps: int
-    """Model calls made so far."""
+    """Number of model calls that the turn has made so far."""
     started_at: float
 
 
@@ -27,10 +27,10 @@ class CommandContext(Value):
     argument: str
     """The text after the command's name."""
     turn: OpenTurn | None
-    """None while the session is idle."""
+    """The session's unfinished turn; None while the session is idle."""
     now: float
     find_model: Callable[[str], ModelChoice]
-    """Finds the model that a name means to the session's agent; see `types.agents.FindModel`."""
+    """Finds the model that the session's agent knows by a name; see `types.agents.FindModel`."""
 
 
 class CommandReply(Value):
@@ -38,7 +38,7 @@ class CommandReply(Value):
 
     reply: str
     stop: TurnId | None = None
-    """A turn to interrupt."""
+    """The turn that is interrupted after the commit, if there is one."""
     ended: bool = False
     """Whether the command ended the session's conversation."""
     failed: bool = False
@@ -46,12 +46,13 @@ class CommandReply(Value):
 
 
 Action = Callable[[CommandContext], Work[CommandReply]]
-"""Runs inside the transaction that stores the message, so the command runs exactly once."""
+"""Carries out a command. It runs inside the transaction that stores the message, so the command
+runs exactly once."""
 
 
 class SlashCommand(Value):
     name: str
     help: str
-    """One line for the list of commands."""
+    """One line that describes the command in the list of commands."""
     action: Action
     aliases: tuple[str, ...] = ()

@@ -11,14 +11,15 @@ class RecordedFile(Value):
 
     path: str
     state: Literal["allowed", "blocked", "missing"]
-    """A `blocked` file is not loaded until the owner allows it."""
+    """The state of the file. A `blocked` file is not loaded until the owner allows it."""
 
 
 class ContextFiles(Protocol):
     """The owner's decisions about context files that the agent has written."""
 
     def allow(self, path: Path) -> bool:
-        """Allows the current content of the file. Returns False if it was trusted already."""
+        """Allows the current content of the file. Returns False if this content was trusted
+        already."""
         ...
 
     def revoke(self, path: Path) -> None:

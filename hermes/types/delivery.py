@@ -8,13 +8,13 @@ from hermes.types.value import Value
 
 DeliveryState = Literal["open", "ready", "sending", "delivered", "dead"]
 Purpose = Literal["place", "send", "replace", "repeat"]
-"""Why a message is sent: `place` sends a preview that is edited later, `send` the final message,
-`replace` a message instead of one that was deleted, and `repeat` a warning that the next message
-may be a duplicate."""
+"""The reason for sending a message. `place` sends a preview that is edited later. `send` sends the
+final message. `replace` sends a deleted message again. `repeat` warns that the next message may be
+a duplicate."""
 
 
 class Placed(Value):
-    """A message of a delivery that is on the platform, with the rendered text that it shows."""
+    """A message that a delivery has sent to the platform, with the rendered text that it shows."""
 
     ref: MessageRef
     text: str

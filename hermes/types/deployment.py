@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from hermes.types.identity import OwnerId
+from hermes.types.identity import FolderId, OwnerId
 from hermes.types.value import Value
 
 
@@ -12,7 +12,7 @@ class RunningGateway(Value):
     pid: int
     port: int = 0
     url: str = ""
-    """The address of its API; empty if it has no API or does not listen yet."""
+    """The address of the gateway's API; empty if the gateway has no API or does not listen yet."""
 
 
 class GatewayRegistration(Protocol):
@@ -28,11 +28,22 @@ class StoreNode(Value):
 
     id: OwnerId
     kind: str
-    """`gateway` or `terminal`."""
+    """The kind of process: `gateway` or `terminal`."""
     host: str
-    """The name of its machine."""
+    """The name of the machine that the process runs on."""
     pid: int
     alive: bool
-    """Whether it holds its lock. Otherwise another process takes its work over."""
+    """Whether the process holds its lock. If it does not, another process takes over its work."""
     beat_age: float | None
-    """Seconds since its last heartbeat, by the clock of the database; None if it has ended."""
+    """Seconds since the last heartbeat of the process, by the clock of the database. None if the
+    process has ended."""
+
+
+class NodeFolder(Value):
+    """The folder with the files of a node's agents: workspaces, memory, media, long results and
+    lists of tasks."""
+
+    id: FolderId
+    path: str
+    shared: bool = False
+    """Whether other nodes may have the same folder."""

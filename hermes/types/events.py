@@ -11,14 +11,14 @@ class TextDelta(Value, tag=True):
     """The next piece of the answer."""
 
     text: str
-    """The piece."""
+    """The text of the piece."""
 
 
 class ReasoningDelta(Value, tag=True):
     """The next piece of the model's reasoning."""
 
     text: str
-    """The piece."""
+    """The text of the piece."""
 
 
 class SegmentEnded(Value, tag=True):
@@ -41,7 +41,7 @@ class ToolStarted(Value, tag=True):
     name: str
     """The name of the tool."""
     label: str = ""
-    """One line for people, such as the path or the command of the call."""
+    """One line that describes the call for people, such as its path or its command."""
     arguments: str = ""
     """The model's JSON arguments, with long texts cut and secrets redacted."""
 
@@ -52,7 +52,7 @@ class ToolProgress(Value, tag=True):
     call: CallId
     """The id of the call."""
     text: str
-    """The output."""
+    """The latest output of the tool."""
 
 
 class ToolFinished(Value, tag=True):
@@ -63,14 +63,14 @@ class ToolFinished(Value, tag=True):
     name: str
     """The name of the tool."""
     seconds: float = 0.0
-    """How long the call took."""
+    """Duration of the call in seconds."""
     failed: bool = False
     """Whether the call failed."""
     result: str = ""
     """The beginning of the result, with secrets redacted."""
     diff: str = ""
-    """The beginning of the change that the call made to a text file, as a unified diff with secrets
-    redacted; empty if there is no change to show."""
+    """The change that the call made to a text file: the beginning of a unified diff, with secrets
+    redacted. It is empty if there is no change to show."""
 
 
 class QuestionAsked(Value, tag=True):
@@ -89,8 +89,8 @@ class QuestionAsked(Value, tag=True):
 
 
 class ContextCompacted(Value, tag=True):
-    """For the model, a summary replaced the middle of the conversation. The store keeps all
-    messages."""
+    """A summary has replaced the middle of the conversation in the model's context. The store keeps
+    all messages."""
 
     messages: int
     """Number of messages that the summary replaces."""
@@ -106,7 +106,7 @@ class UsageReported(Value, tag=True):
     cached_tokens: int = 0
     """Tokens of the prompt that were read from the provider's cache."""
     cost: float | None = None
-    """Dollars; None if the price is not known."""
+    """Cost of the call in dollars; None if the price is not known."""
 
     def __add__(self, other: "UsageReported") -> "UsageReported":
         known = self.cost is not None and other.cost is not None
@@ -135,18 +135,18 @@ FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
 
 
 class TurnFinished(Value, tag=True):
-    """The turn has ended, or it waits."""
+    """The turn has ended, or it waits for a person or for client tools."""
 
     outcome: Literal["completed", "suspended", "stopped", "failed"]
     """How the turn ended; a `suspended` turn waits for a person or for client tools."""
     text: str = ""
-    """Why the turn stopped or failed, for people."""
+    """Why the turn stopped or failed, as a text for people."""
     code: str = ""
-    """Why the turn failed, for programs: `rate_limited`, `auth_failed`, `deadline` …"""
+    """Why the turn failed, as a code for programs: `rate_limited`, `auth_failed`, `deadline` …"""
     status: int = 500
     """The HTTP status of an API request whose turn failed with this code."""
     retry_after: float | None = None
-    """Seconds after which a new attempt makes sense, if that is known."""
+    """Seconds after which a new attempt makes sense; None if unknown."""
     finish_reason: FinishReason = "stop"
     """Why the model ended the answer; `tool_calls` if a suspended turn waits for `calls`."""
     calls: tuple[ToolCall, ...] = ()

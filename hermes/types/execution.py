@@ -20,7 +20,7 @@ class SandboxScope(Value):
     workspace: str
     """The folder that paths are relative to. It is a path on the backend's machine."""
     home: str = ""
-    """The agent's own folder on this machine. File operations refuse it."""
+    """The agent's own folder on this machine. File operations can't use it."""
 
 
 class FileInfo(Value):
@@ -28,11 +28,11 @@ class FileInfo(Value):
 
     name: str
     kind: Literal["file", "folder", "link", "other"]
-    """`other` is a pipe, a socket or a device."""
+    """The kind of entry. `other` is a pipe, a socket or a device."""
     size: int
-    """Bytes; meaningful for files only."""
+    """Size in bytes. It is meaningful for files only."""
     modified_at: float
-    """Seconds since 1970."""
+    """Time of the last change, in seconds since 1970."""
 
 
 class SearchQuery(Value):
@@ -43,11 +43,12 @@ class SearchQuery(Value):
     names: bool = False
     """Whether the pattern is matched against the paths of files instead of their contents."""
     glob: str = ""
-    """Searches only files whose name matches; a glob with a slash is matched against the path."""
+    """Only files whose name matches this glob are searched. A glob with a slash is matched against
+    the path."""
     limit: int = 100
     """The search stops after this number of hits."""
     seconds: float = 10.0
-    """The search stops after this time."""
+    """The search stops after this number of seconds."""
 
 
 class SearchHit(Value):
@@ -86,23 +87,24 @@ class ProcessStatus(Value):
     command: str
     running: bool
     code: int | None
-    """The exit code, negative for a signal. None if the process runs or the code is unknown."""
+    """The exit code; negative if a signal ended the process. None if the process is running or the
+    code is unknown."""
     seconds: float
-    """How long the process has run."""
+    """Number of seconds for which the process has run."""
 
 
 class ProcessOutput(Value):
     data: bytes
     """The latest output, with terminal escapes."""
     whole: bool
-    """False if earlier output has been dropped."""
+    """Whether `data` is the whole output. False if earlier output has been dropped."""
 
 
 class CommandObserver(Protocol):
     """Follows one foreground command. A ToolContext is an observer."""
 
     async def started(self, handle: str) -> None:
-        """Commits the handle. The command starts after this method has returned."""
+        """Stores the handle of the command. The command starts after this method has returned."""
         ...
 
     def progress(self, text: str) -> None:
@@ -140,7 +142,7 @@ class SandboxProcess(Protocol):
 
 
 class Sandbox(Protocol):
-    """The files and commands of one scope. Commands see the same files.
+    """The files and commands of one scope. Commands and file operations see the same files.
 
     Paths are relative to the workspace, or absolute inside it. File operations never leave the
     workspace and follow no symbolic link. An operation that fails raises ToolFailed.
@@ -193,7 +195,7 @@ class Sandbox(Protocol):
         ...
 
     async def process(self, id: str) -> SandboxProcess:
-        """Returns a background process. Raises ToolFailed if the session does not have it."""
+        """Returns a background process. Raises ToolFailed if the session has no such process."""
         ...
 
 
@@ -202,13 +204,13 @@ class ExecutionBackend(Protocol):
 
     @property
     def isolation(self) -> str:
-        """How commands are isolated from this machine, in words for people; `none` if they are
-        not."""
+        """How commands are isolated from this machine, in words for people; `none` if they are not
+        isolated."""
         ...
 
     async def open(self, scope: SandboxScope) -> Sandbox:
-        """Returns the scope's sandbox. The method is called for every turn, so slow work waits for
-        the first use of the sandbox."""
+        """Returns the scope's sandbox. The method is called for every turn, so slow work must be
+        postponed until the sandbox is first used."""
         ...
 
     async def end(self, handle: str) -> bool:
@@ -233,5 +235,5 @@ class BackendManifest(Value):
     """A backend that can be chosen in the settings."""
 
     name: str
-    """The value of `terminal.backend` that selects it."""
+    """The value of `terminal.backend` that selects this backend."""
     make: Callable[[BackendOptions], ExecutionBackend]

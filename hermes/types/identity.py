@@ -16,13 +16,15 @@ PersonId = NewType("PersonId", str)
 OwnerId = NewType("OwnerId", str)
 """Identifies a process that works on the store. The process is alive while it holds its lock
 file."""
+FolderId = NewType("FolderId", str)
+"""Identifies a folder with files of agents: the home of a node, or a folder that nodes share."""
 TurnId = NewType("TurnId", str)
 CallId = NewType("CallId", str)
-"""Our own id of a tool call, `<turn>_<step>_<index>`, because the ids of providers are not unique.
-`parse_call_id` parses it."""
+"""Our own id of a tool call: `<turn>_<step>_<index>`. The ids of providers are not used, because
+they are not unique. `parse_call_id` parses an id."""
 
 OWNER = PersonId("owner")
-"""The person who installed Hermes. They use its terminal or the API key of the gateway."""
+"""The person who installed Hermes. This person uses the terminal, or the API key of the gateway."""
 
 Trigger = Literal["message", "api", "job", "webhook", "a2a", "hook"]
 """The kind of event that causes a turn."""
@@ -31,7 +33,8 @@ _random = random.Random(os.urandom(32))  # noqa: S311  # ids are names, not secr
 
 
 def new_id() -> str:
-    """Returns a unique id that sorts by time: 11 hex digits of milliseconds and 10 random ones."""
+    """Returns a unique id that sorts by time: 11 hex digits of milliseconds and 10 random hex
+    digits."""
     return f"{time.time_ns() // 1_000_000:011x}{_random.getrandbits(40):010x}"
 
 
@@ -70,7 +73,8 @@ class Source(Value):
     user_id: str
     thread_id: str | None = None
     user_name: str | None = None
-    """For display and routing, never for authorization. The same applies to the next two fields."""
+    """The user's name. This field and the next two are for display and routing, never for
+    authorization."""
     chat_name: str | None = None
     guild_id: str | None = None
 
@@ -89,8 +93,8 @@ class Principal(Value):
     name: str
     """The name of the API key or of the entry point. It stays the same when a key is rotated."""
     person: PersonId
-    """This field has no default, so that an entry point that forgets it can't turn its callers
-    into owners."""
+    """The authenticated person. The field has no default, so that an entry point can't forget it
+    and treat its callers as owners."""
 
 
 class SessionKey(Value):
@@ -101,7 +105,8 @@ class SessionKey(Value):
     kind: ChatKind
     chat: str
     account: str | None = None
-    """None for the platform's default account, so that adding a second account changes no key."""
+    """The account that received the message. It is None for the platform's default account, so that
+    adding a second account changes no existing key."""
     user: str | None = None
     thread: str | None = None
 
@@ -142,10 +147,10 @@ class SessionKey(Value):
 _OPTIONAL = {"account", "user", "thread"}
 
 
-# A turn writes its session's key several times.
+# The result is cached, because a turn writes its session's key several times.
 @lru_cache(maxsize=4096)
 def _quoted(part: str) -> str:
-    # surrogatepass: a lone surrogate from a hostile client must not raise or collide.
+    # With surrogatepass, a lone surrogate from a hostile client neither raises nor collides.
     return quote(part, safe="-_.~@+!#$&=,", errors="surrogatepass")
 
 

@@ -14,15 +14,16 @@ class Attachment(Value):
 
     kind: AttachmentKind
     path: str
-    """The file to send, or, for a received file, its name in the media cache."""
+    """The path of a file to send, or the name of a received file in the media cache."""
     media_type: str = "application/octet-stream"
     name: str | None = None
     size: int = 0
-    """Bytes; 0 if unknown."""
+    """Size in bytes; 0 if unknown."""
     at: int = 0
     """The attachment's position: the number of characters of the text before it."""
     detail: str = ""
-    """How closely a model looks at an image (`low`, `high`, …); empty leaves it to the provider."""
+    """How closely a model looks at an image (`low`, `high`, …); empty leaves the choice to the
+    provider."""
 
     @property
     def label(self) -> str:
@@ -81,7 +82,8 @@ class Echo(Value):
 
     wire: str
     model: str
-    """Only this model on this wire format receives the data."""
+    """The model that the data came from. Only this model, on this wire format, receives the
+    data."""
     body: str
     """JSON in the provider's own format."""
 
@@ -157,14 +159,14 @@ class ResponseFormat(Value):
 
 
 class Asked(Value, tag=True):
-    """A request over the API. It has all messages of the client, or only the new messages of a
+    """A request over the API. It contains the client's whole history, or only the new messages of a
     session."""
 
     messages: tuple[Message, ...]
     instructions: str = ""
     """The request's system messages. They apply to this turn only and are not in the transcript."""
     model: str | None = None
-    """`provider/model` if the request overrides the agent's model."""
+    """The model that the request names, as `provider/model`; None for the agent's own model."""
     sampling: Sampling = Sampling()
     tools: tuple[ClientTool, ...] = ()
     """The client's own tools, offered in addition to the agent's tools."""
@@ -185,12 +187,13 @@ Body = Said | Edited | Pressed | Asked
 
 
 class Origin(Value):
-    """Facts about a message that its entry point states, so that no other code depends on the
+    """Facts about a message. The entry point states them, so that no other code depends on the
     platform's name."""
 
     trigger: Trigger = "message"
     principal: Principal | None = None
-    """None on chat platforms, where access rules decide who may write."""
+    """The identity that the entry point has authenticated. None on chat platforms, where access
+    rules decide who may write."""
     reply_to: Target | None = None
     """The chat that the answer is sent to; None if the caller reads the answer directly."""
     place: str = ""
@@ -200,8 +203,8 @@ class Origin(Value):
 
 
 class ClientKey(Value):
-    """The client's own idempotency key, for a request whose `dedupe_key` is made of something
-    else."""
+    """The client's own idempotency key. Only requests whose `dedupe_key` is built from other data
+    have it."""
 
     dedupe_key: str
     fingerprint: str
@@ -209,7 +212,7 @@ class ClientKey(Value):
 
 
 class MessageEvent(Value):
-    """The only value that an entry point passes to control."""
+    """The only kind of value that an entry point passes to the control layer."""
 
     dedupe_key: str
     """The inbox stores each key once, so a redelivered message must have the same key."""
@@ -218,9 +221,9 @@ class MessageEvent(Value):
     received_at: float
     body: Body
     addressed: bool = True
-    """False for a group message that is not addressed to the agent."""
+    """Whether the message is addressed to the agent. Some messages in a group are not."""
     fingerprint: str = ""
-    """Hash of the request's body, which detects a key that is used for two different requests."""
+    """Hash of the request's body. It detects a key that is used for two different requests."""
     client_key: ClientKey | None = None
     """The client's key for a request with tool results. The `dedupe_key` of such a request names
     the results."""
@@ -233,7 +236,7 @@ class Accepted(Value, tag=True):
     id: str
     turn: str | None = None
     after: int = 0
-    """The events of the turn up to this number precede this message."""
+    """The number of the turn's last event before this message."""
     reply: str | None = None
     """The whole answer if no turn is needed, for example after a command."""
     failed: bool = False
@@ -246,9 +249,9 @@ class Duplicate(Value, tag=True):
     id: str
     turn: str | None = None
     same: bool = True
-    """False if the earlier message had a different body."""
+    """Whether the earlier message had the same body."""
     after: int = 0
-    """The events of the turn up to this number precede this message."""
+    """The number of the turn's last event before this message."""
 
 
 class Refused(Value, tag=True):
@@ -275,7 +278,8 @@ class Choices(Value):
     """The labels of the buttons, which `Pressed.choice` repeats. Empty if the answer is free
     text."""
     text: str
-    """For platforms without buttons: the question, its choices, and how to answer by message."""
+    """The text for platforms without buttons: the question, its choices, and how to answer by
+    message."""
 
 
 class Content(Value):
@@ -291,6 +295,6 @@ class Content(Value):
 
 
 class MessageRef(Value):
-    """Identifies a message that we sent, on its platform."""
+    """Identifies one of our messages on its platform."""
 
     id: str

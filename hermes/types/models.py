@@ -34,11 +34,12 @@ class ModelRequest(Value):
     tool_choice: ToolChoice = ToolChoice()
     sampling: Sampling = Sampling()
     response_format: ResponseFormat | None = None
-    """The form of an answer that makes no tool calls; None for plain text."""
+    """The format of an answer that makes no tool calls; None for plain text."""
     ephemeral: str = ""
-    """Text that follows `system`, for this call only."""
+    """Text that is added after `system`, in this call only."""
     live: bool = True
-    """Whether to emit each word as it arrives. Otherwise a few events per second are enough."""
+    """Whether to emit each word as it arrives. If it is False, a few events per second are
+    enough."""
     conversation: str = ""
     """Identifies the conversation that this call continues. Only caches use it."""
     media: Mapping[str, bytes] = msgspec.field(default_factory=dict)
@@ -66,10 +67,10 @@ class AnswerBuilder(Protocol):
     """Collects an answer while a stream parser reads it."""
 
     finished: bool
-    """Set by the parser when the model has reported the end of its answer. If it is never set, the
-    connection was lost."""
+    """Whether the model has reported the end of its answer. The parser sets this field. If it is
+    never set, the connection was lost."""
     cut: CutReason
-    """Set by the parser if a token limit or a content filter stopped the model."""
+    """Why the model was stopped: a token limit or a content filter. The parser sets this field."""
     usage: UsageReported | None
     echo: bytes
     """JSON that must be sent back to the provider unchanged, with the results of the tools."""
@@ -79,7 +80,7 @@ class AnswerBuilder(Protocol):
 
     @property
     def parts(self) -> int:
-        """Number of parts that have begun. The text and each call are one part."""
+        """Number of parts that have begun. The text is one part, and so is each call."""
         ...
 
     def say(self, text: str) -> None:
@@ -134,7 +135,7 @@ class WireFormat(Protocol):
         ...
 
     def headers(self, choice: ModelChoice) -> Mapping[str, str]:
-        """Returns the headers for both URLs, with the API key if there is one."""
+        """Returns the headers of a request, with the API key if there is one."""
         ...
 
     def declare(self, tool: DeclaredTool) -> Mapping[str, object]:

@@ -65,7 +65,7 @@ class Fence(Value, tag=True):
 class List(Value, tag=True):
     items: tuple["Document", ...]
     start: int | None = None
-    """The first number; None for a bulleted list."""
+    """The first number of a numbered list; None for a bulleted list."""
     tight: bool = True
     """Whether the items have no blank lines between them."""
 
@@ -77,7 +77,8 @@ class Quote(Value, tag=True):
 class Table(Value, tag=True):
     aligns: tuple[Align, ...]
     header: tuple[Inlines, ...]
-    """Empty if the table continues a table from an earlier part of the message."""
+    """The cells of the header. It is empty if the table continues a table from an earlier part of
+    the message."""
     rows: tuple[tuple[Inlines, ...], ...] = ()
 
 

@@ -21,11 +21,11 @@ class ProviderOffer(Value):
     label: str
     default_model: str
     key: str
-    """The environment variable for its API key; empty if it needs no key."""
+    """The environment variable that holds the API key; empty if the provider needs no key."""
     ready: bool
-    """Whether it can be called: its address and key are known."""
+    """Whether the provider can be called, because its address and key are known."""
     endpoint: ModelChoice | None = None
-    """The endpoint that returns its list of models."""
+    """The endpoint that returns the provider's list of models."""
 
 
 class ModelName(Value):
@@ -33,11 +33,12 @@ class ModelName(Value):
 
     model: str
     provider: str = ""
-    """Empty if the configured provider is kept."""
+    """The name of the provider; empty to keep the configured provider."""
 
 
 class ModelResolver(Protocol):
-    """Finds the models that a configuration names. Raises ConfigError if one can't be used."""
+    """Finds the models that a configuration names. Raises ConfigError if such a model can't be
+    used."""
 
     @property
     def advice(self) -> str:
@@ -50,7 +51,7 @@ class ModelResolver(Protocol):
         ...
 
     def main(self) -> ModelChoice | None:
-        """Returns the model that answers, or None if no model is configured."""
+        """Returns the model that answers messages, or None if no model is configured."""
         ...
 
     def auxiliary(self) -> ModelChoice | None:
@@ -88,13 +89,13 @@ class ModelOffers(Protocol):
         ...
 
     def of(self, provider: str) -> ProviderOffer:
-        """Returns a provider. For an unknown name, raises a ConfigError that suggests the nearest
-        one."""
+        """Returns the provider with this name. If the name is unknown, raises a ConfigError that
+        suggests the nearest name."""
         ...
 
     def endpoints(self) -> tuple[ModelChoice, ...]:
-        """Returns the endpoints whose lists can be requested: those with a key and the one in
-        use."""
+        """Returns the endpoints whose lists of models can be requested: the endpoint in use, and
+        all endpoints with a key."""
         ...
 
     def models(self, provider: str) -> tuple[ModelChoice, ...]:
@@ -112,7 +113,7 @@ class ModelOffers(Protocol):
         ...
 
     def changes_provider(self, name: ModelName) -> bool:
-        """Returns whether the name belongs to another provider than the configured one."""
+        """Returns whether the name belongs to a provider other than the configured one."""
         ...
 
     def why_unlikely(self, name: ModelName) -> str:

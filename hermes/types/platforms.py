@@ -13,8 +13,6 @@ from hermes.types.value import Value
 
 ConfigT = TypeVar("ConfigT", bound=msgspec.Struct)
 
-# --- the adapter -----------------------------------------------------------------------------
-
 
 class PlatformLimits(Value):
     """The limits and features of a platform."""
@@ -42,7 +40,8 @@ class Cursor(Protocol):
         ...
 
     async def save(self, value: str) -> None:
-        """Stores the position. Call it after all messages before it were accepted.
+        """Stores the position. Call this method after all messages before the position have been
+        accepted.
 
         Raises ClaimLost if another process serves the account now.
         """
@@ -108,8 +107,6 @@ class CanFetch(Protocol):
         ...
 
 
-# --- the manifest ----------------------------------------------------------------------------
-
 Quality = Literal["bronze", "silver", "gold"]
 """bronze: receives and sends messages. silver: also edits, threads and attachments. gold: also
 buttons, reactions, voice and webhooks."""
@@ -148,13 +145,14 @@ class Platform(Value, Generic[ConfigT]):
     """A chat platform as `register_platforms` declares it. Creating this value imports no SDK."""
 
     name: str
-    """The name of its section in config.yaml and of its environment variables, such as
-    `telegram`."""
+    """The name of the platform, such as `telegram`. It is also the name of the platform's section
+    in config.yaml, and part of the names of its environment variables."""
     config: type[ConfigT]
-    """The type of its section. A field may name environment variables with `Aliases`."""
+    """The type of the platform's section in config.yaml. A field may name environment variables
+    with `Aliases`."""
     accounts: Callable[[ConfigT], Sequence[str]]
     """Returns the configured accounts: the platform's name for the default account, and
-    `<platform>.<name>` for others. Empty if the credentials are missing."""
+    `<platform>.<name>` for others. The result is empty if the credentials are missing."""
     make: Callable[[str, ConfigT], PlatformAdapter]
     """Returns the adapter of an account. This call imports the SDK."""
     extra: str = ""

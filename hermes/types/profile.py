@@ -18,13 +18,15 @@ class Price(Value):
     input: float
     output: float
     cached: float | None = None
-    """For tokens that are read from the provider's cache; None if they cost the same."""
+    """Price of tokens that are read from the provider's cache; None if they cost the same as other
+    tokens."""
 
 
 class Quirks(Value):
     """Peculiarities of a provider or a model that its wire format must take into account.
 
-    providers.toml states them; a plugin states those of its own providers.
+    providers.toml lists the quirks of built-in providers. A plugin lists those of its own
+    providers.
     """
 
     max_tokens_field: str = ""
@@ -34,7 +36,8 @@ class Quirks(Value):
     extra_body: str = ""
     """Further fields of every request in the provider's own wire format, as a JSON object."""
     list_prefix: str = ""
-    """Prefix that names have in the list of models, but must not have in a request."""
+    """Prefix of model names in the provider's list. In a request, the name must not have the
+    prefix."""
     structured: tuple[Literal["json_object", "json_schema"], ...] = ("json_object", "json_schema")
     """The kinds of `ResponseFormat` that the endpoint enforces, also with tools and streaming. For
     other kinds, the format is described in the prompt."""
@@ -52,24 +55,26 @@ class ModelChoice(Value):
     base_url: str
     api_key: str = ""
     key_place: str = ""
-    """The variable or setting that holds the key or should hold it, as error messages name it."""
+    """The variable or setting that holds or should hold the key. Error messages show it."""
     wire: str = "chat"
     """Name of the endpoint's wire format."""
     context_length: int | None = None
-    """Size of its context window in tokens; None if unknown: see `window`."""
+    """Size of the model's context window in tokens; None if unknown. The property `window` is never
+    None."""
     max_tokens: int | None = None
-    """Longest answer in tokens; None leaves it to the provider."""
+    """Longest answer in tokens; None leaves the limit to the provider."""
     price: Price | None = None
     tools: bool = True
-    """Whether it can call tools; the embedded demo model can't."""
+    """Whether the model can call tools. The embedded demo model can't."""
     attachments: tuple[AttachmentKind, ...] | None = None
-    """Kinds of attachments that it accepts. None if unknown; then all kinds are sent."""
+    """Kinds of attachments that the model accepts; None if unknown. If they are unknown, all kinds
+    are sent."""
     quirks: Quirks = Quirks()
 
     @property
     def window(self) -> int:
-        """Number of tokens that the model can read and write in one call; a usual number if it
-        is unknown."""
+        """Number of tokens that the model can read and write in one call. If the number is unknown,
+        a typical one is assumed."""
         return self.context_length or UNKNOWN_LENGTH
 
     def __repr__(self) -> str:
@@ -80,21 +85,22 @@ class Budget(Value):
     steps: int = 90
     """Maximum number of model calls in one turn."""
     seconds: float = 1800.0
-    """Longest time that a turn may take."""
+    """Longest time in seconds that a turn may take."""
     client_seconds: float = 600.0
-    """Longest time that a turn waits for the results of client tools."""
+    """Longest time in seconds that a turn waits for the results of client tools."""
 
 
 class AgentProfile(Value):
     id: AgentId
     home: str = ""
     workspace: str = ""
-    """The folder that file tools stay inside."""
+    """The folder that file tools can't leave."""
     model: ModelChoice | None = None
-    """None if no model is configured. A turn then fails and explains how to configure one."""
+    """The model that answers; None if no model is configured. A turn then fails and explains how to
+    configure a model."""
     budget: Budget = Budget()
     soul: str = ""
-    """The persona from SOUL.md, which replaces the default one."""
+    """The persona from SOUL.md, which replaces the default persona."""
     instructions: str = ""
     """Text that the operator adds to the system prompt."""
     context_chars: int = 20_000
@@ -109,5 +115,6 @@ class AgentProfile(Value):
     toolsets: tuple[str, ...] = ("default",)
     """Names of the toolsets and single tools that the agent may use."""
     platform_toolsets: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """The toolsets and single tools for each platform that replace `toolsets` on this platform."""
+    """Toolsets and single tools by platform. On a platform that is listed here, they replace
+    `toolsets`."""
     disabled_toolsets: tuple[str, ...] = ()

@@ -16,12 +16,9 @@ from hermes.types.tools import AnyTool
 from hermes.types.turns import Outcome, Prompt, Turn
 
 Accept = Callable[[MessageEvent], Awaitable[Receipt]]
-"""Stores the event and returns. An entry point acknowledges a message after this."""
+"""Stores the event and returns. An entry point acknowledges a message only after this call."""
 Emit = Callable[[AgentEvent], None]
 """Publishes an event without waiting."""
-
-
-# --- the agent -------------------------------------------------------------------------------
 
 
 class Checkpoint(Protocol):
@@ -32,14 +29,19 @@ class Checkpoint(Protocol):
         ...
 
     async def started(self, call: CallId, handle: str | None = None) -> None:
-        """Stores that a call is about to run, with the handle of its command. It is used for calls
-        that must not run twice."""
+        """Stores that a call is about to run, with the handle of its command. This method is used
+        for calls that must not run twice."""
         ...
 
     async def answered(self, message: ToolMessage) -> None: ...
 
     def prompted(self, prompt: Prompt) -> None:
         """Sets the prompt of a new epoch. It is stored together with the next message."""
+        ...
+
+    def uses_files(self) -> None:
+        """Notes that the turn uses files of the agent. This is stored together with the next
+        message, and the session is then run only by nodes that have these files."""
         ...
 
     async def compacted(self, first: int, last: int, summary: UserMessage) -> None:
@@ -58,11 +60,8 @@ class Toolbox(Protocol):
     def for_turn(self, turn: Turn) -> Mapping[str, AnyTool]: ...
 
 
-# --- memory ----------------------------------------------------------------------------------
-
-
 class MemoryProvider(Protocol):
-    """A memory in addition to the notes in files. An agent has at most one."""
+    """A memory in addition to the notes in files. An agent has at most one such memory."""
 
     @property
     def name(self) -> str: ...
@@ -72,7 +71,8 @@ class MemoryProvider(Protocol):
         ...
 
     async def recall(self, turn: Turn) -> str:
-        """Returns a short text for the model for this turn only, or "" if nothing is relevant."""
+        """Returns a short text that the model sees in this turn only, or "" if nothing is
+        relevant."""
         ...
 
     async def on_session_end(self, ended: Turn) -> None:

@@ -16,32 +16,36 @@ class Provider(Value):
     name: str
     label: str
     base_url: str = ""
-    """Empty if each user has their own address."""
+    """The address of the provider's API; empty if each user has their own address."""
     keys: tuple[str, ...] = ()
-    """Environment variables that may hold its key. The first one that is set is used."""
+    """Environment variables that may hold the provider's key. The first variable that is set is
+    used."""
     base_url_env: tuple[str, ...] = ()
     """Environment variables that override `base_url`."""
     default_model: str = ""
     small_model: str = ""
     """A cheap model for summaries and titles; empty if the default model writes them."""
     context_length: int | None = None
-    """Context window in tokens of all its models; None if unknown or not the same for all."""
+    """Context window in tokens of all models of the provider. None if it is unknown or differs
+    between models."""
     wire: str = "chat"
-    """Name of its wire format."""
+    """Name of the provider's wire format."""
     quirks: Quirks = Quirks()
     custom_address_provider: str = ""
-    """Name of the provider whose wire format and quirks are used if the address is overridden;
-    empty to use its own."""
+    """Name of the provider whose wire format and quirks are used if the address is overridden.
+    Empty to keep this provider's own."""
     tools: bool = True
-    """Whether its models can call tools."""
+    """Whether the provider's models can call tools."""
     attachments: tuple[AttachmentKind, ...] | None = None
-    """Kinds of attachments that all its models accept; None if that depends on the model."""
+    """Kinds of attachments that all models of the provider accept; None if that depends on the
+    model."""
     key_required: bool = True
     embedded: bool = False
-    """Whether its models run in one of our processes, so that it has no address."""
+    """Whether the provider's models run in one of our processes, so that the provider has no
+    address."""
     vendor_names: bool = False
-    """Whether its models are named `vendor/model`, so that the part before the slash names no
-    provider."""
+    """Whether the provider's models are named `vendor/model`, so that the part before the slash
+    names no provider."""
     aliases: tuple[str, ...] = ()
 
     @property
@@ -49,21 +53,22 @@ class Provider(Value):
         return (self.name, *self.aliases)
 
     def key_variable(self, environ: Mapping[str, str]) -> str:
-        """Returns the environment variable that holds its key, or "" if none is set."""
+        """Returns the environment variable that holds the provider's key, or "" if none is set."""
         return next((name for name in self.keys if environ.get(name)), "")
 
     def key(self, environ: Mapping[str, str]) -> str:
         return environ.get(self.key_variable(environ), "")
 
     def address_variable(self, environ: Mapping[str, str]) -> str:
-        """Returns the environment variable that overrides its address, or "" if none is set."""
+        """Returns the environment variable that overrides the provider's address, or "" if none is
+        set."""
         return next((name for name in self.base_url_env if environ.get(name)), "")
 
     def address(self, environ: Mapping[str, str]) -> str:
         return environ.get(self.address_variable(environ), self.base_url)
 
     def ready(self, environ: Mapping[str, str]) -> bool:
-        """Returns whether it can be called: its address and key are known."""
+        """Returns whether the provider can be called, because its address and key are known."""
         if self.embedded:
             return True
         return bool(self.address(environ) and (self.key(environ) or not self.key_required))

@@ -25,7 +25,7 @@ class Store(Protocol):
 
     @property
     def owner(self) -> OwnerId:
-        """The id of this process. It exists only if the store was opened with a kind of process."""
+        """The id of this process. It exists only if the store was opened with an `OwnerKind`."""
         ...
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -41,7 +41,7 @@ class Store(Protocol):
         ...
 
     async def dead(self, kind: OwnerKind | None = None) -> list[OwnerId]:
-        """Returns the registered processes, of one kind or of all, that no longer run."""
+        """Returns the registered processes of this kind, or of all kinds, that no longer run."""
         ...
 
     @property

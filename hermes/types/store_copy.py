@@ -16,8 +16,8 @@ class CopyStep(Value):
     """The progress of a copy."""
 
     phase: Literal["check", "copy", "compare"]
-    """`check` compares the rows that an interrupted copy has left behind; `compare` is the last
-    phase."""
+    """The phase of the copy. `check` compares the rows that an interrupted copy has left behind,
+    and `compare` is the last phase."""
     rows: int
     """Rows that this phase has handled."""
     total: int
@@ -35,4 +35,4 @@ class CopyResult(Value, omit_defaults=False):
     resumed: bool
     """Whether an earlier, interrupted copy was continued."""
     advice: str
-    """The changes to the configuration with which a gateway runs on the copy."""
+    """The changes to the configuration that make a gateway use the copy."""

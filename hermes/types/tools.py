@@ -15,8 +15,8 @@ from hermes.types.value import Value
 
 A = TypeVar("A", bound=msgspec.Struct)
 Risk = Literal["low", "medium", "high"]
-"""The harm that a wrong call can do: hardly any (low), to the workspace's files (medium), or to
-anything (high)."""
+"""The harm that a wrong call can do. `low` means hardly any harm, `medium` means harm to the
+workspace's files, and `high` means harm to anything."""
 
 
 class ToolContext(Protocol):
@@ -77,6 +77,8 @@ class AnyTool(Protocol):
     @property
     def repeatable(self) -> bool: ...
     @property
+    def uses_files(self) -> bool: ...
+    @property
     def toolset(self) -> str: ...
     @property
     def risk(self) -> Risk: ...
@@ -89,17 +91,20 @@ class AnyTool(Protocol):
 class Tool(Value, Generic[A]):
     name: str
     description: str
-    """Written for the model. The first line is also shown to people."""
+    """The description for the model. Its first line is also shown to people."""
     arguments: type[A]
-    """The type of the arguments. The JSON schema is derived from it, and calls are validated by
-    it."""
+    """The type of the arguments. The JSON schema is derived from it, and calls are validated
+    against it."""
     handler: Callable[[ToolContext, A], Awaitable[str]]
     read_only: bool = False
-    """Whether it changes nothing. Read-only calls of one step run concurrently."""
+    """Whether the tool changes nothing. Read-only calls of one step run concurrently."""
     repeatable: bool = False
-    """Whether it may run again after a crash without doing harm."""
+    """Whether the tool may run again after a crash without doing harm."""
+    uses_files: bool = True
+    """Whether the tool may read or write files of the agent, for example in the sandbox. A session
+    whose tools have used files is run only by nodes that have these files."""
     toolset: str = ""
-    """Name of the toolset that it belongs to."""
+    """Name of the toolset that the tool belongs to."""
     risk: Risk = "low"
 
     def bind(self, arguments: str) -> BoundCall:
@@ -116,7 +121,7 @@ DeclaredTool = AnyTool | ClientTool
 
 
 class NeedsPerson(Exception):
-    """Raised by a tool whose call needs a decision of a person."""
+    """Raised by a tool whose call needs a person's decision."""
 
     def __init__(self, question: Question) -> None:
         super().__init__(question.prompt)

@@ -24,7 +24,7 @@ from hermes.types.value import Value
 
 class Approved(Value, tag=True):
     digest: str
-    """Hash of the text that the person saw. Nothing else is approved."""
+    """Hash of the text that the person saw. The approval is for this text only."""
 
 
 class Denied(Value, tag=True):
@@ -50,7 +50,7 @@ class PromptPart(Value):
 
 
 class Prompt(Value):
-    """The system prompt, which stays the same for a whole epoch."""
+    """The system prompt of an epoch, the part of a conversation that shares one prompt."""
 
     fingerprint: str
     """Hash of the model, the tools and the persona that the prompt was made for."""
@@ -75,15 +75,16 @@ class Turn(Value):
     """The chat and the user that the message came from."""
     profile: AgentProfile
     history: tuple[Message, ...]
-    """Ends with the new message, or, in a resumed turn, with unanswered tool calls."""
+    """The messages of the conversation. The last message is the new one or, in a resumed turn, the
+    one with the unanswered tool calls."""
     size: int = 0
-    """Bytes of the history in the store, without the new message; 0 if unknown."""
+    """Size of the stored history in bytes, without the new message; 0 if unknown."""
     trigger: Trigger = "message"
     person: PersonId | None = None
     principal: Principal | None = None
     """The identity that the entry point has authenticated; None for a chat platform."""
     place: str = ""
-    """The entry point's sentence for the model about where the conversation takes place."""
+    """A sentence from the entry point that tells the model where the conversation takes place."""
     reply_to: Target | None = None
     stateless: bool = False
     """Whether the request belongs to no session."""
@@ -103,7 +104,7 @@ class Turn(Value):
     interrupted: frozenset[CallId] = frozenset()
     """Calls that were running when the process died. Their outcome is unknown."""
     steps: int = 0
-    """Model calls already made in this turn."""
+    """Number of model calls that this turn has already made."""
     live: bool = True
     """Whether somebody reads the answer while it is written."""
 
@@ -139,7 +140,7 @@ class Suspended(Value, tag=True):
 class Stopped(Value, tag=True):
     reason: str
     partial: str = ""
-    """The text of the unfinished segment, up to the stop."""
+    """The text that the model had written in the unfinished segment when the turn was stopped."""
 
 
 class Failed(Value, tag=True):
@@ -152,7 +153,8 @@ class Failed(Value, tag=True):
     retry_after: float | None = None
     """Seconds after which a new attempt makes sense; None if unknown."""
     temporary: bool = False
-    """Whether the same request may succeed later. If it has an idempotency key, it is run again."""
+    """Whether the same request may succeed later. If a client repeats the request with the same
+    idempotency key, the request is run again."""
 
     @classmethod
     def of(cls, error: HermesError) -> "Failed":

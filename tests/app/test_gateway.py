@@ -93,6 +93,41 @@ def test_the_files_of_a_deleted_session_are_deleted_in_the_home_of_its_agent(
     assert [path.exists() for path in kept] == [path.parent != own for path in kept]
 
 
+def test_every_agent_has_its_own_part_of_the_shared_folder(tmp_path: Path) -> None:
+    home, shared = tmp_path / "home", tmp_path / "shared"
+    (home / "second").mkdir(parents=True, mode=0o700)
+    environ = {"HERMES_STORE_SHARED_FOLDER": str(shared)}
+    found = agent_settings(load(home, environ), all_plugins(added=[SecondAgent()]))
+    first, second = found[AgentId("main")], found[AgentId("second")]
+    assert (first.files.root, first.workspace) == (shared, shared / "workspace")
+    own = shared / "profiles" / "second"
+    assert (second.files.root, second.workspace) == (own, own / "workspace")
+
+
+async def test_a_shared_folder_holds_all_files_of_the_agent(tmp_path: Path) -> None:
+    home, shared = tmp_path / "home", tmp_path / "shared"
+    home.mkdir(mode=0o700)
+    shared.mkdir(mode=0o700)
+    settings = load(home, {"HERMES_STORE_SHARED_FOLDER": str(shared), "HERMES_MODEL": "m"})
+    async with open_gateway(settings, GatewayOverrides(model=ScriptedModel([]))) as gateway:
+        await gateway.media.keep(b"picture", stateless=False)
+        (agent,) = gateway._agents.values()
+        profile = agent.profile
+        assert (profile.home, profile.workspace) == (str(shared), str(shared / "workspace"))
+    assert {"folder.id", "media", "workspace"} <= {path.name for path in shared.iterdir()}
+    assert not (home / "media").exists()
+
+
+async def test_a_workspace_outside_of_the_shared_folder_is_refused(tmp_path: Path) -> None:
+    home, shared = tmp_path / "home", tmp_path / "shared"
+    home.mkdir(mode=0o700)
+    shared.mkdir(mode=0o700)
+    environ = {"HERMES_STORE_SHARED_FOLDER": str(shared), "HERMES_WORKSPACE": str(tmp_path)}
+    with pytest.raises(ConfigError, match=r"workspace .* is outside of store\.shared_folder"):
+        async with open_gateway(load(home, environ), GatewayOverrides(model=ScriptedModel([]))):
+            pass
+
+
 def test_files_of_an_agent_that_is_not_hosted_are_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

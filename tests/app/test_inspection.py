@@ -33,6 +33,14 @@ async def test_a_check_finds_errors_that_would_stop_the_agent_from_working(
         await check(load(home, {}))
 
 
+async def test_a_check_finds_a_shared_folder_that_is_missing(tmp_path: Path) -> None:
+    home, missing = tmp_path / "home", tmp_path / "missing"
+    home.mkdir(mode=0o700)
+    with pytest.raises(ConfigError, match="there is no folder"):
+        await check(load(home, {"HERMES_STORE_SHARED_FOLDER": str(missing)}))
+    assert not missing.exists()
+
+
 async def test_the_prompt_of_a_platform_names_its_tools(tmp_path: Path) -> None:
     text = "model: {default: m, base_url: 'http://127.0.0.1:9/v1'}\n"
     settings = load(written(tmp_path / "home", text), {})

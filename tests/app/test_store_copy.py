@@ -256,9 +256,6 @@ async def test_nul_in_text_of_earlier_versions_is_replaced(home: Path, url: str)
     assert found == ("a\N{REPLACEMENT CHARACTER}b",)
 
 
-# --- a gateway on the copy -------------------------------------------------------------------
-
-
 async def converse(home: Path, platform: ChatServer, said: str, answer: str) -> str:
     """Says something to a gateway of the home. Returns the messages that its model received."""
     model = ScriptedModel([says(answer)])
@@ -283,9 +280,6 @@ async def test_a_gateway_continues_a_conversation_on_the_copy(tmp_path: Path, ur
     assert "My cat is called Miro." in told
     assert "What is it called?" in told
     assert platform.texts() == ["A fine name.", "Miro.", "You have not said."]
-
-
-# --- refusals --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["gateway", "terminal"])
@@ -378,15 +372,12 @@ async def test_a_copy_can_be_made_into_a_database_without_tables(home: Path, fre
 async def test_invalid_sources_and_targets_are_refused(home: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"--to begins with 'mysql'.*postgresql://"):
         await copy_store(settings_of(home), "mysql://host/db", quiet)
-    with pytest.raises(ConfigError, match="--to 'postgres' is no place for a copy"):
+    with pytest.raises(ConfigError, match="--to 'postgres' is not a place for a copy"):
         await copy_store(settings_of(home), "postgres", quiet)
-    with pytest.raises(CopyRefused, match="is the store that is to be copied"):
+    with pytest.raises(CopyRefused, match="is the source of the copy"):
         await copy_store(settings_of(home), "sqlite", quiet)
     with pytest.raises(CopyRefused, match="there is nothing to copy"):
         await copy_store(settings_of(tmp_path / "empty"), str(tmp_path / "new.db"), quiet)
-
-
-# --- what to do next -------------------------------------------------------------------------
 
 
 async def test_the_result_says_how_to_use_the_copy(home: Path, url: str, tmp_path: Path) -> None:

@@ -1,5 +1,4 @@
-"""Outgoing requests reach only public addresses, whatever the URL, the name server or the page
-is."""
+"""Outgoing requests reach only public addresses, for every URL, name server and page."""
 
 import gzip
 import socket
@@ -129,7 +128,7 @@ def hostile(port: int) -> list[str]:
 
 
 def lets(*sites: Site) -> IsAllowed:
-    """Returns the rule of the gateway, extended by the addresses of these sites."""
+    """Returns the gateway's rule, which here also allows the addresses of these sites."""
     places = {(site.host, site.port) for site in sites}
     return lambda address, port: (address, port) in places or may_reach(address, port)
 
@@ -238,10 +237,10 @@ async def test_a_connection_to_a_wrong_peer_is_dropped_before_anything_is_sent()
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("http://me:secret@public.example:{port}/", "has a name or a password in it"),
-        ("http://me@public.example:{port}/", "has a name or a password in it"),
-        ("ftp://public.example:{port}/", "say https:// and its full address"),
-        ("public.example:{port}", "say https:// and its full address"),
+        ("http://me:secret@public.example:{port}/", "contains a user name or a password"),
+        ("http://me@public.example:{port}/", "contains a user name or a password"),
+        ("ftp://public.example:{port}/", "give its full address with https"),
+        ("public.example:{port}", "give its full address with https"),
         ("http://[public.example:{port}/", "is not a URL"),
         ("http://public.example:{port}/" + "x" * LONGEST_URL, f"longer than {LONGEST_URL}"),
     ],

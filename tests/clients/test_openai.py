@@ -1,4 +1,4 @@
-"""OpenAI's own client with tools, schemas and images, and with a kill of the gateway."""
+"""OpenAI's own client with tools, schemas and images, and with a gateway that is killed."""
 
 import json
 from collections.abc import Awaitable, Callable

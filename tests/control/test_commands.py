@@ -25,7 +25,7 @@ class Chat:
         self.gateway = gateway
 
     async def asks(self, text: str) -> str:
-        """Returns the next message of the chat after this text was sent."""
+        """Sends the text, and returns the next message that the chat shows."""
         before = len(self.server.texts())
         self.server.says(text)
         await until(lambda: len(self.server.texts()) > before, within=2.0)

@@ -1,4 +1,4 @@
-"""Finds the messages that an inbound event adds, and the questions that the event answers."""
+"""The messages that an inbound event adds, and the questions that the event answers."""
 
 import pytest
 

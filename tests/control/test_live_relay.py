@@ -40,6 +40,12 @@ class MemoryBus:
             self._taken += 1
             yield self.texts[self._taken - 1]
 
+    async def announce(self, commit: int) -> None:
+        raise AssertionError("the relay commits nothing")
+
+    def announced(self) -> AsyncIterator[int | None]:
+        raise AssertionError("the relay reads no announcements")
+
 
 class Node:
     def __init__(self, name: str, nodes: dict[str, MemoryBus]) -> None:

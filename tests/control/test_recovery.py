@@ -1,62 +1,30 @@
 """Several processes on one store: the work of a dead process is resumed, that of a living one is
 not."""
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import anyio
-import anyio.lowlevel
 import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hermes.control.gateway import Gateway
 from hermes.control.recovery import Recovery
-from hermes.control.turn_transactions import GIVEN_UP, Claim, TurnTransactions
+from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.core.tools.call import UNKNOWN_OUTCOME
-from hermes.core.tools.terminal import terminal_tools
-from hermes.state import inbox, transcript, turns
-from hermes.state.unreadable import LOST_MESSAGE, LOST_RESULT
-from hermes.testing.commands import FILES_ONLY, no_process_left
+from hermes.state import inbox, turns
 from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
-from hermes.testing.rows import append_unreadable, make_unreadable, said, session
-from hermes.testing.running import (
-    QUIET,
-    Conditions,
-    TroubledStore,
-    held,
-    refused,
-    rows,
-    running,
-    until,
-)
-from hermes.testing.scripted import ScriptedModel, calls, hangs, says
+from hermes.testing.rows import said, session
+from hermes.testing.running import QUIET, Conditions, TroubledStore, refused, rows, running, until
+from hermes.testing.scripted import ScriptedModel, calls, first_results, hangs, says
 from hermes.testing.stores import open_test_store
-from hermes.testing.tools import Boom, slow
-from hermes.types.errors import StoreUnavailable, ToolFailed
-from hermes.types.events import TurnFinished, UsageReported
-from hermes.types.execution import Sandbox, SandboxScope
+from hermes.testing.tools import slow
+from hermes.types.errors import StoreUnavailable
+from hermes.types.events import UsageReported
 from hermes.types.identity import OWNER, AgentId, Principal, Source, TurnId
-from hermes.types.messages import (
-    Accepted,
-    Asked,
-    AssistantMessage,
-    MessageEvent,
-    Origin,
-    Said,
-    ToolMessage,
-    UserMessage,
-)
+from hermes.types.messages import AssistantMessage, MessageEvent, Origin, Said
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
-from hermes.types.tools import Tool, ToolContext
-
-
-def results(model: ScriptedModel) -> list[str]:
-    return [m.text for m in model.requests[0].messages if isinstance(m, ToolMessage)]
+from hermes.types.tools import ToolContext
 
 
 async def test_two_gateways_on_one_store_leave_each_other_alone(tmp_path: Path) -> None:
@@ -224,7 +192,7 @@ async def test_a_call_that_must_not_run_twice_is_not_repeated(tmp_path: Path) ->
     async with running(tmp_path, [PlainAdapter(server)], second):
         await until(server.texts)
     assert appended.read_text() == "x\n"
-    assert results(second) == [UNKNOWN_OUTCOME]
+    assert first_results(second) == [UNKNOWN_OUTCOME]
     assert refused(second.requests[0]) is None
 
 
@@ -248,262 +216,7 @@ async def test_a_call_that_may_run_twice_is_repeated(tmp_path: Path) -> None:
     waking = replace(QUIET, tools=(replace(slow, handler=at_once),))
     async with running(tmp_path, [PlainAdapter(server)], second, waking):
         await until(lambda: server.texts() == ["Let me see.\n\ndone"])
-    assert results(second) == ["woke up"]
-
-
-def runs(pid: int) -> bool:
-    """Returns whether the process is alive. A zombie counts as dead."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-class Elsewhere:
-    """A backend whose commands run on another machine."""
-
-    isolation = "elsewhere"
-
-    def __init__(self, error: Exception | None = None) -> None:
-        self.ended: list[str] = []
-        self._error = error
-
-    async def open(self, scope: SandboxScope) -> Sandbox:
-        return await FILES_ONLY.open(scope)
-
-    async def end(self, handle: str) -> bool:
-        self.ended.append(handle)
-        if self._error:
-            raise self._error
-        return True
-
-
-async def hang(context: ToolContext, arguments: Boom) -> str:
-    await context.started("elsewhere:7")
-    await anyio.sleep_forever()
-    raise AssertionError
-
-
-HANG = Tool(name="hang", description="Hang.", arguments=Boom, handler=hang)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [None, ToolFailed("out of reach"), OSError("out of reach"), KeyError("out of reach")],
-    ids=lambda error: type(error).__name__,
-)
-async def test_a_command_is_ended_by_its_backend_and_a_backend_that_fails_holds_nothing_up(
-    tmp_path: Path, error: Exception | None, caplog: pytest.LogCaptureFixture
-) -> None:
-    server, backend = ChatServer(), Elsewhere(error)
-    dying = ScriptedModel([calls(("hang", {}))])
-    conditions = replace(QUIET, backend=backend, tools=(HANG,))
-    async with running(tmp_path, [PlainAdapter(server)], dying, conditions) as gateway:
-        server.says("work")
-        while await rows(gateway._store, "select handle from calls") != [("elsewhere:7",)]:
-            await anyio.lowlevel.checkpoint()
-    assert backend.ended == []
-    living = ScriptedModel([says("done")])
-    async with running(tmp_path, [PlainAdapter(server)], living, conditions):
-        await until(server.texts)
-    assert backend.ended == ["elsewhere:7"]
-    assert results(living) == [UNKNOWN_OUTCOME]
-    assert ("may still be running" in caplog.text) == (error is not None)
-    assert ("out of reach" in caplog.text) == (error is not None)
-
-
-KILLED = """
-import sys
-from pathlib import Path
-import anyio
-from hermes.testing.platforms import ChatServer, PlainAdapter
-from hermes.testing.running import running
-from hermes.testing.scripted import ScriptedModel, calls
-
-async def main():
-    server = ChatServer()
-    server.says("work")
-    model = ScriptedModel([calls(("spawn", {}))])
-    async with running(Path(sys.argv[1]), [PlainAdapter(server)], model):
-        await anyio.sleep_forever()
-
-anyio.run(main)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("witness", [True, False])
-async def test_commands_of_a_killed_process_are_ended_and_reported(
-    tmp_path: Path, witness: bool
-) -> None:
-    server, pid = ChatServer(), tmp_path / "workspace" / "pid"
-    model = ScriptedModel([says("done")])
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)])
-    try:
-        await until(lambda: pid.exists() and pid.read_text(), within=20.0)
-        group = int(pid.read_text())
-        assert runs(group)
-        if not witness:
-            process.kill()
-            process.wait()
-        async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
-            if witness:
-                assert not gateway.busy
-                process.kill()
-                process.wait()
-            await until(server.texts)
-            await until(lambda: not runs(group))
-    finally:
-        process.kill()
-        process.wait()
-    assert server.texts() == ["done"]
-    assert results(model) == [UNKNOWN_OUTCOME]
-
-
-async def damage(gateway: Gateway, step: int) -> None:
-    """Makes a message in the only turn unreadable."""
-    ((id,),) = await rows(gateway._store, "select id from turns")
-    row = await gateway._store.run(turns.get, id)
-    assert row is not None
-    await gateway._store.run(append_unreadable, row, step)
-    with pytest.raises(msgspec.DecodeError):
-        await gateway._store.run(transcript.of_turn, id)
-
-
-async def nothing_is_open(gateway: Gateway) -> None:
-    for query in (
-        "select 1 from deliveries where state <> 'delivered'",
-        "select 1 from inbox where state <> 'done'",
-        "select 1 from turns where state in ('running', 'suspended')",
-    ):
-        while await rows(gateway._store, query):
-            await anyio.lowlevel.checkpoint()
-
-
-async def test_a_turn_that_can_not_be_read_is_closed_and_its_person_is_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    server = ChatServer()
-    server.says("think")
-    dying, living = ScriptedModel([hangs()]), ScriptedModel([says("and that"), says("fine")])
-    async with running(tmp_path, [PlainAdapter(server)], dying) as gateway:
-        await until(lambda: dying.requests)
-        server.says("and this")
-        await until(server.texts)
-        await damage(gateway, step=0)
-    async with running(tmp_path, [PlainAdapter(server)], living) as gateway:
-        await until(lambda: server.texts()[1:] == [GIVEN_UP, "and that"])
-        with anyio.fail_after(5):
-            await nothing_is_open(gateway)
-        closed = await rows(gateway._store, "select state, code, reason from turns order by id")
-        assert closed == [("failed", "unreadable", GIVEN_UP), ("completed", "", "")]
-    # The rest of the turn is still part of the conversation.
-    expected = ["think", LOST_MESSAGE, "and this"]
-    assert [one.text for one in living.requests[0].messages] == expected
-    assert refused(living.requests[0]) is None
-    assert caplog.text.count("can't be resumed") == 1
-    async with running(tmp_path, [PlainAdapter(server)], living):
-        server.says("how are you?")
-        await until(lambda: server.texts()[3:] == ["fine"])
-    assert caplog.text.count("can't be resumed") == 1
-
-
-async def test_a_suspended_turn_that_can_not_be_read_is_closed_and_its_person_is_told(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    server = ChatServer()
-    model = ScriptedModel([calls(("ask", {})), says("here I am")])
-    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
-        server.says("paint it")
-        await until(server.texts)
-        await damage(gateway, step=1)
-        ((question,),) = await rows(gateway._store, "select id from questions")
-        async with open_test_store(tmp_path) as foreign:
-            await foreign.run(turns.decide, question, "answered", "blue", "operator", 0.0)
-            await until(lambda: server.texts()[1:] == [GIVEN_UP])
-        with anyio.fail_after(5):
-            await nothing_is_open(gateway)
-        server.says("are you there?")
-        await until(lambda: server.texts()[2:] == ["here I am"])
-    expected = ["paint it", "", LOST_RESULT, LOST_MESSAGE, "are you there?"]
-    assert [one.text for one in model.requests[1].messages] == expected
-    assert refused(model.requests[1]) is None
-    assert caplog.text.count("can't be resumed") == 1
-
-
-async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results(
-    tmp_path: Path,
-) -> None:
-    server = ChatServer()
-    server.says("work")
-    dying, living = ScriptedModel([calls(("slow", {}))]), ScriptedModel([says("fine")])
-    async with running(tmp_path, [PlainAdapter(server)], dying) as gateway:
-        while await rows(gateway._store, "select steps from turns") != [(1,)]:
-            await anyio.lowlevel.checkpoint()
-        await rows(gateway._store, "delete from inbox")
-    # A second server, because the first one would send the message again.
-    server = ChatServer()
-    async with running(tmp_path, [PlainAdapter(server)], living):
-        await until(lambda: server.texts() == [GIVEN_UP])
-        server.says("how are you?")
-        await until(lambda: server.texts()[1:] == ["fine"])
-    assert refused(living.requests[0]) is None
-    assert results(living) == ["Not finished: the turn failed."]
-
-
-async def damage_waiting(gateway: Gateway, count: int) -> None:
-    """Makes the first of several waiting messages unreadable."""
-    query = "select id from inbox where state = 'pending' order by seq"
-    while len(waiting := await rows(gateway._store, query)) != count:
-        await anyio.lowlevel.checkpoint()
-    await gateway._store.run(make_unreadable, waiting[0][0])
-
-
-async def test_a_turn_is_closed_although_the_next_message_can_not_be_read(tmp_path: Path) -> None:
-    server, go = ChatServer(), anyio.Event()
-    model = ScriptedModel([held(go, says("one")), says("three")])
-    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
-        for text in ("first", "second", "third"):
-            server.says(text)
-        await damage_waiting(gateway, 2)
-        go.set()
-        await until(lambda: server.texts()[2:] == ["one", GIVEN_UP, "three"])
-        with anyio.fail_after(5):
-            await nothing_is_open(gateway)
-    assert [one.text for one in model.requests[1].messages] == ["first", "one", "third"]
-
-
-async def test_a_message_that_can_not_be_read_does_not_hold_up_an_idle_session(
-    tmp_path: Path,
-) -> None:
-    server = ChatServer()
-    dying, living = ScriptedModel([hangs()]), ScriptedModel([says("three")])
-    async with running(tmp_path, [PlainAdapter(server)], dying) as gateway:
-        for text in ("first", "second", "third"):
-            server.says(text)
-        await until(lambda: len(server.texts()) == 2)
-        await damage_waiting(gateway, 2)
-        # Without an open turn the session is idle.
-        await damage(gateway, step=0)
-    async with running(tmp_path, [PlainAdapter(server)], living) as gateway:
-        await until(lambda: server.texts()[2:] == [GIVEN_UP, GIVEN_UP, "three"])
-        with anyio.fail_after(5):
-            await nothing_is_open(gateway)
-
-
-async def test_readers_of_the_api_see_the_end_of_turns_that_were_given_up(tmp_path: Path) -> None:
-    async with running(tmp_path, [], ScriptedModel([hangs()])) as gateway:
-        receipts = [await gateway.accept(requested(text)) for text in ("first", "second")]
-        await damage(gateway, step=0)
-        await damage_waiting(gateway, 1)
-    async with running(tmp_path, [], ScriptedModel([])) as gateway:
-        for receipt in receipts:
-            assert isinstance(receipt, Accepted)
-            assert receipt.turn is not None
-            with anyio.fail_after(5):
-                *_, last = [one.event async for one in gateway.follow(TurnId(receipt.turn))]
-            assert last == TurnFinished(outcome="failed", text=GIVEN_UP, code="unreadable")
-        assert await rows(gateway._store, "select 1 from deliveries") == []
+    assert first_results(second) == ["woke up"]
 
 
 RENAMED = "update {} set agent = 'gone', session = replace(session, 'agent:main:', 'agent:gone:')"
@@ -575,13 +288,6 @@ def typed(text: str) -> MessageEvent:
     )
 
 
-def requested(text: str) -> MessageEvent:
-    """A request of the API that continues a session."""
-    body = Asked(messages=(UserMessage(text=text),), stateless=False, detached=True)
-    origin = Origin(trigger="api", principal=Principal(name="cli", person=OWNER))
-    return replace(typed(text), origin=origin, body=body)
-
-
 async def test_a_terminal_resumes_the_turn_of_a_dead_terminal(tmp_path: Path) -> None:
     dying, living = ScriptedModel([hangs()]), ScriptedModel([says("one"), says("two")])
     async with running(tmp_path, [], dying, TERMINAL) as gateway:
@@ -644,70 +350,3 @@ async def test_usage_before_a_kill_is_counted(tmp_path: Path) -> None:
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([last])) as gateway:
         await until(lambda: "done" in server.texts())
         assert await rows(gateway._store, "select prompt_tokens, cost from turns") == [(2000, 1.0)]
-
-
-async def test_a_stateless_request_that_can_not_be_read_leaves_no_process(tmp_path: Path) -> None:
-    background = {"command": "echo $$ > pid; exec sleep 600", "background": True}
-    dying = ScriptedModel([calls(("terminal", background)), hangs()])
-    body = Asked(messages=(UserMessage(text="hi"),), stateless=True, detached=True)
-    commands = replace(QUIET, tools=terminal_tools(60.0, "none"))
-    pid = tmp_path / "workspace" / "pid"
-    with no_process_left():
-        async with running(tmp_path, [], dying, commands) as gateway:
-            await gateway.accept(replace(requested("hi"), body=body))
-            await until(lambda: pid.exists() and pid.read_text())
-            await until(lambda: len(dying.requests) == 2)
-            await damage(gateway, step=5)
-        assert runs(int(pid.read_text()))
-        async with running(tmp_path, [], ScriptedModel([]), commands) as gateway:
-            with anyio.fail_after(5):
-                await nothing_is_open(gateway)
-            assert await rows(gateway._store, "select code from turns") == [("unreadable",)]
-            assert not runs(int(pid.read_text()))
-
-
-HIDING = """
-import sys
-from pathlib import Path
-import anyio
-from msgspec.structs import replace
-from hermes.core.tools.terminal import terminal_tools
-from hermes.testing.platforms import ChatServer, PlainAdapter
-from hermes.testing.running import QUIET, running
-from hermes.testing.scripted import ScriptedModel, calls
-
-HIDDEN = "env -i setsid bash -c 'echo $$ > pid; exec sleep 600' & sleep 600"
-
-async def main():
-    server = ChatServer()
-    server.says("work")
-    model = ScriptedModel([calls(("terminal", {"command": HIDDEN}))])
-    conditions = replace(QUIET, tools=terminal_tools(600.0, "none"))
-    async with running(Path(sys.argv[1]), [PlainAdapter(server)], model, conditions):
-        await anyio.sleep_forever()
-
-anyio.run(main)
-"""
-
-
-@pytest.mark.slow
-async def test_a_restart_ends_a_process_that_left_its_session(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    server, pid = ChatServer(), tmp_path / "workspace" / "pid"
-    model = ScriptedModel([says("done")])
-    commands = replace(QUIET, tools=terminal_tools(600.0, "none"))
-    with no_process_left():
-        with subprocess.Popen([sys.executable, "-c", HIDING, str(tmp_path)]) as process:
-            await until(lambda: pid.exists() and pid.read_text(), within=20.0)
-            async with open_test_store(tmp_path) as store:
-                ((handle,),) = await rows(store, "select handle from calls")
-            # As if the machine had been too busy for the supervisor to notice the death.
-            os.kill(int(str(handle).split(":")[5]), signal.SIGSTOP)
-            process.kill()
-        assert runs(int(pid.read_text()))
-        async with running(tmp_path, [PlainAdapter(server)], model, commands):
-            await until(server.texts)
-        assert not runs(int(pid.read_text()))
-    assert "had left running" in caplog.text
-    assert results(model) == [UNKNOWN_OUTCOME]

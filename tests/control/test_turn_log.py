@@ -64,7 +64,7 @@ async def test_an_unknown_cost_is_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await answered(tmp_path, metered(says("done"), None))
-    assert lines(caplog)[-1].endswith("1 steps, 100 tokens in, 10 out")
+    assert lines(caplog)[-1].endswith("1 step, 100 tokens in, 10 out")
 
 
 async def test_a_failed_turn_is_a_warning_with_its_reason(

@@ -122,11 +122,12 @@ async def test_a_stop_right_after_the_message_stops_its_turn(tmp_path: Path) -> 
     server = ChatServer()
     model = ScriptedModel([hangs(), hangs(), hangs()])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
-        for _ in range(3):
+        for number in range(1, 4):
             server.says("think")
             server.says("/stop")
-        await until(lambda: server.texts().count("(stopped: by you)") == 3)
-        await until(lambda: not gateway.busy)
+            # A message that arrives before the turn has ended is queued, and is not stopped.
+            await until(lambda: server.texts().count("(stopped: by you)") == number)  # noqa: B023
+            await until(lambda: not gateway.busy)
 
 
 @pytest.mark.parametrize("resting", ["before", "after"])

@@ -128,7 +128,7 @@ async def test_an_account_waits_while_the_disk_is_full(tmp_path: Path) -> None:
 
 async def test_an_account_that_was_lost_is_taken_again(tmp_path: Path) -> None:
     server = ChatServer()
-    adapter = Moody(server, ClaimLost("chat is served by another process by now"))
+    adapter = Moody(server, ClaimLost("chat is now served by another process"))
     async with running(tmp_path, [adapter], ScriptedModel([])) as gateway:
         server.says("/status")
         await until(lambda: server.texts() == ["Idle."])
@@ -148,12 +148,10 @@ async def test_an_adapter_is_stopped_when_another_process_serves_its_account(
         await store.run(register, THEM, "gateway", NOW)
         await store.run(claim_lease, f"account:{adapter.account}", THEM, {store.owner}, NOW)
         await until(lambda: adapter.attempts == 2, within=10)
-        assert "is served by another process by now" in caplog.text
+        assert "is now served by another process" in caplog.text
         server.says("/status")
         await until(lambda: server.texts() == ["Idle."])
 
-
-# --- events that a chat must not report ------------------------------------------------------
 
 EVENT = to_event(Update(id=1, chat="1", user="7", text="hi"), "plain")
 PRINCIPAL = Principal(name="plain", person=OWNER)
@@ -190,9 +188,6 @@ async def test_an_event_that_a_chat_must_not_report_is_refused_and_logged(
         await until(lambda: server.texts() == ["Idle."])
     assert adapter.receipts == [Refused(reason="not a valid event of a chat")]
     assert told in caplog.text
-
-
-# --- adapters by manifest --------------------------------------------------------------------
 
 
 def configured(home: Path, config: str, environ: dict[str, str] | None = None) -> Settings:

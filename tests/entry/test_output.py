@@ -5,7 +5,7 @@ import json
 import click
 import pytest
 
-from hermes.entry.output import say, say_heading, say_json, say_line, write
+from hermes.entry.output import say, say_heading, say_json, say_line, say_unwrapped, write
 
 CLIPBOARD = "\x1b]52;c;ZXZpbA==\x07"
 CLEAR = "\x1b[2J\x1b[H"
@@ -14,7 +14,7 @@ CLEAR = "\x1b[2J\x1b[H"
 def test_text_of_any_origin_is_printed_without_control_characters(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    say(f"{CLIPBOARD}one\n{CLEAR}two\u202e", nl=False)
+    say_unwrapped(f"{CLIPBOARD}one\n{CLEAR}two\u202e", nl=False)
     assert capsys.readouterr().out == "one\ntwo"
     say(ValueError(f"wrong: {CLEAR}"), err=True)
     assert capsys.readouterr().err == "wrong: \n"

@@ -135,6 +135,37 @@ def test_a_relative_workspace_is_in_the_home(tmp_path: Path) -> None:
     assert load(tmp_path, {}).explain("workspace").value == Path("/srv/w")
 
 
+def test_the_files_of_the_agent_are_in_the_shared_folder(tmp_path: Path) -> None:
+    home, shared = tmp_path / "home", tmp_path / "shared"
+    home.mkdir(mode=0o700)
+    environ = {"HERMES_STORE_SHARED_FOLDER": str(shared)}
+    found = settings(home, "workspace: files\n", environ=environ)
+    assert found.files.root == shared
+    assert found.workspace == shared / "files"
+    assert found.home.root == home
+    elsewhere = found.with_shared_folder(str(tmp_path / "other"))
+    assert elsewhere.workspace == tmp_path / "other" / "files"
+    assert found.with_shared_folder("").workspace == home / "files"
+    outside = settings(home, "workspace: /srv/w\n", environ=environ).with_shared_folder("")
+    assert outside.workspace == Path("/srv/w")
+
+
+@pytest.mark.parametrize(
+    ("folder", "problem"),
+    [
+        ("shared", "is a relative path: write the whole path"),
+        ("{home}", "which other machines don't share"),
+        ("{home}/shared", "which other machines don't share"),
+    ],
+)
+def test_a_folder_that_can_not_be_shared_is_refused(
+    tmp_path: Path, folder: str, problem: str
+) -> None:
+    config = f"store:\n  shared_folder: {folder.format(home=tmp_path)}\n"
+    with pytest.raises(ConfigError, match=f"config.yaml.*: store.shared_folder .*{problem}"):
+        settings(tmp_path, config)
+
+
 def test_explain_returns_the_source_and_the_overridden_values(tmp_path: Path) -> None:
     found = settings(tmp_path, "\nmodel: a\n", "HERMES_MODEL=b\n", {"HERMES_MODEL": "c"})
     explanation = found.explain("model")

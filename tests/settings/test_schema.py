@@ -56,7 +56,11 @@ def test_a_setting_is_found_by_key_alias_and_variable() -> None:
 
 @pytest.mark.parametrize(
     ("key", "hint"),
-    [("inner.mod", ": did you mean 'inner.mode'?"), ("MOD", ": did you mean 'MODE'?"), ("zz", "")],
+    [
+        ("inner.mod", ": did you mean 'inner.mode'?"),
+        ("MOD", ": did you mean 'MODE'?"),
+        ("zz", ": `hermes config show` lists the settings"),
+    ],
 )
 def test_the_error_for_an_unknown_setting_suggests_a_known_one(key: str, hint: str) -> None:
     with pytest.raises(ConfigError) as caught:

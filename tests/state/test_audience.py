@@ -29,7 +29,7 @@ from hermes.types.store import Store
 from hermes.types.turns import Turn
 from hermes.types.value import Value
 
-# The group has the id of Alice's private chat, because ids of chats need not differ.
+# The group has the id of Alice's private chat, because chat ids need not be unique.
 PLACES = {
     "private": PRIVATE,
     "group": replace(GROUP, chat_id=PRIVATE.chat_id),

@@ -1,4 +1,4 @@
-"""Stored events are equal to the emitted events, from any number on."""
+"""Stored events, read from any event number on, are equal to the emitted events."""
 
 import msgspec
 from hypothesis import given

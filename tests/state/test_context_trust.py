@@ -1,4 +1,4 @@
-"""The records of the context files that the agent has written decide which files may be loaded."""
+"""A context file that the agent has written is recorded, and is loaded only if it is allowed."""
 
 import os
 from pathlib import Path

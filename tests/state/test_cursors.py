@@ -24,7 +24,7 @@ async def test_a_cursor_is_kept_for_each_account(tmp_path: Path) -> None:
 
 async def test_a_process_that_lost_the_account_can_t_overwrite_the_cursor(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
-        with pytest.raises(ClaimLost, match="chat is served by another process"):
+        with pytest.raises(ClaimLost, match="chat is now served by another process"):
             await store.run(cursors.save, "chat", "never held", (US, 1))
         ours = await store.run(owners.claim_lease, "account:chat", US, set(), NOW)
         assert ours is not None

@@ -1,4 +1,4 @@
-"""A disk that has no room for a start is recognised."""
+"""Recognising a disk that is too full for the gateway to start."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ from hermes.state.disk import ROOM_BYTES, has_room
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Yields a small file system. Its room is twice the room that a start needs."""
+    """Yields a small file system, with twice the space that a start needs."""
     mount = shutil.which("mount")
     made = mount and subprocess.run(
         [mount, "-t", "tmpfs", "-o", f"size={2 * ROOM_BYTES}", "tmpfs", tmp_path],

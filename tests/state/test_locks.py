@@ -25,7 +25,7 @@ with FileLock(Path(sys.argv[1])) as lock:
 
 @contextmanager
 def another_process(path: Path, how: str = "acquire") -> Iterator[subprocess.Popen[str]]:
-    """Starts a process that calls the method of the lock."""
+    """Starts a process that calls the lock's method `how`."""
     command = [sys.executable, "-c", HOLDER, str(path), how]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:

@@ -70,9 +70,6 @@ def written(turn: Turn, text: str | bytes, name: str = "MEMORY.md") -> Path:
     return path
 
 
-# --- where it is kept ------------------------------------------------------------------------
-
-
 def test_every_audience_has_a_folder_of_its_own(tmp_path: Path) -> None:
     memories = tmp_path / "memories"
     assert folder_of(a_turn(home=tmp_path, person=OWNER)) == memories
@@ -102,9 +99,6 @@ def test_no_name_leaves_its_folder_and_no_two_names_share_a_folder(texts: list[s
         assert Path("/memories", name).resolve() == Path("/memories") / name
         assert name.isascii()
         assert 0 < len(name) <= 120
-
-
-# --- reading ---------------------------------------------------------------------------------
 
 
 async def test_notes_are_read_again(alice: Turn) -> None:
@@ -162,9 +156,6 @@ def test_a_file_that_is_too_long_is_shown_up_to_the_limit(alice: Turn) -> None:
     )
 
 
-# --- changing --------------------------------------------------------------------------------
-
-
 async def test_a_change_is_made_completely_or_not_at_all(alice: Turn) -> None:
     memory = Memory()
     await memory.change(alice, "memory", note("one"))
@@ -216,9 +207,6 @@ async def test_a_shared_chat_stores_no_notes_about_single_people(tmp_path: Path)
 async def test_nothing_is_stored_for_an_unknown_person() -> None:
     with pytest.raises(ToolFailed, match="the person is unknown"):
         await Memory().change(a_turn(), "memory", note("x"))
-
-
-# --- trouble ---------------------------------------------------------------------------------
 
 
 def binary(path: Path) -> None:
@@ -279,9 +267,6 @@ async def test_the_wait_for_a_lock_has_a_time_limit(
         with pytest.raises(ToolFailed, match="Try again"):
             await Memory(patience=0.05).change(alice, "memory", note("new"))
     await Memory().change(alice, "memory", note("new"))
-
-
-# --- together --------------------------------------------------------------------------------
 
 
 async def test_concurrent_changes_lose_nothing(alice: Turn) -> None:

@@ -22,7 +22,7 @@ import os, sys
 from pathlib import Path
 from hermes.settings import load
 from hermes.types.errors import ConfigError
-# After the imports, which `nobody` may not be allowed to read.
+# The imports come first, because `nobody` may not be allowed to read the modules.
 os.setgid(65534)
 os.setuid(65534)
 try:

@@ -1,4 +1,4 @@
-"""The state of a turn that follows from any sequence of events."""
+"""The state of a turn, computed from any sequence of its events."""
 
 import time
 

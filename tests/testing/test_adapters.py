@@ -91,9 +91,6 @@ class TestKeyed(AdapterContract):
         yield Fake(KeyedAdapter)
 
 
-# --- adapters and servers that break the contract --------------------------------------------
-
-
 class NeverEchoes(ChatServer):
     """A server that does not return our own messages. So it can't show whether an adapter
     ignores them."""

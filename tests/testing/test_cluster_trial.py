@@ -1,6 +1,7 @@
 """The gateways that `make cluster` starts answer requests."""
 
 import re
+import socket
 import subprocess
 import sys
 
@@ -22,6 +23,10 @@ async def test_three_gateways_answer_behind_one_address() -> None:
                 assert line, shown
                 shown += line
             assert len(re.findall(r"gateway \d: port \d+, pid \d+", shown)) == 3
+            nats = re.search(r"NATS on port (\d+)", shown)
+            assert nats is not None
+            with socket.create_connection(("127.0.0.1", int(nats[1]))) as bus:
+                assert bus.recv(4) == b"INFO"
             found = re.search(r"http://127.0.0.1:(\d+)/v1", shown)
             assert found is not None
             for _ in range(3):

@@ -59,5 +59,5 @@ async def test_a_gateway_can_work_on_another_machine(tmp_path: Path) -> None:
         async with running(tmp_path, [PlainAdapter(server)], model, conditions):
             await until(server.texts)
     said = [m.text for m in model.requests[-1].messages if isinstance(m, ToolMessage)]
-    assert said == ["Created 'f': 1 lines, 7 bytes.", "written", "f\ng"]
+    assert said == ["Created 'f': 1 line, 7 bytes.", "written", "f\ng"]
     assert list((tmp_path / "workspace").iterdir()) == []

@@ -113,5 +113,5 @@ def test_the_parser_never_nests_deeper_than_we_count(tags: list[str], times: int
     """If our count of the depth were too low, a page that we do not cut could make the parser
     slow."""
     page = sanitized("".join(tags) * times)
-    # The parser adds html and body. To an element it adds at most a table body, a row and a link.
+    # The parser adds html and body, and for each element at most a table body, a row and a link.
     assert depth_of(page.text) <= 4 * page.depth + 4

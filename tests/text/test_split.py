@@ -128,6 +128,7 @@ def text_of(page: str) -> str:
 @example("> " * 40 + "some words", 40, print_markdown, len)
 @example(f"[words](http://x.y/{'z' * 300})", 60, print_markdown, utf16_units)
 @example("&" * 100, 40, RENDERS["html"], len)
+@example("` `", 40, print_markdown, len)
 def test_parts_fit_and_contain_the_whole_text_in_order(
     text: str, limit: int, render: Render, measure: Measure
 ) -> None:
@@ -293,9 +294,9 @@ HOSTILE = pytest.mark.parametrize(
 @pytest.mark.parametrize(("limit", "size"), [(3, 5_000), (40, 100_000), (4096, 100_000)])
 def test_hostile_text_is_split_in_limited_time(text: str, limit: int, size: int) -> None:
     tree = parse(text[:size])
-    began = time.monotonic()
+    began = time.process_time()
     parts = list(split(tree, limit, print_markdown, utf16_units))
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
     assert max(utf16_units(print_markdown(part)) for part in parts) <= limit
 
 

@@ -1,4 +1,4 @@
-"""Errors have a code, a status and a pause, and the docstring shows the real tree of classes."""
+"""The fields of errors, and the tree of classes in the docstring of their module."""
 
 import re
 

@@ -1,4 +1,5 @@
-"""Background commands of this machine. Each has a folder, so that a restart loses none of them."""
+"""Runs commands in the background. Each command has a folder, so that a restart loses none of
+them."""
 
 import contextlib
 import os
@@ -15,6 +16,7 @@ import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from hermes.boundary.execution import supervisor
+from hermes.boundary.execution.handles import boot_id, is_here
 from hermes.boundary.execution.process import (
     KILL_GRACE,
     ProcessGroup,
@@ -54,10 +56,14 @@ class BackgroundProcess(Value):
     process: ProcessGroup
     """The process group of the command. The supervisor is its leader."""
     started_at: float
+    boot: str = ""
+    """The boot id under which the process was started. The disk with the records may now be used by
+    another machine."""
 
 
 class Background:
-    """The background processes that have records in one folder. A session sees only its own."""
+    """The background processes that have records in one folder. A session sees only its own
+    processes."""
 
     def __init__(self, root: Path, shell: str, environment: Mapping[str, str]) -> None:
         self._root = root
@@ -82,6 +88,7 @@ class Background:
                 workdir=str(workdir),
                 process=await self._spawn(command, workdir, folder, reading),
                 started_at=time.time(),
+                boot=boot_id(),
             )
             await anyio.to_thread.run_sync(_keep, folder, record)
             begun = os.write(gate, b"g") == 1
@@ -108,7 +115,9 @@ class Background:
             said = await BufferedByteReceiveStream(starter.stdout).receive_until(b"\n", 32)
         started = start_time(int(said))
         if started is None:
-            raise ToolFailed("Background commands need Linux: they are found again in /proc.")
+            raise ToolFailed(
+                "Background commands need Linux, because they are found through /proc."
+            )
         return ProcessGroup(group=int(said), started=started)
 
     def of(self, session: SessionKey) -> list[ProcessStatus]:
@@ -160,6 +169,8 @@ class Background:
     async def kill(self, id: str, session: SessionKey) -> ProcessStatus:
         """Ends the process and everything that it started. SIGTERM is sent first."""
         record, status = await anyio.to_thread.run_sync(self._find, id, session)
+        if not is_here(record.boot):
+            return status
         process = record.process
         if status.running:
             await anyio.to_thread.run_sync(_terminate_all, record)
@@ -191,7 +202,7 @@ class Background:
         known = self._read(self._root / id) if id.isalnum() else None
         if known is None or known[0].session != str(session):
             raise ToolFailed(
-                f"There is no process {id!r} in this conversation: `list` shows those there are."
+                f"There is no process {id!r} in this conversation: `list` shows all processes."
             )
         return known
 
@@ -207,7 +218,7 @@ class Background:
             record = msgspec.json.decode((folder / RECORD).read_bytes(), type=BackgroundProcess)
         except (OSError, msgspec.DecodeError):
             return None
-        alive = runs(record.process)
+        alive = is_here(record.boot) and runs(record.process)
         code = _code(folder)
         running = alive and code is None
         until = time.time() if running else _changed_at(folder)
@@ -233,7 +244,7 @@ def _end_all(record: BackgroundProcess) -> None:
     """Ends all processes except the supervisor, which ends last because it writes the exit code."""
     if runs(record.process):
         end_descendants(record.process.group)
-    # If the supervisor was killed, the others are no longer its descendants.
+    # If the supervisor was killed, the other processes are no longer its descendants.
     end_marked(f"{PROCESS_MARK}={record.id}", record.process.group)
 
 

@@ -11,7 +11,7 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def child_environment(
     environ: Mapping[str, str], passthrough: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Returns only the variables with harmless names and those that the operator names."""
+    """Returns the variables with harmless names, and those that `passthrough` lists."""
     allowed = VISIBLE_VARIABLES.union(passthrough)
     chosen = {
         name: value for name, value in environ.items() if name in allowed or name.startswith("LC_")

@@ -24,7 +24,8 @@ PROGRESS_SECONDS = 0.5
 
 
 class Foreground:
-    """Runs commands in a shell. Each command has this environment and a mark of its own."""
+    """Runs commands in a shell. Each command gets the given environment and a variable with a
+    unique mark, by which its processes are found."""
 
     def __init__(self, shell: str, environment: Mapping[str, str]) -> None:
         self._shell = shell
@@ -56,7 +57,7 @@ class Foreground:
             await supervised.aclose()
 
     def close(self) -> None:
-        """Ends the fork server. The next command starts another one."""
+        """Ends the fork server. The next command starts a new server."""
         self._server.close()
 
 

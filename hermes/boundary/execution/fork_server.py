@@ -2,8 +2,8 @@
 
 A gateway runs this module as a server, with the standard library alone, and passes a socket as
 stdin. For each command the gateway sends two descriptors over that socket: a control socket and the
-pipe for the output. The server forks a supervisor, which reads the request, a line of JSON,
-from the control socket:
+pipe for the output. The server forks a supervisor, which reads the request, a line of JSON, from
+the control socket. The supervisor and the gateway then exchange these lines:
 
 - The supervisor writes `ready <its pid> <pid of the shell>`, or `failed <reason>`.
 - The gateway writes `go`. Only then does the shell begin. `kill` ends everything at any time, and
@@ -30,12 +30,13 @@ from hermes.boundary.execution.process_tree import (
     end_descendants,
     forbid_inspection,
     process_table,
+    restore_signals,
     send_signal,
 )
 
 KEPT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-"""Signals that end a command. The server and supervisors block them, because they end last."""
-IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals that end a command. The server and the supervisors block these signals, because they must
+outlive the command."""
 EXEC_FAILED = 127
 
 
@@ -156,7 +157,7 @@ class Supervisor:
                 self._tell(f"shell {self._code}")
                 told = True
         left = end_descendants(os.getpid())
-        # Without /proc, the group of the shell is all that can be found.
+        # Without /proc, only the group of the shell can be found.
         with contextlib.suppress(OSError):
             os.killpg(self._shell, signal.SIGKILL)
         self._reap(0)
@@ -186,7 +187,7 @@ class Supervisor:
         return data
 
     def _obey(self) -> bool:
-        """Reads an order. Returns True if all processes must be ended."""
+        """Reads an order from the gateway. Returns True if all processes must be ended."""
         order = b""
         with contextlib.suppress(ConnectionError):
             order = self._control.recv(4096)
@@ -235,9 +236,7 @@ def _become(
         if gate.recv(1) == b"g":
             for descriptor in (1, 2):
                 os.dup2(output, descriptor)
-            for number in IGNORED_BY_PYTHON:
-                # An ignored signal would stay ignored across the exec.
-                signal.signal(number, signal.SIG_DFL)
+            restore_signals()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, KEPT_FOR_THE_COMMAND)
             os.execve(command[0], command, environment)  # noqa: S606  # running commands is its purpose
     except (OSError, ValueError) as error:
@@ -255,7 +254,7 @@ def main() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(null, descriptor)
-    # The server must not keep a folder in use.
+    # The server's working directory must not keep a folder in use.
     os.chdir("/")
     adopt_orphans()
     forbid_inspection()

@@ -1,4 +1,5 @@
-"""Handles of commands on this machine: text that is stored, and that a later gateway understands.
+"""Handles of commands on this machine. A handle is a text that is stored and that a later gateway
+can read.
 
 A handle is `local:<boot id>:<process group>:<start time>:<mark>:<supervisor>:<start time>`. Older
 handles have no supervisor, and the oldest have an empty boot id.
@@ -18,20 +19,37 @@ from hermes.boundary.execution.process import (
 CALL_MARK = "HERMES_CALL"
 """The environment variable by which the processes of a command are found."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_PID_NAMESPACE = Path("/proc/self/ns/pid")
 
 
 @cache
 def boot_id() -> str:
-    """Returns an id that changes with every boot of the machine.
+    """Returns an id that changes with every boot of the machine, and that differs between the
+    containers of a machine, because each has its own process numbers.
 
-    If the system has no such id, returns the machine's name.
-
-    Two machines never have the same id, so a handle of another machine's command is left alone.
+    Two machines never have the same id, so a process of another machine is left alone.
     """
+    try:
+        number = "".join(filter(str.isdecimal, str(_PID_NAMESPACE.readlink())))
+    except OSError:
+        return _machine_boot()
+    return f"{_machine_boot()}-{number}"
+
+
+@cache
+def _machine_boot() -> str:
+    """Returns the boot id that earlier versions used. If the system has none, returns the
+    machine's name."""
     try:
         return _BOOT_ID.read_text().strip()
     except OSError:
         return platform.node().replace(":", "-")
+
+
+def is_here(boot: str) -> bool:
+    """Returns whether a process that was started under this boot id can still run here. Earlier
+    versions recorded an empty id, or one without the container."""
+    return boot in ("", boot_id(), _machine_boot())
 
 
 def handle_of(group: ProcessGroup, mark: str, supervisor: ProcessGroup) -> str:
@@ -40,23 +58,24 @@ def handle_of(group: ProcessGroup, mark: str, supervisor: ProcessGroup) -> str:
 
 
 def end_handle(handle: str) -> bool:
-    """Ends everything that the command has started. Returns False if nothing ran, or the handle
-    is not ours."""
+    """Ends everything that the command has started. Returns False if nothing was running, or if the
+    handle is from another backend, another machine or an earlier boot."""
     kind, *fields = handle.split(":")
     if kind != "local" or len(fields) not in (4, 6):
         return False
     boot, number, started, mark, *supervised = fields
     group = _parse(number, started)
     supervisor = _parse(*supervised) if supervised else None
-    if boot not in ("", boot_id()) or not mark or group is None or (supervised and not supervisor):
+    if not is_here(boot) or not mark or group is None or (supervised and not supervisor):
         return False
     return end_command(group, mark, supervisor)
 
 
 def end_command(group: ProcessGroup, mark: str, supervisor: ProcessGroup | None) -> bool:
-    """Ends the command and everything that it has started. Returns False if nothing ran.
+    """Ends the command and everything that it has started. Returns False if nothing was running.
 
-    If the supervisor was killed, the group and the processes with the mark are searched instead.
+    The process group and the processes with the mark are also ended, in case the supervisor was
+    killed.
     """
     ended = end_supervised(supervisor) if supervisor else False
     ended = end_group(group) or ended

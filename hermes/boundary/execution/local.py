@@ -37,8 +37,9 @@ class LocalBackend:
     isolation = "none"
 
     def __init__(self, processes: Path, environment: Mapping[str, str] | None) -> None:
-        """`processes` is the folder of background processes. `environment` has the variables of
-        commands. If `environment` is None, commands are refused and only files can be used."""
+        """`processes` is the folder for the records of background processes. `environment` holds
+        the environment variables of commands. If it is None, commands are refused and only files
+        can be used."""
         self.commands = LocalCommands(processes, environment) if environment is not None else None
 
     async def open(self, scope: SandboxScope) -> "LocalSandbox":
@@ -48,7 +49,7 @@ class LocalBackend:
         return await anyio.to_thread.run_sync(end_handle, handle)
 
     def close(self) -> None:
-        """Ends the fork server, which otherwise ends with this object."""
+        """Ends the fork server, which otherwise ends when this object is garbage-collected."""
         if self.commands is not None:
             self.commands.foreground.close()
 
@@ -69,7 +70,7 @@ class LocalSandbox:
 
     @cached_property
     def _workspace(self) -> Workspace:
-        # Created on first use, because most turns call no tool.
+        # The workspace is created on first use, because most turns call no tool.
         home = self._scope.home
         return Workspace(Path(self._scope.workspace), Path(home) if home else None)
 
@@ -166,7 +167,7 @@ def folder_in(workspace: Path, wanted: str) -> Path:
         is_folder = folder.is_dir()
     except (OSError, RuntimeError) as error:
         raise ToolFailed(
-            f"workdir {wanted[:80]!r} can't be a folder: too long, or links in a circle."
+            f"workdir {wanted[:80]!r} is not a folder: it is too long, or links form a circle."
         ) from error
     if not folder.is_relative_to(workspace.resolve()):
         raise ToolFailed(f"workdir {wanted!r} is outside the workspace {workspace}.")

@@ -3,12 +3,13 @@
 from hermes.text.console import console_text
 
 OUTPUT_HEAD = OUTPUT_TAIL = 100_000
-"""Number of bytes that are kept of the beginning, and of the end."""
+"""Number of bytes that are kept at the beginning of the output, and also at its end."""
 PROGRESS_LINE = 4000
 """Maximum number of bytes of a line that is shown as progress."""
 
 _BREAKS = b" \t\r\n\"'"
-"""Characters between words. Output is cut only there, because half a secret is not recognised."""
+"""Characters between words. Output is cut only at these characters, because redaction does not
+recognise half a secret."""
 
 
 class Output:
@@ -47,5 +48,6 @@ class Output:
 
 
 def _first(breaks: bytes, data: bytes) -> int:
-    """Returns the first position of any of the bytes; the end if none occurs."""
+    """Returns the index of the first byte in `data` that is in `breaks`, or the length of
+    `data`."""
     return min((at for one in breaks if (at := data.find(one)) >= 0), default=len(data))

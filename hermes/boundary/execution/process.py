@@ -21,13 +21,13 @@ from hermes.boundary.execution.process_tree import (
 )
 from hermes.types.value import Value
 
-# The command waits for a line from a pipe until its group is recorded. If we die before, the pipe
-# closes and the command never begins; if we die after, the record names the group to end.
+# The command waits for a line from a pipe until its group is recorded.
+# If this process dies before that, the pipe closes and the command never begins.
 GATE = 'read -r go && [ "$go" = go ] && exec "$@" </dev/null'
 KILL_GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 SUPERVISOR_GRACE = 1.0
-"""Seconds that a supervisor has to end after its command."""
+"""Seconds within which a supervisor must end after its command."""
 
 
 class ProcessGroup(Value):
@@ -101,7 +101,7 @@ def signal_group(process: ProcessGroup, number: signal.Signals) -> bool:
 
 
 def end_supervised(supervisor: ProcessGroup) -> bool:
-    """Kills everything that a supervisor has started. Returns True if there was anything.
+    """Kills everything that a supervisor has started. Returns True if anything was running.
 
     The supervisor then ends by itself. It is killed if it does not.
     """
@@ -116,7 +116,7 @@ def end_supervised(supervisor: ProcessGroup) -> bool:
 
 
 def end_marked(mark: str, spared: int = 0) -> int:
-    """Kills every process with the mark, `NAME=value`, in its environment, except `spared`.
+    """Kills every process, except `spared`, whose environment contains the mark (`NAME=value`).
 
     Returns the number of killed processes. A process that cleared its environment is not found.
     """
@@ -133,7 +133,7 @@ def _pids() -> set[int]:
 
 def _end_if_marked(pid: int, mark: str) -> bool:
     with contextlib.suppress(OSError):
-        # Opened before the check, so that the signal can't reach a process with the same number.
+        # The pidfd is opened first, so that a later process with the same id can't get the signal.
         descriptor = os.pidfd_open(pid)
         try:
             if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):

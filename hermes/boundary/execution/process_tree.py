@@ -67,7 +67,7 @@ def descendants(root: int) -> list[ProcessEntry]:
 def end_descendants(root: int) -> int:
     """Kills all descendants of the process. Returns how many were alive.
 
-    If the process is a subreaper, these include orphans in other sessions.
+    If the process is a subreaper, its descendants include orphans in other sessions.
     """
     ended: set[tuple[int, int]] = set()
     deadline = time.monotonic() + END_SECONDS
@@ -98,7 +98,7 @@ def _stop_descendants(root: int, deadline: float) -> set[tuple[int, int]]:
 def send_signal(pid: int, started: int, number: signal.Signals) -> bool:
     """Signals the process unless its number was reused. Returns True if the process existed."""
     with contextlib.suppress(OSError):
-        # Opened before the check, so that the signal can't reach a process with the same number.
+        # The pidfd is opened first, so that a later process with the same id can't get the signal.
         descriptor = os.pidfd_open(pid)
         try:
             entry = find_process(pid)
@@ -108,6 +108,17 @@ def send_signal(pid: int, started: int, number: signal.Signals) -> bool:
         finally:
             os.close(descriptor)
     return False
+
+
+def restore_signals() -> None:
+    """Restores the default action of all ignored signals, because an executed program would also
+    ignore them.
+
+    Python ignores SIGPIPE and SIGXFSZ. `nohup` and shells make the gateway ignore other signals.
+    """
+    for number in signal.valid_signals():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def adopt_orphans() -> None:

@@ -15,6 +15,7 @@ import anyio.to_thread
 from hermes.boundary.execution import fork_server
 from hermes.boundary.execution.handles import end_command, handle_of
 from hermes.boundary.execution.process import ProcessGroup, signal_group, start_time
+from hermes.boundary.execution.process_tree import send_signal
 from hermes.boundary.execution.scripts import script
 from hermes.types.errors import ToolFailed
 from hermes.types.value import Value
@@ -22,11 +23,11 @@ from hermes.types.value import Value
 OUTPUT_READ = 65_536
 """Maximum number of bytes of output in one read."""
 LONGEST_ARGUMENT = 131_071
-"""Maximum number of bytes of a command. Linux limits the argument of a program to this length."""
+"""Maximum number of bytes of a command. Linux limits each argument of a program to this length."""
 STARTING_SECONDS = 10.0
-"""Seconds that a supervisor has to answer."""
+"""Seconds within which a supervisor must answer."""
 SUPERVISOR_SECONDS = 30.0
-"""Seconds that a supervisor has to end all processes."""
+"""Seconds within which a supervisor must end all processes."""
 
 
 class CommandRequest(Value):
@@ -37,11 +38,11 @@ class CommandRequest(Value):
     folder: Path
     environment: Mapping[str, str]
     mark: str
-    """Identifies the processes of the command if the supervisor was killed."""
+    """Identifies the processes of the command, in case the supervisor is killed."""
 
     def line(self) -> bytes:
-        """Encodes the request for a supervisor. Raises ValueError if no program accepts such an
-        argument."""
+        """Encodes the request for a supervisor. Raises ValueError if the command is too long or
+        contains NUL."""
         if "\0" in self.command or len(os.fsencode(self.command)) > LONGEST_ARGUMENT:
             raise ValueError(f"a command has at most {LONGEST_ARGUMENT} bytes, and no NUL")
         fields = {
@@ -58,7 +59,7 @@ class CommandEnd(Value):
 
     code: int
     left: int
-    """Number of processes that were killed."""
+    """Number of processes that were still running and had to be killed."""
 
 
 class SupervisorLost(Exception):
@@ -74,7 +75,7 @@ class ForkServerClient:
         self._server: ServerProcess | None = None
 
     async def start(self, request: CommandRequest) -> "SupervisedCommand":
-        """Prepares the command to begin. Raises OSError or ValueError if it can't be started."""
+        """Prepares the command. Raises OSError or ValueError if it can't be started."""
         line = request.line()
         try:
             return await self._start(line, request.mark)
@@ -99,7 +100,7 @@ class ForkServerClient:
         try:
             with anyio.fail_after(self.starting_seconds):
                 await self._send(supervised.fileno(), writing)
-                # Closed before the answer is awaited, so that we notice the end of the supervisor.
+                # Our copy of the socket is closed, so that we notice when the supervisor ends.
                 supervised.close()
                 await connection.send(request)
                 word, _, rest = (await connection.line()).partition(" ")
@@ -126,7 +127,7 @@ class ForkServerClient:
 
 
 class ServerProcess:
-    """A running fork server. It ends with this object."""
+    """A running fork server. It ends when this object is garbage-collected."""
 
     def __init__(self) -> None:
         self.requests, theirs = socket.socketpair()
@@ -196,7 +197,7 @@ class SupervisorConnection:
 
 
 class SupervisedCommand:
-    """A command that begins with `release`. It must be closed."""
+    """A prepared command, which begins when `release` is called. It must be closed."""
 
     def __init__(
         self,
@@ -212,7 +213,8 @@ class SupervisedCommand:
         self.ending_seconds = SUPERVISOR_SECONDS
         self._code: int | None = None
         self._left: int | None = None
-        """The result. It is known when all processes have ended."""
+        """The exit code and the number of killed processes. Both are known when all processes have
+        ended."""
         self._lost = False
 
     @property
@@ -234,11 +236,13 @@ class SupervisedCommand:
             await self._listen()
 
     def terminate(self) -> None:
-        """Asks the group of the shell to end."""
+        """Sends SIGTERM to the process group of the shell."""
         signal_group(self._shell, signal.SIGTERM)
 
     async def end(self) -> CommandEnd | None:
         """Ends everything that the command has started. Returns None if the result is unknown."""
+        # A command can stop its supervisor, which then does not read its orders.
+        send_signal(self._supervisor.group, self._supervisor.started, signal.SIGCONT)
         with anyio.move_on_after(self.ending_seconds):
             while self._left is None and not self._lost:
                 with contextlib.suppress(ConnectionError):
@@ -246,6 +250,7 @@ class SupervisedCommand:
                 await self._listen()
         if self._left is None or self._code is None:
             await anyio.to_thread.run_sync(end_command, self._shell, self._mark, self._supervisor)
+            self._lost = True
             return None
         return CommandEnd(code=self._code, left=self._left)
 

@@ -1,7 +1,7 @@
 """Supervises a background command, in a process that outlives the gateway.
 
-It is run as a script with the standard library alone. Its arguments are a folder, a shell and a
-command. It prints its process id and begins when it reads a byte from stdin.
+This module is run as a script, with the standard library alone. Its arguments are a folder, a shell
+and a command. It prints its process id, and starts the command when it reads a byte from stdin.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from hermes.boundary.execution.process_tree import adopt_orphans
+from hermes.boundary.execution.process_tree import adopt_orphans, restore_signals
 
 OUTPUT_PIECE = 5_000_000
 """Maximum number of bytes in one file of output. The last two files are kept."""
@@ -77,11 +77,10 @@ def main() -> None:
     folder = Path(name)
     if os.fork():
         os._exit(0)
-    # These signals are for the command. The supervisor stays, to write the exit code.
+    # The supervisor blocks these signals to outlive the command, because it writes the exit code.
     signal.pthread_sigmask(signal.SIG_BLOCK, MEANT_FOR_THE_COMMAND)
     os.setsid()
-    # Opened for writing too, so that the command does not read an end of file while nobody
-    # writes.
+    # The input is also opened for writing, because otherwise the command could read an end of file.
     keys = os.open(folder / "input", os.O_RDWR)
     os.write(1, b"%d\n" % os.getpid())
     if os.read(0, 1) != b"g":
@@ -112,8 +111,7 @@ def _become(shell: str, command: str, streams: tuple[int, int, int]) -> NoReturn
     try:
         for descriptor, stream in enumerate(streams):
             os.dup2(stream, descriptor)
-        # Python ignores SIGPIPE, and the setting would survive the exec.
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        restore_signals()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, MEANT_FOR_THE_COMMAND)
         os.execv(shell, [shell, "-c", command])  # noqa: S606  # running commands is its purpose
     finally:

@@ -25,7 +25,8 @@ RECALL_FRAME = (
 
 
 class LocalMemory:
-    """Recalls messages from other conversations that the turn's audience has seen."""
+    """Recalls messages from other conversations that the audience of the turn, the people who read
+    its answer, has seen."""
 
     name = "local"
 
@@ -66,7 +67,7 @@ def _asked(history: Sequence[Message]) -> str:
 
 def _fitting(found: FoundMessage, words: Sequence[str]) -> bool:
     """Returns whether the message contains two of the words, or the only word if there is just one.
-    A single match may be chance."""
+    A single match may be a coincidence."""
     text = found.text.casefold()
     return sum(word in text for word in words) >= min(2, len(words))
 

@@ -44,7 +44,7 @@ class StreamedAnswer:
 
     @property
     def parts(self) -> int:
-        """Number of parts that have begun. The text and each call are one part."""
+        """Number of parts that have begun. The text is one part, and so is each call."""
         fresh = self._fresh if self._kind is TextDelta else []
         return len(self._calls) + any(map(str.strip, self._heard[TextDelta] + fresh))
 
@@ -72,8 +72,8 @@ class StreamedAnswer:
             self._emit(self._kind(text=text))
 
     def message(self, step: str) -> AssistantMessage:
-        """Returns the whole answer. Raises Disconnected if the stream ended before the answer
-        did."""
+        """Returns the whole answer. Raises Disconnected if the stream ended before the answer was
+        complete."""
         if not self.finished:
             raise Disconnected(
                 f"{self.choice.provider} broke off in the middle of its answer; try again"

@@ -37,7 +37,8 @@ from hermes.types.tools import DeclaredTool
 
 API_VERSION = "2023-06-01"
 ANSWER_TOKENS = 8192
-"""Limit of an answer if neither the request nor the settings have one. The API requires a limit."""
+"""Longest answer in tokens if neither the request nor the settings have a limit. The API requires a
+limit."""
 THINKING_TOKENS = {
     "minimal": 1024,
     "low": 2048,
@@ -48,7 +49,7 @@ THINKING_TOKENS = {
 }
 """Tokens of reasoning for each effort, for models that take a token budget."""
 NO_TEXT = "(no text)"
-"""Sent instead of empty text, which the API refuses."""
+"""Text that is sent instead of empty text, which the API refuses."""
 
 _CACHE_MARKER = b',"cache_control":{"type":"ephemeral"}'
 
@@ -83,7 +84,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class AnthropicMessages:
-    """Requests to `{base_url}/v1/messages`.
+    """Builds requests to `{base_url}/v1/messages`.
 
     Apart from the cache markers, the body of a call begins with the body of the previous call.
     """
@@ -195,8 +196,8 @@ def _options(choice: ModelChoice, sampling: Sampling) -> _Options:
 
 
 def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
-    """Encodes all messages without their closing brackets, with cache markers where an answer
-    follows."""
+    """Encodes all messages, with a cache marker at each position that `_ends` returns. The closing
+    brackets of the last message are left out."""
     said, encode = request.messages, partial(_encoded, request)
     parts: list[bytes] = []
     start = 0
@@ -204,7 +205,7 @@ def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
         if start:
             parts.append(_with_cache_marker(encode_all(said[start - 1], said[start:end], encode)))
         else:
-            # The next call repeats this part without the marker.
+            # This part is cached without the marker, because the next call repeats it without one.
             parts.append(_with_cache_marker(cache.encoded(cache_name(request), said[:end], encode)))
         start = end
     parts.append(encode_all(said[start - 1] if start else None, said[start:], encode))
@@ -212,7 +213,8 @@ def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
 
 
 def _ends(said: Sequence[Message]) -> list[int]:
-    """Returns the ends of the last two runs of messages that are not from the model."""
+    """Returns the positions at which the last two groups of messages end. A group is a run of
+    consecutive messages that are not from the model."""
     found: list[int] = []
     goes_on = True
     for index in range(len(said), 0, -1):
@@ -230,8 +232,8 @@ def _with_cache_marker(blocks: bytes) -> bytes:
 
 
 def _encoded(request: ModelRequest, before: Message | None, message: Message) -> bytes:
-    """Encodes a message. Messages of the same role are joined, because the API requires
-    alternation."""
+    """Encodes a message. Consecutive messages of one role are joined, because the API requires that
+    the roles alternate."""
     blocks = b",".join(_blocks(request, message))
     role = _role(message)
     if before is None:

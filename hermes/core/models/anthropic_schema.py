@@ -66,7 +66,7 @@ def enforced_schema(request: ModelRequest) -> Mapping[str, object] | None:
 
 
 class _Unsupported(Exception):
-    """The schema allows values that Anthropic's schemas can't describe."""
+    """Raised if the schema allows values that Anthropic's schemas can't describe."""
 
 
 @lru_cache(maxsize=64)

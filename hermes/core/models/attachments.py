@@ -1,4 +1,4 @@
-"""Chooses the attachments that are sent to a model, and replaces the others by a line of text."""
+"""Chooses the attachments that are sent to a model, and replaces the others with lines of text."""
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,10 +15,11 @@ from hermes.types.profile import ModelChoice
 MOST_SENT = 20
 MOST_SENT_BYTES = 20_000_000
 """Maximum number of attachments in one model call, and their maximum total size in bytes. The
-newest attachments of a conversation are sent. An API request can't have more of them."""
+newest attachments of a conversation are sent. The same limits apply to the attachments of an API
+request."""
 
 ReadMedia = Callable[[str], bytes | None]
-"""Reads an attachment by its path, or returns None if it is no longer stored. It blocks."""
+"""Reads an attachment by its path, or returns None if it is no longer stored. The call blocks."""
 
 CODES: Mapping[AttachmentKind, tuple[str, str]] = {
     "image": ("images", "images_not_supported"),
@@ -30,7 +31,7 @@ CODES: Mapping[AttachmentKind, tuple[str, str]] = {
 
 
 def no_media(path: str) -> bytes | None:
-    """Reads nothing. It is for calls that have no attachments."""
+    """Reads nothing. This function is for calls that have no attachments."""
     return None
 
 
@@ -101,7 +102,7 @@ def _all_of(messages: Sequence[Message]) -> Iterator[Attachment]:
 
 
 def _last_request(messages: Sequence[Message]) -> list[Message]:
-    """Returns the last consecutive messages of people."""
+    """Returns the last group of consecutive messages from people."""
     found: list[Message] = []
     for message in reversed(messages):
         if isinstance(message, UserMessage):

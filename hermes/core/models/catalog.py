@@ -27,13 +27,14 @@ class ModelFamily(Value):
     """The facts about a model that do not depend on its provider."""
 
     name: str
-    """Written with dashes instead of dots, because providers use both."""
+    """The name of the model, written with dashes instead of dots. Some providers write dashes and
+    others write dots."""
     context_length: int
     price: Price | None = None
 
 
 class ReasoningRule(Value):
-    """How reasoning is controlled for some models, if it differs from the default."""
+    """A way to control the reasoning of some models that differs from the default way."""
 
     models: str
     """Regular expression that matches a part of the models' names."""
@@ -95,7 +96,7 @@ class Catalog(Value):
 
     def named(self, name: str) -> Provider:
         """Returns the provider with this name or alias. For other names, raises a ConfigError that
-        suggests the nearest one."""
+        suggests the nearest name."""
         if found := self.find(name):
             return found
         names = [provider.name for provider in self.providers]
@@ -108,7 +109,7 @@ class Catalog(Value):
         return next((one for one in self.providers if one.base_url == wanted), None)
 
     def auto(self, environ: Mapping[str, str], model: str = "") -> Provider | None:
-        """Returns the first provider whose key is set, or the one that the model's name begins
+        """Returns the first provider whose key is set, or the provider that the model's name begins
         with."""
         if model.endswith(MODEL_FILE):
             return self.named(LOCAL)
@@ -123,7 +124,8 @@ class Catalog(Value):
         return ready[0]
 
     def family(self, model: str) -> ModelFamily | None:
-        """Returns the known facts about a model by its name. A variant of a model has no price."""
+        """Returns the known facts about a model by its name. The facts about a variant of a model
+        contain no price."""
         name = model.rpartition("/")[2].casefold().replace(".", "-")
         found = [one for one in self.models if name.startswith(one.name)]
         if not found:

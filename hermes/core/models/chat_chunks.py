@@ -13,7 +13,8 @@ class ChatEcho(Struct, omit_defaults=True):
     """Fields of an answer with tool calls that must be sent back unchanged."""
 
     reasoning_content: str | UnsetType = UNSET
-    """A server that sends this field, even if it is empty, refuses later requests that omit it."""
+    """The reasoning of the answer. A server that sends this field, even if it is empty, refuses
+    later requests without the field."""
     extra_content: dict[int, dict[str, Raw]] = {}
     """Additional data of each call, by the index of the call. Some servers use it to sign the
     call."""
@@ -32,7 +33,7 @@ class _CallPiece(Struct):
 
 
 class _Part(Struct):
-    """One part of `content` if that is a list. The part is text, or reasoning that has parts
+    """One part of a `content` that is a list. The part is text, or reasoning that has parts
     itself."""
 
     text: str = ""
@@ -132,7 +133,7 @@ class Chunks:
             self._answer.say(part.text)
 
     def _call(self, piece: _CallPiece) -> "_OpenCall":
-        """Returns the call that the piece continues, or a new one."""
+        """Returns the call that the piece continues, or a new call."""
         for call in reversed(self._calls):
             if call.continues(piece):
                 return call

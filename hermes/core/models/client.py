@@ -1,6 +1,8 @@
 """Calls models over HTTP, in every wire format."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from functools import lru_cache
 
 import aiohttp
@@ -18,9 +20,10 @@ from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
 
 BATCH_SECONDS = 0.1
-"""Pause between two reads of an answer that nobody watches live."""
+"""Seconds between two reads of an answer that nobody watches live."""
 CLOSING_SECONDS = 2.0
-"""Longest time that a connection may take to send the usage and to end after the answer."""
+"""Longest time in seconds, after the end of the answer, for the server to send the usage and to end
+the response."""
 
 HEADERS = {
     "Content-Type": "application/json",
@@ -33,7 +36,7 @@ HEADERS = {
 class ModelClient:
     """Calls each model in the wire format that its choice names.
 
-    `read_timeout` is the longest wait for a byte, in seconds.
+    `read_timeout` is the longest wait for the next byte, in seconds.
     """
 
     def __init__(
@@ -62,12 +65,12 @@ class ModelClient:
                 data=body,
                 headers={**HEADERS, **wire.headers(choice)},
                 timeout=self._timeout,
-                # A redirect would carry the key to another host.
+                # Redirects are not followed, because they would carry the key to another host.
                 allow_redirects=False,
             ) as response:
                 await _read(response, stream, live=request.live)
         except ValueError as error:
-            # For example, the address contains a user name and password, and a key is set too.
+            # This happens, for example, if the address and the settings both have a credential.
             raise Rejected(f"{choice.provider} can't be called at its base_url: {error}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # Once the model has finished, it does not matter how the connection ends.
@@ -100,7 +103,7 @@ async def _read(response: aiohttp.ClientResponse, stream: PayloadStream, *, live
         stream.end()
     if content.at_eof():
         return
-    # A connection can be reused if it is read to its end, and some servers do not end at once.
+    # Reading to the end lets the connection be reused, but some servers end it late.
     with anyio.move_on_after(CLOSING_SECONDS):
         async for data in content.iter_any():
             stream.feed(data)
@@ -109,7 +112,9 @@ async def _read(response: aiohttp.ClientResponse, stream: PayloadStream, *, live
 async def _batched(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
     """Yields the received data a few times a second, because waking up for each word costs CPU."""
     while not content.at_eof():
-        with anyio.move_on_after(BATCH_SECONDS):
-            await content.wait_eof()
+        # This is cheaper than an anyio scope. Every answer that nobody watches live waits here.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BATCH_SECONDS):
+                await content.wait_eof()
         if data := content.read_nowait():
             yield data

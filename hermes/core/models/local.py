@@ -20,7 +20,8 @@ from msgspec.structs import replace
 
 from hermes.boundary.execution.environment import child_environment
 from hermes.core.models.download import SMOLLM2, fetch
-from hermes.core.models.local_child import LISTENING, ServerOptions
+from hermes.core.models.local_child import DEMO_ANSWER_TOKENS, LISTENING, ServerOptions
+from hermes.core.models.request_fields import answer_limit
 from hermes.types.errors import ConfigError, Disconnected, HermesError
 from hermes.types.events import Notice
 from hermes.types.messages import AssistantMessage
@@ -89,8 +90,7 @@ class LocalModel:
             emit(Notice(text="the embedded model is downloaded first, once"))
             await fetch(self._models, lambda done, total: None, self._environ)
         options = server_options(choice, self._models)
-        # The lock is held while another model finishes its answers, so that later requests wait,
-        # too.
+        # The lock is held while another model finishes its answers, so that later requests wait.
         async with self._choosing:
             engine = self._engine
             if engine is None or not engine.serves(options):
@@ -113,8 +113,12 @@ def check_installed() -> None:
 
 
 def _addressed(request: ModelRequest, engine: "Engine") -> ModelRequest:
-    url, key = f"{engine.url}/v1", engine.options.key
-    return replace(request, choice=replace(request.choice, base_url=url, api_key=key, wire="chat"))
+    url, key, sampling = f"{engine.url}/v1", engine.options.key, request.sampling
+    choice = replace(request.choice, base_url=url, api_key=key, wire="chat")
+    if engine.options.tiny:
+        limit = min(answer_limit(request) or DEMO_ANSWER_TOKENS, DEMO_ANSWER_TOKENS)
+        sampling = replace(sampling, max_tokens=limit)
+    return replace(request, choice=choice, sampling=sampling)
 
 
 def server_options(choice: ModelChoice, models: Path) -> ServerOptions:
@@ -145,7 +149,8 @@ class Engine:
         self.users = 0
         self.ended = anyio.Event()
         self.end = ""
-        """How the process ended: the rest of a sentence that begins with `the process`."""
+        """The reason why the process ended, as the end of a sentence that begins with `the
+        process`."""
         self._settled = anyio.Event()
         self._left = anyio.Event()
         self._scope = anyio.CancelScope()
@@ -172,7 +177,7 @@ class Engine:
         self._left.set()
 
     async def retire(self) -> None:
-        """Ends the process after its last user has left."""
+        """Waits until no turn uses the process, and ends it."""
         while self.users:
             self._left = anyio.Event()
             await self._left.wait()

@@ -10,6 +10,8 @@ from hermes.types.value import Value
 LISTENING = "listening on "
 """Prefix of the line with the address. All other lines come from llama.cpp."""
 ERRORS_ONLY = 1
+DEMO_ANSWER_TOKENS = 512
+"""Longest answer of the demo model, which may repeat itself and then never ends by itself."""
 CACHED_MEGABYTES = 256
 """Size of the prompt cache. The default of llama.cpp is eight gigabytes."""
 
@@ -45,18 +47,21 @@ def main() -> None:
     params.verbosity = ERRORS_ONLY
     if options.tiny:
         # Defaults for requests that do not set these options.
-        params.n_predict = 512
+        params.n_predict = DEMO_ANSWER_TOKENS
         params.sampling.temp, params.sampling.top_p = 0.2, 0.9
         params.sampling.penalty_repeat, params.sampling.penalty_last_n = 1.1, 256
     try:
         server = xllamacpp.Server(params)
     except RuntimeError:
-        # llama.cpp has printed the cause.
+        # llama.cpp has already printed the cause of the error.
         sys.exit(1)
-    os.write(1, f"{LISTENING}{server.listening_address}\n".encode())
-    sys.stdin.buffer.read()
-    # A normal exit would wait for answers that nobody reads.
-    os._exit(0)
+    try:
+        # Fails if the parent process has ended while the model was loaded.
+        os.write(1, f"{LISTENING}{server.listening_address}\n".encode())
+        sys.stdin.buffer.read()
+    finally:
+        # A normal exit, or an exception, would wait for answers that nobody reads.
+        os._exit(0)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMe
 from hermes.types.models import ModelProvider, ModelRequest
 from hermes.types.protocols import Emit
 
-# Many calls share a few prompts.
+# The results are cached, because many calls share a few prompts.
 _escaped_prompt = lru_cache(maxsize=256)(escape)
 
 

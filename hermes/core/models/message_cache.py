@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from hermes.types.messages import Message
 
 Encode = Callable[[Message | None, Message], bytes]
-"""Encodes a message, and the separator between it and the message before it."""
+"""Encodes the second message, preceded by the separator between it and the first message."""
 
 FEWEST_CACHED_MESSAGES = 32
-"""Minimum number of messages of a conversation that is cached."""
+"""A conversation is cached only if it has at least this number of messages."""
 CACHED_BYTES = 16 << 20
 """Size of the cache. The least recently used conversations are dropped first."""
 
@@ -49,7 +49,7 @@ class EncodedMessageCache:
 
 
 def encode_all(before: Message | None, messages: Sequence[Message], encode: Encode) -> bytes:
-    """Encodes the messages, which follow `before`."""
+    """Encodes the messages that follow the message `before`."""
     return b"".join(map(encode, (before, *messages), messages))
 
 

@@ -38,7 +38,7 @@ class _Usage(Struct):
     output_tokens: int | None = None
 
     def updated(self, later: "_Usage") -> "_Usage":
-        """Returns the usage, updated with later figures. These are totals and not increments."""
+        """Returns the usage, updated with later figures. The figures are totals, not increments."""
         figures = zip(astuple(self), astuple(later), strict=True)
         return _Usage(*(old if new is None else new for old, new in figures))
 

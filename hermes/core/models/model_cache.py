@@ -33,8 +33,8 @@ class CachedList(Value):
 
 
 class ModelCache:
-    """The cached lists in one folder. Of an argument `endpoint`, only the provider and the
-    address are used."""
+    """The cached lists in one folder. The methods use only the provider and the address of an
+    endpoint."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder

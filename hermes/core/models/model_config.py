@@ -55,11 +55,12 @@ class ModelConfig(Value):
     input_price: float | None = None
     output_price: float | None = None
     sources: dict[str, SettingSource] = msgspec.field(default_factory=dict)
-    """The sources by setting. Settings with their default value are left out."""
+    """The source of each setting. Settings with their default value are left out."""
     variables: dict[str, str] = msgspec.field(default_factory=dict)
     """The environment variable of each setting."""
     environ: dict[str, str] = msgspec.field(default_factory=dict)
-    """The variables of the .env file and of the process. Those of the process take precedence."""
+    """The variables of the .env file and of the process. The variables of the process take
+    precedence."""
     process: frozenset[str] = frozenset()
     """Names of the variables that are set in the process."""
     config_file: Path = Path("config.yaml")

@@ -28,8 +28,8 @@ _TIMEOUT = aiohttp.ClientTimeout(total=20.0)
 
 
 class ModelDiscovery:
-    """Requests model lists over HTTP. Of an argument `endpoint`, only the provider and the
-    address are used."""
+    """Requests model lists over HTTP. The methods use only the provider and the address of an
+    endpoint."""
 
     def __init__(
         self, session: aiohttp.ClientSession, wires: WireFormats, cache: ModelCache
@@ -78,7 +78,7 @@ class ModelDiscovery:
                 wire.list_url(endpoint),
                 headers=wire.headers(endpoint),
                 timeout=_TIMEOUT,
-                # A redirect would carry the key to another host.
+                # Redirects are not followed, because they would carry the key to another host.
                 allow_redirects=False,
             ) as response:
                 body = await response.read()
@@ -90,7 +90,7 @@ class ModelDiscovery:
             page = _pages.decode(body)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise Rejected(
-                f"{endpoint.provider} has no list of models there; {address_advice(endpoint)}"
+                f"{endpoint.provider} has no list of models here; {address_advice(endpoint)}"
             ) from error
         entries = page if isinstance(page, list) else page.data
         prefix = endpoint.quirks.list_prefix
@@ -108,7 +108,7 @@ class _Pricing(Struct):
 class _Entry(Struct):
     id: str
     context_length: int | None = None
-    """This and the next four fields: servers use five different names for the context length."""
+    """The context length. Servers use five different names for it: this field and the next four."""
     context_window: int | None = None
     max_context_length: int | None = None
     max_model_len: int | None = None

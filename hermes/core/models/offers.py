@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from hermes.core.models.catalog import LOCAL, MODEL_FILE
 from hermes.core.models.facts import with_known_facts
 from hermes.core.models.model_cache import ListedModel
+from hermes.core.models.model_config import SettingLayer
 from hermes.core.models.resolver import ConfiguredModels
 from hermes.text.spelling import did_you_mean
 from hermes.types.errors import ConfigError
@@ -30,13 +31,13 @@ class OfferedModels:
         return tuple(self._offer(one, used) for one in self._catalog.providers)
 
     def of(self, provider: str) -> ProviderOffer:
-        """Returns a provider. For an unknown name, raises a ConfigError that suggests the nearest
-        one."""
+        """Returns the provider with this name. If the name is unknown, raises a ConfigError that
+        suggests the nearest name."""
         return self._offer(self._catalog.named(provider), self.used())
 
     def endpoints(self) -> tuple[ModelChoice, ...]:
-        """Returns the endpoints whose lists can be requested: those with a key and the one in
-        use."""
+        """Returns the endpoints whose lists of models can be requested: the endpoint in use, and
+        all endpoints with a key."""
         used = self.used()
         return tuple(
             one.endpoint
@@ -85,7 +86,7 @@ class OfferedModels:
         return ModelName(model=name if name == meant.default_model else rest, provider=meant.name)
 
     def changes_provider(self, name: ModelName) -> bool:
-        """Returns whether the name belongs to another provider than the configured one."""
+        """Returns whether the name belongs to a provider other than the configured one."""
         configured = self._catalog.find(self._config.main.provider)
         return bool(name.provider) and (configured is None or configured.name != name.provider)
 
@@ -100,8 +101,8 @@ class OfferedModels:
             if name.model.endswith(MODEL_FILE) and path.is_file():
                 return ""
             return (
-                f"there is no model file {name.model!r}: here are {', '.join(names)},"
-                " or name a .gguf by its path"
+                f"there is no model file {name.model!r}: give the path of a .gguf file, or"
+                f" provider/model; the files here are {', '.join(names)}"
             )
         if not names or name.model in names:
             return ""
@@ -128,17 +129,19 @@ class OfferedModels:
         return demo, *sorted(file.name for file in files - {SMOLLM2.path(folder)})
 
     def _instead_of_demo(self) -> str:
-        """Returns the provider that replaces the demo model of config.yaml because its key is
-        set, or ""."""
+        """Returns the provider that is used instead of the demo model in config.yaml, because the
+        provider's key or address is set; "" if there is none."""
+        if not self._configured.names_demo:
+            return ""
+        written = self._config.layer("model.base_url") == SettingLayer.CONFIG
+        if written and self._config.main.base_url:
+            return CUSTOM
         choice = self.used()
-        demo = self._catalog.find(self._config.main.provider) == self._catalog.named(LOCAL)
-        if choice and demo and choice.provider not in (LOCAL, CUSTOM):
-            return choice.provider
-        return ""
+        return choice.provider if choice and choice.provider not in (LOCAL, CUSTOM) else ""
 
     def _is_vendor(self, meant: Provider, name: str) -> bool:
-        """Returns whether `vendor/model` is a model of the configured provider, which is a
-        router."""
+        """Returns whether `name`, written as `vendor/model`, is a model of the configured provider.
+        This is possible only if that provider is a router."""
         choice = self.used()
         used = self._catalog.find(choice.provider) if choice else None
         if not (choice and used and used.vendor_names) or used == meant or name.count("/") > 1:

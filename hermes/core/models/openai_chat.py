@@ -77,7 +77,7 @@ _echoes = msgspec.json.Decoder(ChatEcho)
 
 
 class OpenAIChat:
-    """Requests to `{base_url}/chat/completions`."""
+    """Builds requests to `{base_url}/chat/completions`."""
 
     name = "chat"
     attachments: frozenset[AttachmentKind] = frozenset({"image", "audio", "file"})
@@ -145,7 +145,7 @@ def _format(form: ResponseFormat) -> bytes:
 
 
 def _said(role: str, text: str) -> bytes:
-    # Written by hand, because encoding a long conversation takes time in every call.
+    # The JSON is written by hand, because encoding a long conversation takes time in every call.
     return b'{"role":"%b","content":%b}' % (role.encode(), _encoder.encode(text))
 
 

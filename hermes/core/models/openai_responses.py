@@ -78,7 +78,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class OpenAIResponses:
-    """Requests to `{base_url}/responses`."""
+    """Builds requests to `{base_url}/responses`."""
 
     name = "responses"
     attachments: frozenset[AttachmentKind] = frozenset({"image", "file"})

@@ -61,7 +61,8 @@ class ProviderProblem(Struct, frozen=True):
     code: str | int | None = None
     type: str | None = None
     metadata: object = None
-    """Its field `raw` is the error text of the provider behind a router."""
+    """Further data about the error. Its field `raw` is the error text of the provider behind a
+    router."""
 
 
 class _Body(Struct):

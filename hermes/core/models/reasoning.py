@@ -11,8 +11,8 @@ from hermes.types.profile import ModelChoice
 
 class ReasoningPart(Struct, array_like=True):
     at: int
-    """Number of parts of the message that precede this part. The text and each call are one
-    part."""
+    """Number of parts of the message that precede this one. The text is one part, and so is each
+    call."""
     part: Raw
 
 
@@ -20,13 +20,14 @@ _decoder = msgspec.json.Decoder(list[ReasoningPart])
 
 
 def encode_reasoning(thoughts: Sequence[ReasoningPart]) -> bytes:
-    """Encodes the reasoning as the body of an echo. The result is empty if there is no
+    """Encodes the reasoning as the body of an `Echo`. The result is empty if there is no
     reasoning."""
     return msgspec.json.encode(thoughts) if thoughts else b""
 
 
 def insert_reasoning(parts: Sequence[bytes], body: str) -> list[bytes]:
-    """Inserts the reasoning of an echo into the parts of a message, at its old positions."""
+    """Inserts the reasoning in the body of an `Echo` into the parts of a message, at its old
+    positions."""
     whole = list(parts)
     for thought in reversed(_decoder.decode(body) if body else ()):
         whole.insert(thought.at, bytes(thought.part))
@@ -34,7 +35,8 @@ def insert_reasoning(parts: Sequence[bytes], body: str) -> list[bytes]:
 
 
 def echo_body(message: AssistantMessage, choice: ModelChoice) -> str:
-    """Returns the body of the message's echo, or "" if the echo came from another model."""
+    """Returns the body of the message's `Echo`, or "" if it has none or it came from another
+    model."""
     echo = message.echo
     if echo is None or (echo.wire, echo.model) != (choice.wire, choice.model):
         return ""

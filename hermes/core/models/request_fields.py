@@ -36,7 +36,8 @@ def user_text(message: UserMessage) -> str:
 
 
 def user_parts(message: UserMessage) -> list[str | Attachment]:
-    """Returns the parts of a message with attachments, with the name of its sender."""
+    """Returns the parts of a message that has attachments. They begin with the sender's name, if
+    known."""
     parts = list(message.parts)
     if not message.sender:
         return parts
@@ -48,14 +49,14 @@ def user_parts(message: UserMessage) -> list[str | Attachment]:
 
 
 def data_url(request: ModelRequest, attachment: Attachment) -> bytes:
-    """Returns the content of an attachment as a data URL, in JSON."""
+    """Returns the content of an attachment as a data URL in a JSON string."""
     head = msgspec.json.encode(f"data:{attachment.media_type};base64,")
     # Base64 needs no escapes.
     return b'%b%b"' % (head[:-1], request.media[attachment.path])
 
 
 def file_name(attachment: Attachment) -> bytes:
-    """Returns the name of an attachment in JSON. Providers refuse files without a name."""
+    """Returns the name of an attachment as a JSON string. Providers refuse files without a name."""
     return msgspec.json.encode(attachment.name or attachment.kind)
 
 

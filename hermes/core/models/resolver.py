@@ -63,7 +63,7 @@ class ConfiguredModels:
         return self.catalog.providers[0].keys[0]
 
     def main(self) -> ModelChoice | None:
-        """Returns the model that answers, or None if no model is configured."""
+        """Returns the model that answers messages, or None if no model is configured."""
         chosen = self.explain_main()
         return chosen.choice if chosen else None
 
@@ -80,15 +80,15 @@ class ConfiguredModels:
         return chosen.choice if chosen else None
 
     def fallbacks(self) -> tuple[ModelChoice, ...]:
-        """Returns the models of `model.fallbacks`. If one can't be used, raises a ConfigError
-        that names it."""
+        """Returns the models of `model.fallbacks`. If one of them can't be used, raises a
+        ConfigError that names it."""
         choices = []
         for name in self.config.fallbacks:
             try:
                 choices.append(self.named(name))
             except ConfigError as error:
                 raise ConfigError(
-                    f"model.fallbacks, each as provider/model: {name!r} can't be used: {error}"
+                    f"model.fallbacks (each as provider/model): {name!r} can't be used: {error}"
                 ) from error
         return tuple(choices)
 
@@ -118,12 +118,19 @@ class ConfiguredModels:
             raise ConfigError(f"{name!r} is not a model in {self.config.models}")
         return choice
 
+    @property
+    def names_demo(self) -> bool:
+        """Whether the configuration names the embedded demo model."""
+        main = self.config.main
+        is_local = self.catalog.find(main.provider) == self.catalog.named(LOCAL)
+        return is_local and not main.model.endswith(MODEL_FILE)
+
     def is_demo(self, choice: ModelChoice) -> bool:
         """Returns whether the choice is the embedded demo model, and not a file of the operator."""
         return choice.provider == LOCAL and not choice.model.endswith(MODEL_FILE)
 
     def explain_main(self) -> ChosenModel | None:
-        """Returns the model that answers, with its sources."""
+        """Returns the model that answers messages, with its sources."""
         wanted, demo = self._without_demo(self.config.main)
         endpoint = self._endpoint(wanted)
         if endpoint is None:
@@ -165,15 +172,14 @@ class ConfiguredModels:
     def _without_demo(self, wanted: EndpointConfig) -> tuple[EndpointConfig, str]:
         """Returns the settings without the demo model, and the source that named it.
 
-        The demo model in config.yaml is a fallback. The first provider with a key replaces it.
+        The demo model in config.yaml is a fallback. An address replaces it, and so does the first
+        provider with a key.
         """
         local = self.catalog.named(LOCAL)
         if (
-            self.catalog.find(wanted.provider) != local
+            not self.names_demo
             or self.config.layer("model.provider") > SettingLayer.CONFIG
-            or wanted.model.endswith(MODEL_FILE)
-            or wanted.base_url
-            or self.catalog.auto(self.config.environ) is None
+            or not (wanted.base_url or self.catalog.auto(self.config.environ))
         ):
             return wanted, ""
         model = "" if local.model(wanted.model) == local.default_model else wanted.model
@@ -202,8 +208,8 @@ class ConfiguredModels:
         )
 
     def _endpoint(self, wanted: EndpointConfig) -> _Endpoint | None:
-        """Returns the endpoint that a section names, or None if the section names none and no
-        key is set."""
+        """Returns the endpoint that a section names, or None if the section names no endpoint and
+        no key is set."""
         config, section = self.config, wanted.section
         name = wanted.provider.casefold() or "auto"
         kept_address = name == CUSTOM and self.catalog.named(CUSTOM).base_url
@@ -230,8 +236,7 @@ class ConfiguredModels:
         """Returns the endpoint at the address that a section names."""
         config, section = self.config, wanted.section
         provider = self.catalog.at(wanted.base_url) or self.catalog.named(CUSTOM)
-        # A key in config.yaml belongs to the address in config.yaml, and must not be sent
-        # elsewhere.
+        # A key in config.yaml must not be sent to an address that is configured elsewhere.
         own = (
             config.layer(f"{section}.base_url") <= SettingLayer.CONFIG
             or config.layer(f"{section}.api_key") >= SettingLayer.DOTENV

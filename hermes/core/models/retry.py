@@ -23,10 +23,11 @@ LONGEST_BACKOFF = 30.0
 
 
 class Retrying:
-    """Calls a model up to `attempts` times. A pause applies to all turns that use the object.
+    """Calls a model up to `attempts` times. If a provider requests a pause, all turns that call it
+    wait.
 
-    Before it repeats an answer that was cut off, it emits `SegmentDiscarded(from_seq=0)`. The event
-    hub replaces the 0 by the number of the segment's first event, which only the hub knows.
+    Before an answer that was cut off is repeated, the event `SegmentDiscarded(from_seq=0)` is
+    emitted. The event hub replaces the 0 with the number of the segment's first event.
     """
 
     def __init__(
@@ -79,7 +80,8 @@ class Retrying:
         while (left := self._paused_until.get(_endpoint(choice), 0.0) - self._clock()) > 0:
             if left > self._longest_pause:
                 raise RateLimited(
-                    f"{choice.provider} requests a pause of {left:.0f} s: try again after it", left
+                    f"{choice.provider} requests a pause of {left:.0f} s: try again after that",
+                    left,
                 )
             if left > NOTICE_SECONDS:
                 emit(Notice(text=f"the model requests a pause of {left:.0f} s"))

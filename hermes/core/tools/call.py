@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 import anyio.to_thread
@@ -35,7 +35,8 @@ CUT_CALL = (
 PROGRESS_LENGTH = 200
 """Maximum number of characters of a progress text."""
 SHOWN_CHANGE = 200_000
-"""Maximum number of characters of a file whose change is shown, because redaction takes time."""
+"""Maximum number of characters of a file whose change is shown. Changes of longer files are not
+shown, because redaction takes time."""
 FAULT_LENGTH = 1000
 """Maximum number of characters of an unexpected error of a tool."""
 
@@ -128,6 +129,14 @@ class CallRunner:
         tool = self._tools.get(call.name)
         return tool is not None and tool.read_only
 
+    def use_files(self, calls: Sequence[ToolCall]) -> bool:
+        """Returns whether any of the calls may use files of the agent."""
+        return any(
+            self._tools[call.name].uses_files
+            for call in calls
+            if call.name in self._tools and call.name not in self._client_tools
+        )
+
     async def run(self, call: ToolCall) -> ToolMessage:
         """Runs the call, commits its result and returns it.
 
@@ -160,9 +169,10 @@ class CallRunner:
             log.exception("the tool %s raised an unexpected error", call.name)
             fault = redacted(f"{type(error).__name__}: {error}", self._results.redact, FAULT_LENGTH)
             text, failed = f"The tool failed: {fault}", True
-        result = ToolMessage(
-            call=call.id, text=await self._results.apply(self._turn, call.id, text), failed=failed
-        )
+        shortened = await self._results.apply(self._turn, call.id, text)
+        if shortened.spilled:
+            self._checkpoint.uses_files()
+        result = ToolMessage(call=call.id, text=shortened.text, failed=failed)
         shown_as = summarize_result(result.text)
         self._emit(
             ToolFinished(

@@ -49,6 +49,7 @@ def clarify_tool(seconds: float) -> Tool[Clarify]:
         arguments=Clarify,
         handler=run,
         repeatable=True,
+        uses_files=False,
         toolset="clarify",
     )
 

@@ -29,7 +29,9 @@ def tool(
     name = function.__name__
     description = inspect.getdoc(function)
     if not description:
-        raise ConfigError(f"the tool {name!r} needs a docstring: it tells the model what it does")
+        raise ConfigError(
+            f"the tool {name!r} needs a docstring, which tells the model what it does"
+        )
     arguments = _arguments(function)
 
     async def handle(context: ToolContext, given: msgspec.Struct) -> str:

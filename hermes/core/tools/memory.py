@@ -6,6 +6,7 @@ import msgspec
 
 from hermes.state.entries import EntryEdit
 from hermes.state.memory import Memory, Topic
+from hermes.text.quantity import counted
 from hermes.text.quote import remove_invisible
 from hermes.text.redact import redact
 from hermes.types.errors import ToolFailed
@@ -54,7 +55,8 @@ async def keep(memory: Memory, turn: Turn, notes: Notes) -> str:
         for edit in notes.edits
     ]
     kept = await memory.change(turn, notes.target, edits)
-    return f"{kept.file} holds {kept.entries} entries: {kept.used} of {kept.limit} characters."
+    entries = counted(kept.entries, "entry")
+    return f"{kept.file} holds {entries}: {kept.used} of {kept.limit} characters."
 
 
 def _clean(content: str) -> str:

@@ -83,7 +83,7 @@ patch = Tool(
     description="Replace text in a file of the workspace. Shows what changed.",
     arguments=Patch,
     handler=_patch,
-    # Not repeatable, because `new` may contain `old`, which would be replaced again.
+    # The tool is not repeatable, because `new` may contain `old`, which would be replaced again.
     toolset="files",
     risk="medium",
 )

@@ -8,6 +8,7 @@ import msgspec
 from hermes.core.context_files import end_watching
 from hermes.core.tools.results import Redact
 from hermes.text.console import console_text
+from hermes.text.quantity import counted
 from hermes.types.execution import ProcessOutput, ProcessStatus
 from hermes.types.tools import Tool, ToolContext
 
@@ -47,7 +48,7 @@ async def _process(context: ToolContext, arguments: ProcessAction) -> str:
         case "write":
             data = arguments.text.encode() + b"\n" * arguments.newline
             await process.write(data)
-            return f"[wrote {len(data)} bytes]"
+            return f"[wrote {counted(len(data), 'byte')}]"
         case "poll":
             status = await process.status()
         case "wait":
@@ -79,7 +80,7 @@ def _state(status: ProcessStatus) -> str:
 def _latest(output: ProcessOutput, redact: Redact) -> str:
     recent = output.data[-LATEST_BYTES:]
     if len(recent) < len(output.data):
-        # The first line is incomplete.
+        # The first line may be incomplete, so it is dropped.
         recent = recent[recent.find(b"\n") + 1 :]
     lines = console_text(recent).rstrip("\n").splitlines()
     return "\n".join(_narrow(line, redact) for line in lines[-LATEST_LINES:]) or "[no output]"
@@ -90,7 +91,7 @@ def _excerpt(output: ProcessOutput, arguments: ProcessAction, redact: Redact) ->
     first = max(arguments.offset, 1)
     chosen = lines[first - 1 : first - 1 + max(arguments.limit, 1)]
     last = first - 1 + len(chosen)
-    note = f"[lines {first}-{last} of {len(lines)}" if chosen else f"[{len(lines)} lines"
+    note = f"[lines {first}-{last} of {len(lines)}" if chosen else f"[{counted(len(lines), 'line')}"
     if not output.whole:
         note += "; earlier output is no longer kept"
     return "\n".join([*(_narrow(console_text(line), redact) for line in chosen), note + "]"])

@@ -9,6 +9,7 @@ import msgspec
 
 from hermes.core.tools.results import LONGEST_RESULT
 from hermes.state.spill import PREFIX, Spill
+from hermes.text.quantity import counted
 from hermes.text.secret_files import NOTE, is_secret_file, masked_values
 from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
@@ -36,8 +37,7 @@ def read_file_tool(spill: Spill) -> Tool[ReadFile]:
         offset, limit = arguments.offset, arguments.limit
 
         def safe(line: str) -> str:
-            # A long line is redacted before it is cut. Other lines are redacted with the whole
-            # result.
+            # Long lines are redacted before they are cut. Other lines are redacted later.
             return line if len(line) <= PAGE_WIDTH else context.redact(line)
 
         if path.startswith(PREFIX):
@@ -77,7 +77,7 @@ def page(text: str, offset: int, limit: int, show: Callable[[str], str] = str) -
     first = max(offset, 1)
     chosen = _fitting(map(show, lines[first - 1 : first - 1 + max(limit, 1)]))
     if not chosen:
-        return f"[the file has only {len(lines)} lines]"
+        return f"[the file has only {counted(len(lines), 'line')}]"
     shown = "\n".join(chosen)
     last = first - 1 + len(chosen)
     if last < len(lines):

@@ -12,7 +12,7 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "none": (),
 }
 """Names for groups of toolsets. Settings can also name a toolset or a single tool. The empty name
-is the toolset of an embedder's own tools."""
+is the toolset of the tools that an embedding program adds."""
 
 UNSUPPORTED_SETS = (
     *("browser", "code_execution", "computer_use", "context_engine", "cronjob", "delegation"),

@@ -1,4 +1,4 @@
-"""Redacts the results of tools, and shortens long ones."""
+"""Redacts the results of tools, and shortens long results."""
 
 from collections.abc import Callable
 
@@ -7,11 +7,12 @@ import anyio.to_thread
 from hermes.state.spill import Spill, trimmed
 from hermes.types.identity import CallId
 from hermes.types.turns import Turn
+from hermes.types.value import Value
 
 LARGEST_RESULT = 1_000_000
-"""Maximum number of characters of a result that are stored. The rest is dropped."""
+"""Maximum number of characters of a result that are stored. Further characters are dropped."""
 SECRET_MARGIN = 10_000
-"""Longest secret that is recognized at a cut."""
+"""Maximum length, in characters, of a secret that is recognized even if a text is cut inside it."""
 LONGEST_RESULT = 24_000
 """Maximum number of characters of a result that the model sees. A longer result is spilled to a
 file."""
@@ -20,8 +21,16 @@ Redact = Callable[[str], str]
 """Masks the secrets in a text."""
 
 
+class FilteredResult(Value):
+    """A result as the model sees it."""
+
+    text: str
+    spilled: bool = False
+    """Whether the whole result is in a file."""
+
+
 class ResultFilter:
-    """Redacts results, and spills long ones to files."""
+    """Redacts results, and spills long results to files."""
 
     def __init__(
         self,
@@ -37,16 +46,16 @@ class ResultFilter:
         self._spill = spill
         self._longest = longest
 
-    async def apply(self, turn: Turn, call: CallId, text: str) -> str:
+    async def apply(self, turn: Turn, call: CallId, text: str) -> FilteredResult:
         if len(text) <= LONGEST_RESULT:
             safe = self.redact(text)
         else:
             # Redaction of a long text would block the event loop.
             safe = await anyio.to_thread.run_sync(redacted, text, self.redact, LARGEST_RESULT)
         if len(safe) <= self._longest:
-            return safe
+            return FilteredResult(text=safe)
         name = await anyio.to_thread.run_sync(self._spill.keep, str(turn.session), call, safe)
-        return trimmed(safe, self._longest, name)
+        return FilteredResult(text=trimmed(safe, self._longest, name), spilled=True)
 
 
 def redacted(text: str, redact: Redact, longest: int) -> str:
@@ -61,6 +70,6 @@ def redacted_beginning(text: str, redact: Redact, longest: int) -> str:
     """Returns at most `longest` characters of the text, without secrets or parts of them."""
     kept = redact(text[: longest + SECRET_MARGIN])
     if len(text) > longest + SECRET_MARGIN:
-        # If the first cut split a secret, the rest of the secret is at the very end.
+        # If the cut has split a secret, a part of it is at the end of `kept`, which is removed.
         kept = kept[:-SECRET_MARGIN]
     return kept[:longest]

@@ -55,6 +55,7 @@ def session_search_tool(store: Store) -> Tool[SessionSearch]:
         handler=find,
         read_only=True,
         repeatable=True,
+        uses_files=False,
         toolset="sessions",
     )
 

@@ -31,7 +31,8 @@ _TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
 """Characters that may occur in a token."""
 _LONGEST_PATH = 4096
 _NAME = 100
-"""Characters at the end of a name that decide whether it names a secret."""
+"""Number of characters at the end of a name that are read to decide whether it is the name of a
+secret."""
 
 
 class CallSummary(Value):
@@ -57,15 +58,14 @@ def summarize_result(text: str) -> str:
     """Returns the beginning of a result in which known secrets are already masked."""
     head = text.strip()
     if len(head) > 2 * SHOWN_RESULT:
-        # The text is cut between words, because a part of a secret is not recognised.
+        # The text is cut between words, because redaction does not recognise a part of a secret.
         head = head[: 2 * SHOWN_RESULT].rsplit(None, 1)[0]
     return _cut(redact_assigned(head), SHOWN_RESULT)
 
 
 def summarize_change(before: str, after: str, redact: Redact) -> str:
     """Returns a short diff of two versions of a text file, without secrets."""
-    # Both texts are redacted before they are compared, because a secret of several lines is not
-    # recognised in a diff.
+    # The texts are redacted before the comparison, because a diff may split a secret.
     return short_diff(redact_assigned(redact(before)), redact_assigned(redact(after)))
 
 
@@ -94,7 +94,7 @@ def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
 
 
 def _shown(value: object, name: str, name_of: Redact, text_of: Redact) -> object:
-    """Returns the value with its names and strings shortened by the two functions."""
+    """Shortens the names inside the value with `name_of`, and its strings with `text_of`."""
     match value:
         case str():
             return mask(value) if _names_secret(name[-_NAME:]) else text_of(value)
@@ -131,7 +131,7 @@ def _shortened(text: str, redact: Redact, margin: int) -> str:
     if len(text) <= SHOWN_VALUE + margin:
         return _cut(redact_assigned(redact(text)), SHOWN_VALUE)
     head = text[: longest + margin]
-    # If the first cut split a secret, the rest of the secret is at the very end.
+    # If the cut has split a secret, a part of it is at the end of `head`, which is removed.
     complete = head.rstrip(_TOKEN)
     safe = redact_assigned(redact(complete))
     unsafe = max(0, margin - (len(head) - len(complete)))
@@ -140,7 +140,7 @@ def _shortened(text: str, redact: Redact, margin: int) -> str:
 
 @lru_cache(maxsize=256)
 def _names_secret(name: str) -> bool:
-    """Returns whether a value that is assigned to the name is masked, as in `password=…`."""
+    """Returns whether the name is that of a secret, so that its value is masked."""
     return redact_for_people(f"{name}=abcdefgh") != f"{name}=abcdefgh"
 
 

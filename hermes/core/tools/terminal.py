@@ -46,8 +46,7 @@ def terminal_tools(timeout: float, isolation: str) -> tuple[AnyTool, ...]:
 async def _terminal(timeout: float, context: ToolContext, arguments: RunCommand) -> str:
     command, workdir = arguments.command, arguments.workdir
     if arguments.background:
-        # No handle is committed. A command with a handle is ended after a restart, and this command
-        # must continue.
+        # No handle is committed: recovery ends commands by their handles, and this one must go on.
         async with watched(context.turn, context.call):
             process = await context.sandbox.start(command, workdir=workdir)
             await rename_watched(context.turn, context.call, process.id)

@@ -59,6 +59,7 @@ def web_extract_tool(fetch: Fetch) -> Tool[WebExtract]:
         handler=extract,
         read_only=True,
         repeatable=True,
+        uses_files=False,
         toolset="web",
         risk="medium",
     )

@@ -97,7 +97,7 @@ class Brave:
             params={"q": query, "count": str(limit), "text_decorations": "false"},
             headers=self._headers,
             timeout=_TIMEOUT,
-            # A redirect would carry the key to another host.
+            # Redirects are not followed, because they would carry the key to another host.
             allow_redirects=False,
         )
         advice = "the operator must correct web.brave_key"
@@ -128,7 +128,7 @@ class Tavily:
             json={"query": query, "max_results": limit},
             headers=self._headers,
             timeout=_TIMEOUT,
-            # A redirect would carry the key to another host.
+            # Redirects are not followed, because they would carry the key to another host.
             allow_redirects=False,
         )
         spent = "the plan's searches are used up; the operator must raise its limit"
@@ -199,8 +199,9 @@ def choose_search(
     brave_key: str,
     tavily_key: str,
 ) -> Search | None:
-    """Returns the search service of that kind. For `auto`, returns the first that is configured, or
-    None if none is. Raises ConfigError if the service of that kind is not configured."""
+    """Returns the search service of that kind. For `auto`, returns the first service that is
+    configured, or None if no service is configured. Raises ConfigError if the service of that kind
+    is not configured."""
     configured: dict[str, Search] = {}
     if searxng_url:
         configured["searxng"] = SearXNG(session, searxng_url)
@@ -212,7 +213,7 @@ def choose_search(
         return next(iter(configured.values()), None)
     if kind not in configured:
         needed = "searxng_url" if kind == "searxng" else f"{kind}_key"
-        raise ConfigError(f"web.search is {kind!r}: set web.{needed}, or choose another")
+        raise ConfigError(f"web.search is {kind!r}: set web.{needed}, or choose another service")
     return configured[kind]
 
 
@@ -237,6 +238,7 @@ def web_search_tool(search: Search) -> Tool[WebSearch]:
         handler=look,
         read_only=True,
         repeatable=True,
+        uses_files=False,
         toolset="web",
     )
 

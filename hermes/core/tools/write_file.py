@@ -3,6 +3,7 @@
 import msgspec
 
 from hermes.core.context_files import prepare_write
+from hermes.text.quantity import counted
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import Sandbox
 from hermes.types.tools import Tool, ToolContext
@@ -28,7 +29,8 @@ async def _write_file(context: ToolContext, arguments: WriteFile) -> str:
     if new or before is not None:
         await context.show_change(path, before or "", content)
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
-    return f"{'Created' if new else 'Replaced'} {path!r}: {lines} lines, {len(data)} bytes."
+    size = f"{counted(lines, 'line')}, {counted(len(data), 'byte')}"
+    return f"{'Created' if new else 'Replaced'} {path!r}: {size}."
 
 
 async def _old_text(sandbox: Sandbox, path: str) -> str | None:

@@ -9,7 +9,7 @@ RETURNED_BYTES = 1 << 20
 
 
 def return_large_blocks() -> None:
-    """From now on a large block of memory is returned to the system as soon as it is freed.
+    """Makes the process return each large block of memory to the system as soon as it is freed.
 
     By default, glibc raises its threshold for such blocks to the size of the largest block that was
     ever freed. Later blocks of that size are then taken from the heaps of its threads. These heaps

@@ -59,10 +59,11 @@ def chat(
 ) -> None:
     """Talk to the agent in this terminal.
 
-    With -q, or with text on standard input, the answer is printed and the command ends: with exit
-    code 0 when the turn was completed, 130 when it was stopped, 1 otherwise. Everything else is
-    printed to standard error. Unless it is a terminal, standard input is also read with -q, up to
-    its end, and added to the question: in a loop that reads a list, give it </dev/null.
+    With -q, or with text on standard input, the answer is printed and the command ends. The exit
+    code is 0 if the turn was completed, 130 if it was stopped, 2 if the command line is wrong, 78
+    if a setting can't be used, and 1 otherwise. Everything else is printed to standard error. With
+    -q, standard input is read to its end and added to the question, unless it is a terminal. In a
+    loop that reads a list, add </dev/null to the command.
 
     File tools work in the current directory, unless the setting `workspace` says otherwise.
     """
@@ -140,7 +141,8 @@ def can_draw() -> bool:
 
 
 def terminal_of(runtime: Runtime, settings: Settings, *, color: bool) -> ChatTerminal:
-    """Returns the interactive terminal, or the plain one if the interactive one can't be used."""
+    """Returns the interactive terminal, or the plain terminal if the interactive one can't be
+    used."""
     if not can_draw():
         return PlainTerminal(color=color)
     try:

@@ -7,19 +7,29 @@ import click
 import msgspec
 
 from hermes import settings as configuration
-from hermes.entry.cli.main import plainly
+from hermes.entry.cli.main import Commands, plainly
 from hermes.entry.cli.runtime import Runtime
-from hermes.entry.output import say, say_json
+from hermes.entry.output import say, say_json, say_unwrapped
 from hermes.settings.edit import Change, migrate, set_value, unset_value
 from hermes.settings.models import explain as explain_key
 from hermes.settings.sources import ConfigProblems, Explanation
 from hermes.text.redact import mask, redact_tokens
 from hermes.types.errors import HermesError
 
+EMPTY = "nothing"
+"""Shown in place of an empty value."""
 
-@click.group()
+
+@click.command(cls=Commands, default="show")
 def config() -> None:
-    """Show, explain and change the configuration."""
+    """Show, explain and change the configuration. Without a command: `hermes config show`.
+
+    \b
+    hermes config set ANTHROPIC_API_KEY sk-…
+    hermes config set model.context_length 16384
+    hermes config explain model.default
+    hermes config unset ANTHROPIC_API_KEY
+    """
 
 
 @config.command()
@@ -34,7 +44,7 @@ def show(as_json: bool) -> None:
         return
     say(f"# {settings.home.config}")
     for key, value in values.items():
-        say(f"{key} = {_text(value)}")
+        say_unwrapped(f"{key} = {_text(value)}")
 
 
 @config.command()
@@ -44,27 +54,30 @@ def show(as_json: bool) -> None:
 def get(key: str, reveal: bool) -> None:
     """Print the value of KEY, a setting or a variable. A secret is masked."""
     explanation = explain_key(configuration.load(), key)
-    say(_text(explanation.value if reveal else _shown(explanation)))
+    say_unwrapped(_text(explanation.value if reveal else _shown(explanation)))
 
 
 # A negative number is a value, not an option.
 @config.command(name="set", context_settings={"ignore_unknown_options": True})
 @click.argument("key")
 @click.argument("value")
+@click.pass_obj
 @plainly
-def set_(key: str, value: str) -> None:
+def set_(runtime: Runtime, key: str, value: str) -> None:
     """Set KEY to VALUE in config.yaml. Secrets and variables are written to .env."""
     change = set_value(key, value)
     say(f"{change.name} is set in {change.path}")
     _tell_backup(change)
     if change.overruled_by:
         say(f"note: {change.overruled_by} overrides it", err=True)
+    _tell_restart(runtime)
 
 
 @config.command()
 @click.argument("key")
+@click.pass_obj
 @plainly
-def unset(key: str) -> None:
+def unset(runtime: Runtime, key: str) -> None:
     """Remove KEY from config.yaml and .env."""
     changes = unset_value(key)
     for change in changes:
@@ -72,6 +85,12 @@ def unset(key: str) -> None:
         _tell_backup(change)
     if left := changes[-1].overruled_by:
         say(f"note: {left} still sets it", err=True)
+    _tell_restart(runtime)
+
+
+def _tell_restart(runtime: Runtime) -> None:
+    if runtime.running_gateways(configuration.locate().run):
+        say("note: the running gateway uses it after a restart", err=True)
 
 
 def _tell_backup(change: Change) -> None:
@@ -94,9 +113,9 @@ def explain(key: str, as_json: bool) -> None:
     if as_json:
         say_json(_json({**shown, "shadowed": shadowed}))
         return
-    say(f"{explanation.key} = {_text(shown['value'])}  ({explanation.source})")
+    say(f"{explanation.key} = {_text(shown['value']) or EMPTY}  ({explanation.source})")
     for one in shadowed:
-        say(f"  instead of {_text(one['value'])}  ({one['source']})")
+        say(f"  instead of {_text(one['value']) or EMPTY}  ({one['source']})")
 
 
 @config.command()
@@ -133,7 +152,7 @@ def check(runtime: Runtime) -> None:
 @plainly
 def path() -> None:
     """Print the path of config.yaml."""
-    say(configuration.locate().config)
+    say_unwrapped(configuration.locate().config)
 
 
 @config.command(name="migrate")

@@ -7,18 +7,18 @@ import click
 import msgspec
 
 from hermes import settings as configuration
-from hermes.entry.cli.main import plainly
+from hermes.entry.cli.main import Commands, plainly
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.output import say, say_json, say_line
 
 
-@click.group()
+@click.command(cls=Commands, default="list")
 def context() -> None:
-    """Allow or refuse context files.
+    """Allow or refuse context files. Without a command: `hermes context list`.
 
     A context file is AGENTS.md, CLAUDE.md, HERMES.md, .hermes.md or .cursorrules in the workspace.
     A context file that the agent has written is not loaded as instructions until you allow it. A
-    conversation that is resumed keeps the instructions that it began with.
+    resumed conversation keeps the instructions with which it began.
     """
 
 

@@ -1,8 +1,8 @@
-"""The small demo model that runs on this machine: offers it, and downloads it with a progress
-bar."""
+"""Offers the small demo model, which runs on this machine, and downloads it with a progress bar."""
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 
 import anyio
 from msgspec.structs import replace
@@ -20,11 +20,11 @@ MEGABYTE = 1_000_000
 
 
 def offer(settings: Settings, runtime: Runtime) -> Settings:
-    """Offers the embedded model. If the person accepts, downloads it and returns settings that
-    use it.
+    """Offers the embedded model. If the person accepts, downloads it and returns settings that use
+    it.
 
-    Raises ConfigError, which says how to configure a model, if they decline or stdin is not a
-    terminal.
+    If the person declines, or if stdin is not a terminal, raises a ConfigError that says how to
+    configure a model.
     """
     present = sys.stdin.isatty() and sys.stderr.isatty()
     here = runtime.offers(settings).demo_is_downloaded()
@@ -40,13 +40,19 @@ def offer(settings: Settings, runtime: Runtime) -> Settings:
 
 
 def stand_in(settings: Settings, runtime: Runtime, environ: Mapping[str, str]) -> Settings:
-    """Returns settings that use the embedded model in this process, if no other model is
-    configured."""
+    """Returns settings that use the embedded model, if no other model is configured.
+
+    The choice is saved, so that `hermes chat` uses the same model as the gateway. It is not saved
+    if the configuration names a model that can't be used yet, or if the file can't be written.
+    """
     models = runtime.models(settings)
     choice = models.main()
     if choice is not None and not models.is_demo(choice):
         return settings
     model = fetch(settings, runtime)
+    if choice is None and not settings.model.default:
+        with suppress(OSError, ConfigError):
+            set_value("model.provider", "local", settings.home.root)
     named = {"HERMES_INFERENCE_PROVIDER": "local", "HERMES_MODEL": model}
     return configuration.load(settings.home.root, {**environ, **named})
 

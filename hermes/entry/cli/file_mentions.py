@@ -22,7 +22,7 @@ _MENTION = re.compile(r'(?<!\S)@(?P<escaped>@?)(?:"(?P<quoted>[^"\n]+)"|(?P<plai
 _PUNCTUATION = ".,;:!?)]}'\"`…"
 """Characters that may follow a mention."""
 _FILE_NAME = re.compile(r"[^\s()\[\]{}<>=,;|&$*'\"`]+\.[A-Za-z0-9]{1,5}")
-"""A word that ends like the name of a file."""
+"""Matches a word that ends like the name of a file."""
 
 
 class FileNotAttached(HermesError):
@@ -62,8 +62,8 @@ class _Mention(Value):
 
 
 def read_mentions(text: str, folder: Path) -> MessageFiles:
-    """Returns the message with its files. Raises FileNotAttached, with the reason, if a file
-    can't be attached.
+    """Returns the message with its files. If a file can't be attached, raises a FileNotAttached
+    that says why.
 
     Paths are relative to the folder. A word such as `@alice` that names no file is left as it is.
     `@@name` means the text `@name`, and attaches no file. This function blocks.
@@ -97,7 +97,7 @@ def _mentions(text: str, folder: Path) -> Iterator[_Mention]:
                 path = folder / Path(name).expanduser()
                 mode = _mode(path)
             except (RuntimeError, ValueError):
-                # This is the home of an unknown user, or a name with a NUL.
+                # The path is the home of an unknown user, or a name with a NUL.
                 continue
             if mode is not None or _looks_like_path(name, folder):
                 yield _Mention(

@@ -17,4 +17,4 @@ def here(settings: Settings) -> Settings:
     try:
         return replace(settings, workspace=Path.cwd())
     except FileNotFoundError:
-        raise ConfigError("the current directory is gone: change to one that exists") from None
+        raise ConfigError("the current directory no longer exists: change to another one") from None

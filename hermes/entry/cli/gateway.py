@@ -34,6 +34,7 @@ from hermes.settings import Settings
 from hermes.settings.keys import create_key
 from hermes.settings.platforms import check_platforms
 from hermes.settings.sources import ENVIRONMENT
+from hermes.text.quantity import counted
 from hermes.types.deployment import GatewayRegistration, RunningGateway
 from hermes.types.errors import ConfigError, HermesError, StoreUnavailable
 
@@ -42,9 +43,9 @@ log = logging.getLogger(__name__)
 MOST_LINES = 3
 """Maximum number of log lines about one subject at the start."""
 STORE_POLL_SECONDS = 1.0
-"""Interval at which a start that waits for its store tries again."""
+"""Seconds between two attempts to open the store during the start."""
 STOP_WAIT_SECONDS = 10.0
-"""Additional time that `stop` waits after the time limit of running turns."""
+"""Seconds that `stop` waits in addition to the time limit of running turns."""
 
 
 @click.command(cls=Commands, default="run")
@@ -75,8 +76,8 @@ def run(
 ) -> None:
     """Run the service in the foreground, until Ctrl-C or SIGTERM.
 
-    The embedded demo model runs in a process of this machine and has no tools; it is downloaded
-    once.
+    The embedded demo model runs in a process of this machine and has no tools. It is downloaded
+    once. The choice is saved in config.yaml, and the first key or address that you set replaces it.
     """
     wished = {
         "API_SERVER_HOST": host,
@@ -103,14 +104,14 @@ def run(
             error = sole(group)
             if not isinstance(error, ConfigError) or not isinstance(error.__cause__, OSError):
                 raise
-            # The address is in use. Another attempt may succeed, unlike after a wrong setting.
+            # The address is in use. Another attempt may succeed, so this is not a wrong setting.
             say(error, err=True)
             sys.exit(1)
         say("stopped")
 
 
 def _log_findings(runtime: Runtime, settings: Settings) -> None:
-    """Logs what the operator should know about the home, in a few lines."""
+    """Logs facts about the home that the operator should know, in a few lines."""
     for line in shortened((*settings.warnings, *_ignored_keys(settings))):
         log.warning(line)
     if unused := runtime.unused_data(settings):
@@ -126,11 +127,11 @@ def _ignored_keys(settings: Settings) -> list[str]:
 
 
 def shortened(lines: Sequence[str]) -> list[str]:
-    """Returns the first lines, and a line with the number of the others."""
+    """Returns the first lines, and a line with the number of the remaining lines."""
     if len(lines) <= MOST_LINES:
         return list(lines)
     more = len(lines) - MOST_LINES
-    return [*lines[:MOST_LINES], f"{more} more lines; `hermes config check` shows them"]
+    return [*lines[:MOST_LINES], f"{counted(more, 'more line')}; `hermes config check` shows all"]
 
 
 def _refuse_twin(runtime: Runtime, settings: Settings) -> None:
@@ -166,7 +167,7 @@ class GatewayService:
         self._hello = hello
         """A question that is sent to the API when it listens."""
         self.pause_log: Callable[[], AbstractContextManager[None]] = nullcontext
-        """Keeps log lines out of the answer to the question."""
+        """Holds back log lines while a text for new users is printed."""
 
     async def run(self) -> None:
         port = self._settings.api_server.port
@@ -188,7 +189,8 @@ class GatewayService:
     async def _open(
         self, opened: AsyncExitStack, signals: AsyncIterator[signal.Signals]
     ) -> Gateway | None:
-        """Returns the gateway when its store can be opened; None if a signal arrives first."""
+        """Returns the gateway as soon as its store can be opened, or None if a signal arrives
+        first."""
         while True:
             try:
                 gateway = self._runtime.open_gateway(self._settings, terminal=False)
@@ -283,24 +285,25 @@ class GatewayService:
             doors.cancel()
 
     async def _welcome(self, url: str) -> None:
-        """Prints the address, the model and the ways to use the service, when the API listens."""
+        """Prints the address, the model and the ways to use the service. It is called when the API
+        listens."""
         port = self._settings.api_server.port
         port = port or int(url.rpartition(":")[2])
         self._registration.write(RunningGateway(pid=os.getpid(), port=port, url=url))
         say(f"Hermes {__version__} listens on {url}")
         say(model_line(self._settings, self._runtime.models(self._settings)))
-        if self._hello:
-            with self.pause_log():
+        with self.pause_log():
+            if self._hello:
                 await say_hello(url, self._runtime.api_key(self._settings), self._hello)
-        say("\n".join(ways_in(self._settings, url)))
+            say("\n".join(ways_in(self._settings, url)))
 
 
 def tune_interpreter() -> None:
     """Tunes memory and garbage collection for thousands of sessions; docs/performance.md has
     the measurements."""
     return_large_blocks()
-    # Objects from the start live as long as the process. With the usual thresholds the collector
-    # scans them again and again, and stops the loop for a quarter of a second.
+    # Objects that exist at the start live as long as the process, and need not be scanned again.
+    # With the usual thresholds, each scan would stop the loop for a quarter of a second.
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
@@ -395,8 +398,13 @@ def stop(runtime: Runtime, port: int | None, everything: bool) -> None:
         sys.exit(1)
     meant = running if everything else _meant(settings, running, port)
     if not meant:
+        wanted = settings.api_server.port if port is None else port
         known = "; ".join(map(named, running))
-        say(f"Several gateways run. Choose one with --port, or use --all: {known}", err=True)
+        say(
+            f"No gateway of {settings.home.root} runs on port {wanted}. Choose another one with"
+            f" --port, or use --all: {known}",
+            err=True,
+        )
         sys.exit(1)
     for one in meant:
         os.kill(one.pid, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""The text for new users when the service has started, and the service's first answer."""
+"""Prints the text for new users when the service has started, and the service's first answer."""
 
 import shlex
 import shutil
@@ -10,19 +10,20 @@ import aiohttp
 import msgspec
 
 from hermes import settings as configuration
-from hermes.entry.output import say
+from hermes.entry.output import say, say_unwrapped, terminal_columns
 from hermes.settings import Settings
 from hermes.settings.sources import ENVIRONMENT
 from hermes.text.event_stream import EventStreamParser
 from hermes.text.redact import redact_tokens
+from hermes.text.wrapping import StreamWrapper
 from hermes.types.errors import Disconnected, HermesError, Rejected
 from hermes.types.offers import ModelResolver
 from hermes.types.value import Value
 
 DEMO = """\
 model: {model}, a small demo model that runs here, without tools
-       For a real one set the key of a provider, such as {key}, in
-       {dotenv}, or choose with `hermes model`."""
+For a real one, set the key of a provider, such as {key}, in {dotenv}, or choose one with \
+`hermes model`. Then start again."""
 LAST_PAYLOAD = b"[DONE]"
 """The last payload of a streamed answer."""
 TRY_BODY = (
@@ -54,7 +55,7 @@ def ways_in(settings: Settings, url: str) -> list[str]:
 def own_command(settings: Settings) -> str:
     """Returns the command that starts `hermes` in any other shell, in the same home."""
     typed, found = Path(sys.argv[0]), shutil.which("hermes")
-    # Another shell has not activated this shell's virtual environment.
+    # A virtual environment is active in this shell only: a new shell would not find `hermes`.
     on_path = found and typed.samefile(found) and not configuration.ENVIRON.get("VIRTUAL_ENV")
     command = "hermes"
     if typed.parts[-2:] == ("hermes", "__main__.py"):
@@ -92,12 +93,14 @@ async def say_hello(url: str, key: str, text: str) -> None:
     """Shows a question and its answer, or the error."""
     say(f"\nasked: {text}")
 
+    lines = StreamWrapper(terminal_columns() or sys.maxsize)
+
     def show(words: str) -> None:
-        say(words, nl=False)
+        say_unwrapped(lines.feed(words), nl=False)
 
     try:
         await ask(url, key, text, show)
-        say("\n")
+        say_unwrapped(f"{lines.flush()}\n")
     except HermesError as error:
         say(f"{error}\n", err=True)
 

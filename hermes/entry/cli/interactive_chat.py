@@ -34,7 +34,8 @@ While the agent works, a command runs at once and other lines are queued; Esc or
 
 
 class SessionSelection(Value):
-    """The session that the options of the command select; a new one if all are empty."""
+    """The session that the options of the command select. If all fields are empty, a new session is
+    selected."""
 
     name: str | None = None
     """Name of a session, which is created if it does not exist."""
@@ -43,7 +44,7 @@ class SessionSelection(Value):
     latest: bool = False
     """Whether to use the most recently used session."""
     own_model: bool = False
-    """Whether the command names a model, which replaces the one that was chosen with /model."""
+    """Whether the command names a model, which replaces the model that was chosen with /model."""
 
 
 class LastExchange(Value):
@@ -55,7 +56,7 @@ class LastExchange(Value):
 
 
 async def session_of(gateway: Gateway, selection: SessionSelection) -> str:
-    """The name of the selected session."""
+    """Returns the name of the selected session."""
     if selection.resume is not None:
         found = await gateway.read(sessions.find, selection.resume)
         if found.platform != PLATFORM:
@@ -136,7 +137,7 @@ class InteractiveChat:
     async def _listen(
         self, session: TerminalSession, answer: Callable[[], Awaitable[TurnEnding]]
     ) -> TurnEnding:
-        """Shows an answer, and sends the lines that are typed meanwhile."""
+        """Shows an answer, and sends the lines that the person types while it is shown."""
 
         async def send(text: str) -> None:
             if text.strip().casefold() in LEAVING:

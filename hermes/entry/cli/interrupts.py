@@ -8,7 +8,7 @@ import anyio
 
 
 class Interrupts:
-    """Passes each signal to the code that waits for one. Without such code the signal is
+    """Passes each signal to the code that waits for a signal. If no code waits, the signal is
     ignored."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 REOPEN_SECONDS = 1.0
-"""Interval at which the file is checked, because another process may have rotated it."""
+"""Seconds between two checks whether another process has rotated the file."""
 
 
 class LogFile:
@@ -32,7 +32,7 @@ class LogFile:
         self._checked = 0.0
 
     def write(self, data: bytes) -> None:
-        """Appends complete lines. Raises OSError if that fails. A later call tries again."""
+        """Appends complete lines. Raises OSError if the write fails. A later call tries again."""
         now = self._clock()
         if now - self._checked >= REOPEN_SECONDS:
             self._checked = now
@@ -42,7 +42,7 @@ class LogFile:
         if self._size and self._size + len(data) > self._most_bytes:
             self._rotate()
         assert self._descriptor is not None
-        # One call, so that lines of two processes do not mix.
+        # All lines are written in one call, so that lines of two processes do not mix.
         self._size += os.write(self._descriptor, data)
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ LogFormat = Callable[[logging.LogRecord], str]
 """Formats a record as a line, with its line break."""
 TRACE_INDENT = "    | "
 REPEATED = "repeated"
-"""The attribute of a record with the number of similar records that were left out before it."""
+"""Name of the attribute that counts the similar records that were left out before a record."""
 
 
 def text_format(record: logging.LogRecord) -> str:
@@ -51,7 +51,7 @@ def json_format(record: logging.LogRecord) -> str:
     return f"{printable_json(msgspec.json.encode(shown).decode())}\n"
 
 
-# Under load, thousands of records share a second.
+# The text is cached, because under load thousands of records share a second.
 @lru_cache(maxsize=2)
 def _local(second: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))

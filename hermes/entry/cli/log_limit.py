@@ -1,4 +1,4 @@
-"""Limits the log while a fault lasts: one line a minute, with the number of lines left out."""
+"""While a fault lasts, limits the log to one line a minute, with the number of lines left out."""
 
 import asyncio
 import copy
@@ -28,7 +28,7 @@ class _Fault:
 
 
 class RepeatedFaults(logging.Filter):
-    """Passes one warning or error of each kind per minute, and everything below a warning.
+    """Passes on all records below a warning, and one warning or error of each kind per minute.
 
     Records are of one kind if they have the same logger, the same message before its arguments are
     filled in, and the same subject. The subject is the first argument if it is a short name without
@@ -55,8 +55,7 @@ class RepeatedFaults(logging.Filter):
             if fault is not None and fault.left_out:
                 record.__dict__[REPEATED] = fault.left_out
             return True
-        # The copy has no traceback, which would keep the values of a whole stack alive. Other
-        # handlers may still need the traceback of the original.
+        # The copy has no traceback, which would keep the values of a whole stack alive.
         fault.latest = copy.copy(record)
         fault.latest.exc_info = None
         fault.left_out += 1
@@ -73,8 +72,7 @@ class RepeatedFaults(logging.Filter):
         try:
             asyncio.get_running_loop().call_later(seconds, self._report_now, key, fault)
         except RuntimeError:
-            # There is no event loop in this thread, so the next record of this kind reports how
-            # many were left out.
+            # Without an event loop, the next record of this kind reports how many were left out.
             return
 
     def _report_now(self, key: FaultKey, fault: _Fault) -> None:

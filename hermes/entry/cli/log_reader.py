@@ -1,4 +1,4 @@
-"""`hermes logs`: shows the last lines of the service's log, and follows new ones."""
+"""`hermes logs`: shows the last lines of the service's log, and follows new lines."""
 
 import os
 import re
@@ -12,11 +12,12 @@ import click
 
 from hermes import settings as configuration
 from hermes.entry.cli.main import plainly
-from hermes.entry.output import say, say_line
+from hermes.entry.output import say, say_unwrapped
+from hermes.text.console import printable_line
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOG_POLL_SECONDS = 0.2
-"""Pause before a log without new lines is read again."""
+"""Seconds before a log without new lines is read again."""
 
 _LEVEL = re.compile(r'^\S+ \S+ ([A-Z]+) |"level":\s*"([A-Z]+)"')
 
@@ -46,11 +47,11 @@ def logs(follow: bool, lines: int, level: str) -> None:
         say(f"There is no log yet: `hermes gateway` writes it to {path}.", err=True)
         raise SystemExit(1)
     for line in LogTail(path, follow=follow).last(lines, wanted):
-        say_line(line)
+        say_unwrapped(printable_line(line))
 
 
 class LevelFilter:
-    """Selects the records of at least a level, with their tracebacks."""
+    """Selects the records at or above a level, with their tracebacks."""
 
     def __init__(self, least: str) -> None:
         self._least = LEVELS.index(least.upper())
@@ -73,7 +74,7 @@ class LogTail:
         self._follow = follow
 
     def last(self, count: int, wanted: LevelFilter) -> Iterator[str]:
-        """Yields the last selected lines, and then the new ones if the log is followed."""
+        """Yields the last selected lines. If the log is followed, yields new lines too."""
         file = self._opened()
         if file is None:
             return
@@ -110,7 +111,8 @@ class LogTail:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    """Yields the lines from here to the end. An incomplete line is left for the next call."""
+    """Yields the lines from the current position to the end. An incomplete line is left for the
+    next call."""
     while True:
         start = file.tell()
         line = file.readline()

@@ -14,8 +14,8 @@ from hermes.settings import Settings
 from hermes.text.redact import RedactingFilter
 
 WAIT_SECONDS = 0.25
-"""Maximum time for which a line below a warning is held back, to be written together with
-others."""
+"""Maximum time in seconds for which a line below a warning is held back. The line is then written
+together with others."""
 MOST_WAITING = 1000
 """Maximum number of lines that wait."""
 
@@ -26,7 +26,8 @@ LogSink = Callable[[str], None]
 
 
 def start_logging(level: str, secrets: Iterable[str], out: TextIO | None = None) -> None:
-    """Writes the log to stderr, or to `out`, for a person who sees the answers."""
+    """Writes the log to stderr, or to `out`. Leaves out the messages that a terminal shows with the
+    answer."""
     lines = _log_to([_stream(out or sys.stderr)], text_format, level, secrets)
     lines.addFilter(lambda record: record.name not in ON_SCREEN)
 
@@ -86,17 +87,17 @@ def _log_to(
         lines.addFilter(faults)
     lines.addFilter(RedactingFilter(secrets))
     logging.basicConfig(level=level, handlers=[lines], force=True)
-    # Records do not show these values, and computing them takes longer than writing a line.
+    # No line shows these values, and computing them takes longer than writing a line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging._srcfile = None  # noqa: SLF001  # as the logging HOWTO says
-    # We log uvicorn's starts and stops ourselves.
+    # uvicorn's messages about its start and stop are left out, because we log our own.
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     return lines
 
 
 def _stream(out: TextIO) -> LogSink:
     def write(text: str) -> None:
-        # The stream is closed when the interpreter exits.
+        # The interpreter closes the stream when it exits, and a write then raises ValueError.
         with suppress(ValueError):
             out.write(text)
             out.flush()
@@ -118,13 +119,13 @@ class LogWriter(logging.Handler):
         self._written_at = 0.0
         self._failing: set[LogSink] = set()
         self.before_end: Callable[[], None] = lambda: None
-        """Called before the log ends."""
+        """A function that is called before the log ends."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self._waiting.append(self._form(record))
         except (KeyError, TypeError, ValueError):
-            # Arguments that do not fit the message are a mistake of the caller.
+            # If the arguments do not fit the message, the caller has made a mistake.
             self.handleError(record)
             return
         urgent = record.levelno >= logging.WARNING

@@ -12,20 +12,23 @@ import click
 
 from hermes import __version__
 from hermes.entry.cli.runtime import Runtime
-from hermes.entry.output import say
+from hermes.entry.output import say, say_unwrapped, terminal_columns
 from hermes.text.console import printable
 from hermes.text.spelling import nearest
+from hermes.text.wrapping import wrap_words
 from hermes.types.errors import ConfigError, HermesError
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 CONFIG_EXIT = 78
-"""EX_CONFIG of sysexits.h: a service manager should not try again."""
+"""The exit code EX_CONFIG of sysexits.h, which tells a service manager not to try again."""
 
 
+NARROW_COLUMNS = 52
+"""Width below which click's help texts would not fit into the terminal."""
 NOT_WRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT})
-"""Disk errors that the user can fix, in any command."""
+"""Disk errors that the user can fix. They can occur in any command."""
 
 
 class Lazy(NamedTuple):
@@ -34,11 +37,13 @@ class Lazy(NamedTuple):
     place: str
     """The command's place as `module:attribute`."""
     help: str
-    """The first line of the command's help, so that a list needs no import."""
+    """The first line of the command's help. It is stored here, so that a list of commands needs no
+    import."""
 
 
 class Commands(click.Group):
-    """A group with lazy subcommands, and a default subcommand."""
+    """A group whose subcommands can be loaded lazily. Without a default subcommand, it shows its
+    help."""
 
     def __init__(
         self, *args: Any, default: str = "", lazy: Mapping[str, Lazy] | None = None, **rest: Any
@@ -48,11 +53,14 @@ class Commands(click.Group):
         self.lazy = lazy or {}
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command. The message for a wrong argument quotes it as data."""
+        """Runs the command. Control characters in a wrong argument are removed from the error."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            raise click.UsageError(printable(error.format_message()), error.ctx) from None
+            message = f"Error: {printable(error.format_message())}"
+            columns = terminal_columns(err=True)
+            shown = wrap_words(message, columns) if columns else message
+            raise click.UsageError(shown.removeprefix("Error: "), error.ctx) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*self.lazy, *super().list_commands(ctx)]
@@ -80,6 +88,8 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = {name for option in self.get_params(ctx) for name in option.opts}
+        if not self.default:
+            return super().parse_args(ctx, args)
         if not args or (args[0].startswith("-") and args[0] not in own):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
@@ -92,7 +102,7 @@ class Commands(click.Group):
 
 
 class HermesCommands(Commands):
-    """The commands of `hermes`. Other words were probably meant as a question."""
+    """The commands of `hermes`. Words that are not a command were probably meant as a question."""
 
     def advice(self, ctx: click.Context, args: list[str]) -> str:
         words = shlex.quote(" ".join(args))
@@ -125,7 +135,12 @@ SUBCOMMANDS = {
 )
 @click.version_option(__version__, "-V", "--version", message="hermes %(version)s")
 def cli() -> None:
-    """One agent, every door. Without a command: `hermes chat`."""
+    """One agent, every door. Without a command: `hermes chat`.
+
+    \b
+    hermes -q "Name three rivers."
+    git diff | hermes -q "Review this."
+    """
 
 
 @cli.command(name="help")
@@ -134,19 +149,21 @@ def cli() -> None:
 def help_(ctx: click.Context, names: tuple[str, ...]) -> None:
     """Show the help of hermes, or of a command."""
     command: click.Command = cli
-    shown = click.Context(command, info_name="hermes", **cli.context_settings)
+    shown = click.Context(
+        command, info_name="hermes", terminal_width=ctx.terminal_width, **cli.context_settings
+    )
     for name in names:
         found = command.get_command(shown, name) if isinstance(command, click.Group) else None
         if found is None:
             ctx.fail(f"{shown.command_path} has no command {name!r}: try `hermes help`")
         command, shown = found, click.Context(found, info_name=name, parent=shown)
-    say(command.get_help(shown))
+    say_unwrapped(command.get_help(shown))
 
 
 def run(runtime: Runtime) -> None:
     """Runs the command line of this process and exits. Our own errors are printed as sentences."""
     try:
-        cli(obj=runtime, prog_name="hermes")
+        cli(obj=runtime, prog_name="hermes", terminal_width=_help_width())
     except (HermesError, OSError, BaseExceptionGroup) as raised:
         error = sole(raised)
         if isinstance(error, OSError) and error.errno in NOT_WRITABLE:
@@ -159,8 +176,15 @@ def run(runtime: Runtime) -> None:
         sys.exit(CONFIG_EXIT if isinstance(error, ConfigError) else 1)
 
 
+def _help_width() -> int | None:
+    """Returns the width of help texts; None for click's own choice, which is at least 50."""
+    columns = terminal_columns()
+    return columns - 2 if columns and columns < NARROW_COLUMNS else None
+
+
 def sole(error: BaseException) -> BaseException:
-    """Returns the only error inside the groups that task groups wrap around it."""
+    """Returns the only error inside the exception groups that task groups have wrapped around
+    it."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         (error,) = error.exceptions
     return error

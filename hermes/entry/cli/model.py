@@ -23,7 +23,7 @@ from hermes.types.providers import CUSTOM
 
 
 class ModelCommands(Commands):
-    """A group in which any word that is not a command is the name of a model."""
+    """A group of commands. Any word that is not a command is the name of a model."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
@@ -83,8 +83,8 @@ def show(runtime: Runtime, as_json: bool) -> None:
 def use(runtime: Runtime, name: str, provider: str, force: bool) -> None:
     """Use another model.
 
-    ID is a model of the configured provider, `provider/model`, or the path of a GGUF file. Names
-    are checked against the provider's list if we have one; no network is needed.
+    ID is a model of the configured provider, `provider/model`, or the path of a GGUF file. The name
+    is checked against the stored list of the provider, if there is one. No network is needed.
     """
     settings = configuration.load()
     offers = runtime.offers(settings)
@@ -117,7 +117,7 @@ def _leaving(settings: Settings, meant: ModelName, *, custom: bool) -> list[tupl
     """
     if settings.sources.layer("model.api_key") == CONFIG:
         raise ConfigError(
-            f"{settings.home.config} has a model.api_key that {meant.provider} would be sent:"
+            f"{settings.home.config} has a model.api_key, which would be sent to {meant.provider}:"
             " remove it there first"
         )
     address = settings.model.base_url

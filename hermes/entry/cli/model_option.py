@@ -1,4 +1,4 @@
-"""The model of one `hermes chat`, from its command line."""
+"""Applies the model that the command line of `hermes chat` names, for that chat only."""
 
 from collections.abc import Mapping
 
@@ -12,8 +12,8 @@ from hermes.types.providers import CUSTOM
 def with_model(
     settings: Settings, runtime: Runtime, name: str, environ: Mapping[str, str]
 ) -> Settings:
-    """Returns settings that use the named model. Raises ConfigError, with the reason, if it
-    can't be used.
+    """Returns settings that use the named model. If the model can't be used, raises a ConfigError
+    that says why.
 
     The name has the same form as in `hermes model`: `model`, `provider/model`, `provider` or a
     model file.

@@ -1,4 +1,4 @@
-"""The processes that share the store of a home, for `hermes gateway status`."""
+"""Lists the processes that share the store of a home, for `hermes gateway status`."""
 
 import platform
 from collections.abc import Collection
@@ -20,16 +20,16 @@ class NodeReport(Value):
     own: frozenset[str] = frozenset()
     """The ids of the nodes that are gateways of this home on this machine."""
     problem: str = ""
-    """Why the nodes can't be listed."""
+    """The reason why the nodes can't be listed."""
 
     def fields(self) -> list[dict[str, object]]:
-        """The nodes for scripts."""
+        """Returns the nodes in a form for scripts."""
         return [
             {**msgspec.structs.asdict(node), "this": node.id in self.own} for node in self.nodes
         ]
 
     def lines(self) -> list[str]:
-        """The nodes for people."""
+        """Returns the nodes as lines for people."""
         return [self._line(node) for node in self.nodes]
 
     def _line(self, node: StoreNode) -> str:

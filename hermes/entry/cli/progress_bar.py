@@ -1,4 +1,4 @@
-"""Shows how far a long piece of work is."""
+"""Shows the progress of a long piece of work."""
 
 from collections.abc import Callable
 from typing import TextIO
@@ -9,7 +9,7 @@ BAR_WIDTH = 30
 class ProgressBar:
     """Shows a bar on a terminal. In other output, writes a line for every tenth of the work.
 
-    `amount` puts the finished part and the total into words. These should always have the same
+    `amount` describes the finished part and the total as text. The text should always have the same
     width.
     """
 

@@ -6,9 +6,10 @@ import msgspec
 
 from hermes import settings as configuration
 from hermes.entry.cli.folder import here
+from hermes.entry.cli.main import Commands
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.terminal_session import PLATFORM, TERMINAL_ORIGIN
-from hermes.entry.output import say, say_heading, say_json
+from hermes.entry.output import say, say_heading, say_json, say_unwrapped
 from hermes.types.identity import OWNER, Principal
 from hermes.types.messages import Origin
 from hermes.types.turns import Prompt
@@ -20,9 +21,9 @@ ORIGINS = {
 """The origin of messages from our own entry points. All other messages come from chats."""
 
 
-@click.group()
+@click.command(cls=Commands, default="show")
 def prompt() -> None:
-    """Inspect the system prompt."""
+    """Inspect the system prompt. Without a command: `hermes prompt show`."""
 
 
 @prompt.command()
@@ -49,13 +50,13 @@ def show(runtime: Runtime, platform: str, full: bool, as_json: bool) -> None:
     for part in made.parts:
         if full:
             say_heading(f"── {part.name}")
-            say(f"{part.text}\n")
+            say_unwrapped(f"{part.text}\n")
     for line in sizes(made):
         say(line)
 
 
 def sizes(made: Prompt) -> list[str]:
-    """Returns a line for each part, and their sum."""
+    """Returns a line for each part, and a line for their sum."""
     counted = {part.name: len(part.text) for part in made.parts} | {"tools": made.tools}
     counted["together"] = sum(counted.values())
     width = max(map(len, counted))

@@ -34,7 +34,8 @@ class Runtime(Protocol):
         ...
 
     def open_store(self, settings: Settings) -> AbstractAsyncContextManager[Store]:
-        """Opens the home's store, to read it or make a small change while a gateway may run."""
+        """Opens the home's store for reading or for a small change. A gateway may run at the same
+        time."""
         ...
 
     async def copy_store(
@@ -47,7 +48,8 @@ class Runtime(Protocol):
         ...
 
     async def store_nodes(self, settings: Settings) -> Sequence[StoreNode]:
-        """The processes that share the home's store; none if only this machine can use it."""
+        """Returns the processes that share the home's store. There are none if only this machine
+        can use the store."""
         ...
 
     def commands(self) -> Sequence[SlashCommand]:
@@ -87,7 +89,7 @@ class Runtime(Protocol):
         ...
 
     async def new_prompt(self, settings: Settings, platform: str, origin: Origin) -> Prompt:
-        """Returns the prompt of the owner's next conversation with that origin."""
+        """Returns the prompt of the owner's next conversation with this origin."""
         ...
 
     async def run_housekeeping(self, settings: Settings) -> None:
@@ -104,7 +106,7 @@ class Runtime(Protocol):
         ...
 
     def unused_data(self, settings: Settings) -> str:
-        """Describes the data of a Hermes Agent in the home that is not used; empty if there is
+        """Describes the data of Hermes Agent in the home, which is not used; empty if there is
         none."""
         ...
 
@@ -128,16 +130,15 @@ class Runtime(Protocol):
     def ignored_options(
         self, settings: Settings
     ) -> Callable[[str | None, Sampling], Collection[str]]:
-        """Returns a function that names the options that a model does not support.
-
-        The model is a `provider/model`, or None for the one in the settings.
-        """
+        """Returns a function that names the options that a model does not support. Its first
+        argument is a `provider/model`, or None for the model in the settings."""
         ...
 
     async def refresh_models(
         self, settings: Settings, endpoint: ModelChoice, *, fresh: bool
     ) -> None:
-        """Requests the list of models from a provider, at most once a day unless `fresh`."""
+        """Requests the list of models from a provider, at most once a day unless `fresh` is
+        true."""
         ...
 
     async def call_model(

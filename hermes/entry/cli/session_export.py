@@ -37,8 +37,8 @@ def exported(found: Sequence[Summary], form: ExportFormat) -> Work[str]:
 
 
 def as_json(one: Summary, entries: Sequence[Entry]) -> str:
-    """Returns one JSON object per line. No character of a message is lost: unsafe ones are
-    escaped."""
+    """Returns one JSON object per line. No character of a message is lost, because unsafe
+    characters are escaped."""
     lines = [
         Line(
             session=one.key,
@@ -53,8 +53,8 @@ def as_json(one: Summary, entries: Sequence[Entry]) -> str:
 
 
 def as_markdown(one: Summary, entries: Sequence[Entry]) -> str:
-    """Returns a heading for the conversation and one for each message. Tools and results are
-    quoted."""
+    """Returns Markdown with a heading for the conversation and for each message. Tools and results
+    are quoted."""
     begun = f"{_instant(one.created_at):%Y-%m-%d %H:%M}"
     parts = [f"# {_one_line(one.title) or one.id}", f"{one.platform} · {one.key} · {begun}"]
     for entry in entries:

@@ -14,11 +14,12 @@ import msgspec
 from hermes import settings as configuration
 from hermes.control import sessions as conversations
 from hermes.control.sessions import Entry, Summary
-from hermes.entry.cli.main import plainly
+from hermes.entry.cli.main import Commands, plainly
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.session_export import ExportFormat, exported
-from hermes.entry.output import confirm, say, say_json, say_line
+from hermes.entry.output import confirm, say, say_json, say_line, say_unwrapped
 from hermes.text.console import printable_line
+from hermes.text.quantity import counted
 from hermes.types.errors import HermesError
 from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
 from hermes.types.store import Work
@@ -41,9 +42,9 @@ class NotWritten(HermesError):
     code = "not_written"
 
 
-@click.group()
+@click.command(cls=Commands, default="list")
 def sessions() -> None:
-    """Show and manage earlier conversations.
+    """Show and manage earlier conversations. Without a command: `hermes sessions list`.
 
     NAME is a number or an id that `list` shows, the name of a session or the beginning of it, or a
     whole session key.
@@ -74,7 +75,7 @@ def list_(runtime: Runtime, platform: str | None, limit: int, as_json: bool) -> 
     width = min(max(map(len, ids)), WIDEST_NAME)
     digits = max(len(str(one.number)) for one in found)
     for one, id in zip(found, ids, strict=True):
-        used = f"{when(one.updated_at)}  {counted(one.messages):>14}"
+        used = f"{when(one.updated_at)}  {counted(one.messages, 'message'):>14}"
         name = f"{one.number:>{digits}}  {id:<{width}}"
         say_line(f"{name}  {used}  {one.platform:<{kind}}  {one.title}".rstrip())
 
@@ -90,7 +91,7 @@ def show(runtime: Runtime, name: str, as_json: bool) -> None:
         say_json(_run(runtime, exported, [found], "json"), nl=False)
         return
     for entry in _run(runtime, conversations.entries, name):
-        say(told(entry))
+        say_unwrapped(told(entry))
 
 
 @sessions.command()
@@ -103,9 +104,10 @@ def search(runtime: Runtime, words: tuple[str, ...], limit: int, as_json: bool) 
     found = _run(runtime, conversations.searched, " ".join(words), limit)
     if as_json:
         _print_json(found)
-    for one in [] if as_json else found:
-        text = " ".join(one.text.split())
-        say_line(f"{when(one.at)}  {one.session}  {one.role}: {text}")
+    elif found:
+        for one, id in zip(found, _run(runtime, conversations.ids_of, found), strict=True):
+            text = " ".join(one.text.split())
+            say_line(f"{when(one.at)}  {id}  {one.role}: {text}")
     if not found:
         say("Nothing was found.", err=True)
         sys.exit(1)
@@ -143,10 +145,10 @@ def export(
         found = [_run(runtime, conversations.find, name or "")]
     text = _run(runtime, exported, found, form)
     if output is None:
-        (say_json if form == "json" else say)(text, nl=False)
+        (say_json if form == "json" else say_unwrapped)(text, nl=False)
         return
     try:
-        # A pipe is written to, not replaced by a file, and no folder is created.
+        # A pipe or a device is written to, and is not replaced by a file.
         if (output.exists() and not output.is_file()) or not output.parent.exists():
             output.write_text(text, "utf-8")
         else:
@@ -156,7 +158,7 @@ def export(
     talks = f"{len(found)} conversation{'s' * (len(found) != 1)}"
     messages = sum(one.messages for one in found)
     verb = "is" if messages == 1 else "are"
-    say(f"{counted(messages)} of {talks} {verb} in {output}", err=True)
+    say(f"{counted(messages, 'message')} of {talks} {verb} in {output}", err=True)
 
 
 @sessions.command()
@@ -186,7 +188,7 @@ def delete(runtime: Runtime, name: str, yes: bool) -> None:
 
 
 def _delete(runtime: Runtime, found: Summary) -> None:
-    # The conversation is deleted by its key and generation: numbers change with every message.
+    # The conversation is found by key and generation, because numbers change with every message.
     _run(runtime, conversations.delete, f"{found.key}.{found.generation + 1}")
     if not _run(runtime, conversations.is_known, found.key):
         runtime.delete_session_files(configuration.load(), found.key)
@@ -194,7 +196,7 @@ def _delete(runtime: Runtime, found: Summary) -> None:
 
 def _described(one: Summary) -> str:
     title = f" ({one.title})" if one.title else ""
-    return f"{one.id}{title} with {counted(one.messages)}"
+    return f"{one.id}{title} with {counted(one.messages, 'message')}"
 
 
 @sessions.command()
@@ -233,7 +235,7 @@ def prune(runtime: Runtime, days: float, platform: str | None, dry_run: bool, ye
             deleted += 1
         except conversations.SessionBusy as error:
             say(f"kept: {error}", err=True)
-    say(f"deleted {deleted} conversation{'s' * (deleted != 1)}")
+    say(f"deleted {counted(deleted, 'conversation')}")
 
 
 @sessions.command()
@@ -242,7 +244,7 @@ def prune(runtime: Runtime, days: float, platform: str | None, dry_run: bool, ye
 def restore(runtime: Runtime, name: str) -> None:
     """Remove the summaries of a conversation; the model then reads all messages again."""
     count = _run(runtime, conversations.restore, name)
-    say(f"restored: {count} summaries removed" if count else "there was no summary")
+    say(f"restored: {counted(count, 'summary')} removed" if count else "there was no summary")
 
 
 def told(entry: Entry) -> str:
@@ -257,12 +259,8 @@ def told(entry: Entry) -> str:
             lines = text.splitlines()
             shown = [f"    {line}" for line in lines[:RESULT_LINES]]
             if len(lines) > RESULT_LINES:
-                shown.append(f"    … {len(lines) - RESULT_LINES} more lines")
+                shown.append(f"    … {counted(len(lines) - RESULT_LINES, 'more line')}")
             return "\n".join(shown)
-
-
-def counted(messages: int) -> str:
-    return f"{messages} message{'s' * (messages != 1)}"
 
 
 def when(instant: float) -> str:

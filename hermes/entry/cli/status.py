@@ -35,7 +35,7 @@ class StatusReport(Value):
     platforms: tuple[str, ...] = ()
     """Chat platforms that have settings."""
     last_used: float | None = None
-    """When the last conversation was used, in seconds since 1970."""
+    """The time at which a conversation was last used, in seconds since 1970."""
 
 
 @click.command()

@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from hermes import settings as configuration
+from hermes.entry.cli.main import Commands
 from hermes.entry.cli.progress_bar import ProgressBar
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.output import say, say_json
@@ -15,7 +16,7 @@ from hermes.types.store_copy import CopyResult, CopyStep
 LABELS = {"check": "checking the interrupted copy", "copy": "copying", "compare": "comparing"}
 
 
-@click.group()
+@click.command(cls=Commands)
 def store() -> None:
     """Copy the store to another database."""
 
@@ -33,7 +34,7 @@ def copy(runtime: Runtime, to: str, as_json: bool) -> None:
     """Copy everything in the store to another, empty database.
 
     No gateway and no terminal may use the store meanwhile. All rows are copied and then compared
-    with the original, which is not changed. If the command is interrupted, run it again: it
+    with the original, which is not changed. If the command is interrupted, run it again, and it
     continues. At the end it says how to make Hermes use the copy.
 
     Give the password in ~/.pgpass or PGPASSWORD: other users of this machine can see TARGET.

@@ -45,10 +45,10 @@ LEFT = "Another process runs this turn now; it continues in the gateway."
 WALKED_AWAY = "Left before the turn ended."
 EARLIER = "An earlier message of this session is answered first; /stop ends that turn."
 EARLIER_SECONDS = 1.0
-"""Seconds after which a notice says that the turn waits for an earlier one."""
+"""Seconds after which a notice says that the turn waits for an earlier turn."""
 PLATFORM = "cli"
 TERMINAL_ORIGIN = Origin(
-    # Anybody who can start the command owns the home.
+    # Anybody who can start the command counts as the owner of the home.
     principal=Principal(name=PLATFORM, person=OWNER),
     place="You talk with a person in a terminal; Markdown is rendered.",
 )
@@ -76,7 +76,7 @@ class TerminalSession:
         """The folder that the paths of mentioned files are relative to."""
         self._show_context = show_context
         self._stopping = False
-        """Whether the current turn was asked to stop."""
+        """Whether the current turn has been asked to stop."""
         self.interrupts = Interrupts()
         self._questions: list[QuestionAsked] = []
         """Open questions of the agent."""
@@ -148,7 +148,7 @@ class TerminalSession:
                 raise AssertionError("a fresh message has a turn or a reply")
 
     async def owes(self) -> bool:
-        """Whether a queued message can be answered before the person answers a question."""
+        """Returns whether a queued message can be answered before the person answers a question."""
         if not self._queued or self.interrupts.leaving:
             return False
         return not await self._gateway.read(sessions.waiting, self.key)
@@ -243,7 +243,8 @@ class TerminalSession:
 
 
 class QueuedQuestion:
-    """A message whose turn is not shown yet. Its events stay in memory until then."""
+    """A message whose turn is not shown yet. The events of the turn stay in memory until it is
+    shown."""
 
     def __init__(self, gateway: Gateway, text: str, turn: TurnId, after: int) -> None:
         self.text = text
@@ -256,7 +257,7 @@ def _joined(text: str, piped: str) -> str:
 
 
 def _ending(events: Sequence[Envelope], screen: AnswerScreen) -> TurnEnding:
-    """Returns the outcome in the last event; `left` if another process took the turn over."""
+    """Returns the outcome in the last event, or `left` if another process took the turn over."""
     if events and isinstance(events[-1].event, TurnFinished):
         return events[-1].event.outcome
     screen.remark(LEFT)

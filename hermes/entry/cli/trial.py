@@ -1,4 +1,4 @@
-"""Sends one small question to a model, to show whether it works, how fast it is and what it
+"""Sends one small question to a model, to find out whether it works, how fast it is and what it
 costs."""
 
 import time
@@ -18,7 +18,7 @@ AskModel = Callable[[ModelChoice, str, Emit], Awaitable[AssistantMessage]]
 
 
 class Trial:
-    """One trial. `patience` is the longest wait for the answer, in seconds."""
+    """One trial call of a model. `patience` is the longest wait for the answer, in seconds."""
 
     def __init__(self, patience: float = 60.0) -> None:
         self.text = ""

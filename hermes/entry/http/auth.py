@@ -1,4 +1,4 @@
-"""Bearer keys: finds the principal of a request's key, and limits clients that guess keys."""
+"""Finds the principal of a request's bearer key, and limits clients that guess keys."""
 
 import hashlib
 import hmac
@@ -16,15 +16,15 @@ from hermes.types.identity import OWNER, Principal
 GUESSES = 10
 """Number of wrong keys from one address that are answered without a delay."""
 FORGET_SECONDS = 60.0
-"""Time without a wrong key after which the wrong keys of an address are forgotten."""
+"""Seconds without a wrong key after which the wrong keys of an address are forgotten."""
 ADDRESSES = 1024
 """Maximum number of addresses whose wrong keys are counted."""
 DELAY_SECONDS = 1.0
-"""Delay of the answer to each further wrong key."""
+"""Seconds by which the answer to each further wrong key is delayed."""
 DELAYED = 32
 """Maximum number of delayed answers at the same time. Further requests are answered at once."""
 KEY_CHARACTERS = 1024
-"""Maximum length of a key. A longer one is wrong, and is not hashed."""
+"""Maximum length of a key. A longer key is wrong, and is not hashed."""
 
 
 class Auth:

@@ -55,11 +55,11 @@ from hermes.types.messages import (
 HEADER = 256
 """Maximum number of characters of an id in a header."""
 EARLY_SECONDS = 2.0
-"""Time that a stream waits for its first event, so that an early failure can still become an
+"""Seconds that a stream waits for its first event, so that an early failure can still become an
 error status."""
 UNFINISHED = TurnFinished(
     outcome="failed",
-    text="The gateway is restarting; the run goes on then. Read its events, or ask again.",
+    text="The gateway is restarting; the run continues afterwards. Read its events, or ask again.",
     code="gateway_restarting",
     status=503,
     retry_after=1.0,
@@ -82,14 +82,15 @@ class ChatCompletions:
         attached = await collect(self._gateway.media, contents, stateless=not session)
         said = read_messages(asked.messages, in_session=bool(session), attached=attached)
         form = await response_format(asked.response_format)
-        event = to_event(request, body, asked, model.override, said, form)
+        sampling = asked.sampling()
+        event = to_event(request, body, session, asked, model.override, said, sampling, form)
         receipt = await self._accept(event)
         turn = TurnId(receipt.turn or receipt.id)
         headers = {"x-hermes-run-id": f"run_{turn}"}
         if session:
             headers["x-hermes-session-id"] = session
         ignored = ["model"] if model.ignored else []
-        if (sampling := asked.sampling()) != PLAIN_SAMPLING:
+        if sampling != PLAIN_SAMPLING:
             ignored += sorted(self._ignored_options(model.override, sampling))
         headers |= ignored_header([*ignored, *asked.ignored(), *unknown_fields(asked, body)])
         if asked.stream:
@@ -99,12 +100,12 @@ class ChatCompletions:
         if (reply := reply_of(receipt)) is not None:
             view = View(segments=(reply,), outcome=COMPLETED)
             return JsonResponse(complete(view), headers=headers)
-        answer = await self._answer(turn, after(receipt), form)
+        answer, view = await self._answer(turn, after(receipt), form)
         if not answer.is_long:
-            return JsonResponse(complete(answer.view()), headers=headers)
+            return JsonResponse(complete(view), headers=headers)
         place = AnswerPlace(after=after(receipt), upto=answer.end, segments=answer.segments())
         open_events = partial(self._gateway.following, turn, after(receipt))
-        halves = around_answer(complete(answer.view()))
+        halves = around_answer(complete(view))
         return LongJsonResponse(*halves, place, open_events, headers)
 
     async def _accept(self, event: MessageEvent) -> Accepted | Duplicate:
@@ -116,8 +117,10 @@ class ChatCompletions:
             raise ApiError(409, message, "idempotency_key_conflict")
         return receipt
 
-    async def _answer(self, turn: TurnId, after: int, form: ResponseFormat | None) -> PlainAnswer:
-        """Returns the whole answer after its commit."""
+    async def _answer(
+        self, turn: TurnId, after: int, form: ResponseFormat | None
+    ) -> tuple[PlainAnswer, View]:
+        """Waits until the answer is committed. Returns the whole answer, and the turn's view."""
         answer = PlainAnswer()
         with self._gateway.following(turn, after) as following:
             while not answer.end and not following.ended:
@@ -129,7 +132,7 @@ class ChatCompletions:
             raise failed_turn(finish)
         if finish.outcome == "stopped" and not answer_with_questions(view):
             raise stopped_turn(finish)
-        return answer
+        return answer, view
 
     async def _write(
         self,
@@ -183,8 +186,8 @@ async def stream(
 
 
 def end_of(event: AgentEvent, form: ResponseFormat | None) -> AgentEvent:
-    """Returns the event. If a response format is required, a stopped turn becomes a failed one, so
-    that the client gets an error."""
+    """Returns the event. If a response format is required and the turn was stopped, returns a
+    failure instead, so that the client gets an error."""
     if form is None or not isinstance(event, TurnFinished) or event.outcome != "stopped":
         return event
     why = f"The turn was stopped ({event.text or 'by you'}) before it had a whole answer."
@@ -208,22 +211,23 @@ def now() -> int:
 def to_event(
     request: Request,
     body: bytes,
+    session: str,
     asked: ChatCompletionRequest,
     override: str | None,
     said: ReadMessages,
+    sampling: Sampling,
     form: ResponseFormat | None,
 ) -> MessageEvent:
-    """Returns the request as a message of the session that a header names, or of a new session."""
+    """Returns the request as a message of the named session, or of a new session."""
     principal = principal_of(request)
-    session = _session(request)
     key = _header(request, "idempotency-key")
     tools = client_tools(asked.tools)
     source = Source(
         platform="api",
         account=principal.name,
         chat_kind="private",
-        # A stateless request has a lane of its own, so no other request may ever have its key.
-        chat_id=session if session else f"request/{new_id()}",
+        # A stateless request has a lane of its own, so its session key must be unique.
+        chat_id=session if session else f"request-{new_id()}",
         user_id=principal.name,
     )
     unique = f"key:{key}" if key else f"request:{new_id()}"
@@ -245,7 +249,7 @@ def to_event(
             messages=said.messages,
             instructions=instructions_of(asked.messages),
             model=override,
-            sampling=asked.sampling(),
+            sampling=sampling,
             tools=tools,
             tool_choice=tool_choice(asked.tool_choice, asked.parallel_tool_calls, tools),
             results=said.results,

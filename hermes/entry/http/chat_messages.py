@@ -36,7 +36,7 @@ class CalledFunction(msgspec.Struct):
 
 class RequestCall(msgspec.Struct):
     id: str
-    """The id of the call, as the response has it."""
+    """The id of the call, as in the response."""
     type: str = "function"
     """Always `function`."""
     function: CalledFunction | None = None
@@ -45,15 +45,16 @@ class RequestCall(msgspec.Struct):
 
 class RequestMessage(msgspec.Struct):
     role: str
-    """`system`, `developer`, `user`, `assistant` or `tool`; `function` is ignored."""
+    """The role of the sender: `system`, `developer`, `user`, `assistant` or `tool`. A message with
+    the role `function` is ignored."""
     content: MessageContent = None
-    """Text, or a list of parts."""
+    """The text of the message, or a list of parts."""
     tool_calls: list[RequestCall] | None = None
     """Calls that an assistant message made; send them back unchanged."""
     tool_call_id: str | None = None
-    """In a `tool` message: the id of the call that it answers."""
+    """The id of the call that a `tool` message answers."""
     name: str | None = None
-    """The name of the person who speaks, which the model is shown; only for `user`."""
+    """The name of the person who speaks, for `user` messages only. The model sees it."""
     refusal: str | None = None
     """The text of an assistant that refused to answer."""
     function_call: Raw | UnsetType = UNSET
@@ -66,8 +67,8 @@ class ReadMessages(Value):
     """The messages of a request."""
 
     messages: tuple[Message, ...]
-    """The whole history; in a session, only the new messages; after results, the messages that
-    follow them."""
+    """The messages for the turn. Without a session, this is the whole history. In a session, it is
+    the new messages. If there are results, it is the messages after them."""
     results: tuple[ToolMessage, ...] = ()
     """Results of calls that this gateway has made. They resume a turn."""
 
@@ -99,11 +100,10 @@ def attached_contents(
 def read_messages(
     given: Sequence[RequestMessage], *, in_session: bool, attached: Attached = NOTHING_ATTACHED
 ) -> ReadMessages:
-    """Reads the conversation of a request. Raises an ApiError, which names the message, if one
-    is wrong.
+    """Reads the conversation of a request. If a message is wrong, raises an ApiError that names it.
 
-    Calls with ids that this gateway has not given are plain history. So are all calls that are
-    followed by an answer.
+    A call whose id was not made by this gateway is plain history. A call that is followed by an
+    answer is plain history too.
     """
     said = _said(given, attached)
     last = max((at for at, (_, one) in enumerate(said) if _spoke(one)), default=-1)

@@ -15,7 +15,7 @@ from hermes.types.messages import Sampling
 
 class StreamOptions(msgspec.Struct):
     include_usage: bool = False
-    """Adds a last chunk with the number of tokens."""
+    """Whether to add a last chunk with the number of tokens."""
     include_obfuscation: bool | None = None
     """Ignored."""
 
@@ -27,13 +27,13 @@ class ChatCompletionRequest(msgspec.Struct):
     model: str = ""
     """The agent, or a `provider/model`; empty for the default agent."""
     stream: bool | None = None
-    """Streams the answer as server-sent events."""
+    """Whether to stream the answer as server-sent events."""
     stream_options: StreamOptions | None = None
     """Options of a stream."""
     temperature: float | None = None
-    """Passed on to the model."""
+    """The sampling temperature, which is passed on to the model."""
     top_p: float | None = None
-    """Passed on to the model."""
+    """The share for nucleus sampling, which is passed on to the model."""
     max_tokens: int | None = None
     """The longest answer, in tokens."""
     max_completion_tokens: int | None = None
@@ -41,11 +41,11 @@ class ChatCompletionRequest(msgspec.Struct):
     stop: str | list[str] | None = None
     """Texts at which the model stops."""
     seed: int | None = None
-    """Passed on to the model."""
+    """The random seed, which is passed on to the model."""
     presence_penalty: float | None = None
-    """Passed on to the model."""
+    """The presence penalty, which is passed on to the model."""
     frequency_penalty: float | None = None
-    """Passed on to the model."""
+    """The frequency penalty, which is passed on to the model."""
     reasoning_effort: str | None = None
     """How long the model thinks, such as `low` or `high`; passed on to the model."""
     n: int | None = None
@@ -53,12 +53,13 @@ class ChatCompletionRequest(msgspec.Struct):
     tools: list[RequestTool] | None = None
     """Tools of the client, which the model may call in addition to the agent's own tools."""
     tool_choice: str | NamedTool | None = None
-    """`auto`, `none`, `required`, or the one function that the model must call first."""
+    """The tool choice: `auto`, `none`, `required`, or the one function that the model must call
+    first."""
     parallel_tool_calls: bool | None = None
     """Whether the model may call several tools at once."""
     response_format: RequestedFormat | None = None
     """The form of the final answer; plain text if it is left out."""
-    # The response names the fields that have no effect, and all fields that are not listed here.
+    # The fields below have no effect. The response names them, like all unknown fields.
     functions: Raw | UnsetType = UNSET
     """Ignored; use `tools`."""
 
@@ -92,7 +93,7 @@ class ChatCompletionRequest(msgspec.Struct):
 
 
 class _KnownFieldsOnly(ChatCompletionRequest, forbid_unknown_fields=True):
-    """The same request. Decoding fails if it has a field that is not listed above."""
+    """The same request, but decoding fails if it has a field that is not listed above."""
 
 
 _IGNORED = ("functions",)

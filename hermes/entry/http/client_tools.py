@@ -22,13 +22,13 @@ _MODES: dict[str, Literal["auto", "none", "required"]] = {
 
 class DeclaredFunction(msgspec.Struct):
     name: str
-    """1 to 64 letters, digits, `_` or `-`."""
+    """The name of the tool: 1 to 64 letters, digits, `_` or `-`."""
     description: str | None = None
-    """Tells the model what the tool does."""
+    """A description that tells the model what the tool does."""
     parameters: Raw | UnsetType = UNSET
     """A JSON schema of the arguments."""
     strict: bool | None = None
-    """Asks the provider to enforce the schema."""
+    """Whether to ask the provider to enforce the schema."""
 
 
 class RequestTool(msgspec.Struct):
@@ -51,8 +51,8 @@ class NamedTool(msgspec.Struct):
 
 
 def client_tools(declared: list[RequestTool] | None) -> tuple[ClientTool, ...]:
-    """Returns the tools that a request declares. Raises an ApiError, which names the tool, if
-    one can't be used."""
+    """Returns the tools that a request declares. If a tool can't be used, raises an ApiError that
+    names it."""
     declared = declared or []
     if len(declared) > MOST_TOOLS:
         raise bad_request(f"More than {MOST_TOOLS} tools.", "too_many_tools", "tools")

@@ -45,7 +45,7 @@ class HttpConfig(uvicorn.Config):
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            # asyncio accepts this many in one round, before we can refuse the first of them.
+            # asyncio accepts this many connections before we can refuse the first of them.
             backlog=ACCEPTED,
         )
         self.table = table
@@ -97,8 +97,7 @@ class HttpConnection(HttpToolsProtocol):
         self._table.leave(self, self._state)
         if self.on_lost is not None:
             self.on_lost()
-        # These objects refer back to this connection, and would keep it in memory until the next
-        # garbage collection.
+        # These objects would keep this connection in memory until the next garbage collection.
         self.scope = self.cycle = None  # type: ignore[assignment]
         self.on_lost = None
         self.pipeline.clear()
@@ -157,8 +156,8 @@ class HttpConnection(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Does the same as uvicorn's method, but without a timer for each response: the table
-        has one timer for all."""
+        """Does the same as uvicorn's method, but without a timer for each response. The table has
+        one timer for all connections."""
         self.server_state.total_requests += 1
         if not self.transport.is_closing():
             self.flow.resume_reading()
@@ -178,7 +177,7 @@ class HttpConnection(HttpToolsProtocol):
     def body_ready(self) -> bool:
         """Whether a part of the request's body, or its end, can be received without waiting.
 
-        If a later request has arrived on the same connection, the body of this one is complete.
+        If a later request has arrived on the same connection, the body of this request is complete.
         """
         return self._lost or self.cycle.message_event.is_set()
 
@@ -192,9 +191,9 @@ class HttpConnection(HttpToolsProtocol):
         self._settle()
 
     def linger(self) -> None:
-        """Closes the connection once the client has stopped sending, or has had time to do so.
+        """Closes the connection once the client has stopped sending, or after a time limit.
 
-        To close at once would reset the connection while the client sends, and the client might
+        Closing at once would reset the connection while the client sends, and the client might
         never see the answer.
         """
         self._refused = True
@@ -202,9 +201,9 @@ class HttpConnection(HttpToolsProtocol):
         self._settle()
 
     def cut(self) -> None:
-        """Closes at once, without waiting for a client that does not read."""
+        """Closes the connection at once, without waiting for a client that does not read."""
         client: socket.socket = self.transport.get_extra_info("socket")
-        # Otherwise the kernel keeps unread data for as long as the client likes.
+        # Without this, the kernel keeps unread data for as long as the client likes.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
 
@@ -223,8 +222,8 @@ class HttpConnection(HttpToolsProtocol):
 
     @property
     def _busy(self) -> bool:
-        """Whether a response is being made or sent. The newest request is the last to be
-        answered."""
+        """Whether a response is being made or sent. Requests are answered in order, so only the
+        newest request is checked."""
         newest: RequestResponseCycle | None = self.cycle
         return newest is not None and not newest.response_complete
 
@@ -246,7 +245,7 @@ class HttpConnection(HttpToolsProtocol):
 
 
 class LingeringTransport:
-    """The transport of a response whose request has not come to its end."""
+    """The transport of a response whose request has not been received completely."""
 
     def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""The open connections of the HTTP server. Limits their number, and the time that clients may
+"""The open connections of the HTTP server: limits their number, and the time that clients may
 take."""
 
 import logging
@@ -18,27 +18,29 @@ CONNECTION_KEY = "hermes.connection"
 """The key of a request's connection in its ASGI scope."""
 SWEEP_SECONDS = 1.0
 FULL_SECONDS = 60.0
-"""Interval at which the log repeats that no connection can be accepted."""
+"""Seconds between two log messages that no connection can be accepted."""
 ClientState = Literal["idle", "sending", "body", "unread"]
-"""The thing that the server waits for, in the order in which connections are closed to make room:
+"""The state of a connection says what the server waits for. To make room, connections are closed in
+this order:
 
 - `idle`: the next request;
 - `sending`: the rest of a header, or the rest of a request that has been answered already;
 - `body`: the body of a request that is in progress;
-- `unread`: the client, which does not read the response.
+- `unread`: the client to read the response.
 """
 
 
 class WriteFlow(Protocol):
     write_paused: bool
-    """Whether more data waits to be sent than the client's connection accepts."""
+    """Whether writing must pause, because too much data already waits for the client."""
 
 
 class ClientConnection(Protocol):
-    """A client's connection, as requests and the table of connections use it."""
+    """The part of a client's connection that requests and the table of connections use."""
 
     on_lost: Callable[[], None] | None
-    """Is called when the client has disconnected. A request sets this function while it runs."""
+    """A function that is called when the client has disconnected. A request sets it while it
+    runs."""
 
     @property
     def flow(self) -> WriteFlow: ...
@@ -57,7 +59,7 @@ class ClientConnection(Protocol):
         ...
 
     def cut(self) -> None:
-        """Closes at once, without waiting for a client that does not read."""
+        """Closes the connection at once, without waiting for a client that does not read."""
         ...
 
 
@@ -68,23 +70,23 @@ def connection_of(scope: Scope) -> ClientConnection:
 
 
 class ClientLimits(Value):
-    """Maximum numbers of seconds that a client may take."""
+    """Maximum number of seconds that a client may take for each step."""
 
     idle: float = 60.0
-    """Time between two requests."""
+    """Maximum time between two requests."""
     sending: float = 10.0
-    """Time to complete a header."""
+    """Maximum time to complete a header."""
     body: float = 10.0
-    """Time to send the next part of a body for which a request waits."""
+    """Maximum time to send the next part of a body for which a request waits."""
     unread: float = 30.0
-    """Time without reading while a response waits."""
+    """Maximum time without reading while a response waits."""
 
 
 USUAL_LIMITS = ClientLimits()
 
 
 class ConnectionTable:
-    """All open connections, with the time since which each waits for its client.
+    """All open connections, with the time at which each began to wait for its client.
 
     A connection that waits for its client may be closed to make room for another client. A
     connection whose client waits for us is never closed for that reason.
@@ -101,8 +103,7 @@ class ConnectionTable:
         self._limits = limits
         self._open: set[ClientConnection] = set()
         self._reported_at = -math.inf
-        # Each dict is ordered by the time at which the state began, so that the first entry is
-        # the oldest.
+        # Each dict is ordered by the start of the state, so that the first entry is the oldest.
         self._waiting: dict[ClientState, dict[ClientConnection, float]] = {
             "idle": {},
             "sending": {},
@@ -129,7 +130,7 @@ class ConnectionTable:
     def move(
         self, connection: ClientConnection, before: ClientState | None, after: ClientState | None
     ) -> None:
-        """Records a new state of a connection; None while its request runs."""
+        """Records that a connection changes its state. The state is None while a request runs."""
         if before is not None:
             self._waiting[before].pop(connection, None)
         if after is not None:

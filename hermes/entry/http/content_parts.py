@@ -53,14 +53,15 @@ class FilePart(msgspec.Struct):
     file_data: str | None = None
     """A data URL in base64: a PDF, or a text in UTF-8."""
     file_id: str | None = None
-    """Not supported, because files can't be uploaded; it is an error."""
+    """Not supported, because files can't be uploaded. A part with this field is an error."""
     filename: str | None = None
     """The file name, which the model sees."""
 
 
 class ContentPart(msgspec.Struct):
     type: str = "text"
-    """`text`, `image_url`, `input_audio` or `file`; files can stand in user messages only."""
+    """The type of the part: `text`, `image_url`, `input_audio` or `file`. Files are allowed in user
+    messages only."""
     text: str = ""
     """The text of a part of the type `text`."""
     image_url: ImagePart | None = None
@@ -122,8 +123,7 @@ def user_message(content: MessageContent, index: int, attached: Attached) -> Use
     texts: list[str] = []
     files: list[Attachment] = []
     for number, part in enumerate(content):
-        # Attachments of a message that the session already has are not stored: the message is
-        # dropped later.
+        # The session already has this message, so its attachments are not stored.
         found = attached.get((index, number), f"[{part.type}]")
         if part.type in TEXT_PARTS:
             texts.append(part.text)
@@ -137,11 +137,11 @@ def user_message(content: MessageContent, index: int, attached: Attached) -> Use
 async def collect(
     media: Media, contents: Mapping[int, list[ContentPart]], *, stateless: bool
 ) -> Attached:
-    """Stores the attachments of a request's messages. Raises an ApiError, which names the part,
-    if one is wrong.
+    """Stores the attachments of a request's messages. If a part is wrong, raises an ApiError that
+    names it.
 
-    Attachments are stored one after the other, so that only one decoded attachment is in memory
-    at a time.
+    Attachments are stored one after the other, so that only one decoded attachment is in memory at
+    a time.
     """
     attached: dict[tuple[int, int], Attachment | str] = {}
     total = 0
@@ -247,8 +247,7 @@ async def _fetched(url: str, param: str, media: Media) -> GivenFile:
 
 
 def _decoded(text: str, param: str) -> bytes:
-    # The length of the text tells the size to within two bytes, so that a file that is too large is
-    # never decoded.
+    # The text's length gives the size within two bytes, so a file that is too large is not decoded.
     if len(text) * 3 // 4 - 2 <= LARGEST_ATTACHMENT:
         try:
             data = binascii.a2b_base64(text, strict_mode=True)
@@ -293,7 +292,8 @@ def _plain(media_type: str) -> str:
 
 
 def _name(path: str | None) -> str | None:
-    """Returns the last part of a path, made safe for one line of text; None if that is empty."""
+    """Returns the last part of a path, made safe for one line of text. Returns None if that part is
+    empty."""
     last = PurePosixPath((path or "").replace("\\", "/")).name
     return _UNPRINTABLE.sub("", last)[-LONGEST_FILE_NAME:] or None
 

@@ -11,7 +11,7 @@ LEAST_CONNECTIONS = 8
 
 
 def raise_descriptor_limit() -> None:
-    """Raises the soft limit of this process to its hard limit, within reason."""
+    """Raises the soft limit of this process to its hard limit, but to at most MOST_DESCRIPTORS."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -23,7 +23,8 @@ def raise_descriptor_limit() -> None:
 def most_connections() -> int:
     """Returns the number of client connections for which there are descriptors.
 
-    Half of the descriptors are left for models: each request may need a connection to one.
+    Half of the descriptors are left for models, because each request may need a connection to a
+    model.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else min(soft, MOST_DESCRIPTORS)

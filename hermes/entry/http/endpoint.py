@@ -14,7 +14,7 @@ EndpointFunction = Callable[[Request], Awaitable[ASGIApp]]
 class Endpoint:
     """Answers requests of one method, or of every method if `method` is empty.
 
-    An endpoint for GET also answers HEAD: the server leaves the body out.
+    An endpoint for GET also answers HEAD, for which the server leaves the body out.
     """
 
     def __init__(self, method: str, function: EndpointFunction) -> None:
@@ -30,7 +30,7 @@ class Endpoint:
 
 
 async def body_of(request: Request) -> bytes:
-    """Reads the whole body of a request. It is 3 µs faster than `request.body()`."""
+    """Reads the whole body of a request. This takes 3 µs less than `request.body()`."""
     parts, more = [], True
     while more:
         message = await request.receive()

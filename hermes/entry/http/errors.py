@@ -59,7 +59,7 @@ def error_response(error: HermesError) -> JsonResponse:
     """Returns the response for an error."""
     message, param, headers = str(error), None, {}
     if isinstance(error, StoreUnavailable):
-        # The text of this error names the operator's files.
+        # The text of this error names files of the operator, so it is only logged.
         log.error("a request was refused: %s", error)
         message = "The store can't be used at the moment; nothing was accepted. Try again."
     if isinstance(error, ApiError):

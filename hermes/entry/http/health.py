@@ -20,9 +20,9 @@ class Health(Value, omit_defaults=False):
 
 class Readiness(Value):
     status: str
-    """`ready`, or `not ready`."""
+    """The status: `ready` or `not ready`."""
     reason: str = ""
-    """The reason why the gateway is not ready."""
+    """Why the gateway is not ready; empty if it is ready."""
 
 
 async def health(request: Request) -> JsonResponse:

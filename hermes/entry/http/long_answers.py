@@ -19,11 +19,11 @@ class AnswerPlace(Value):
     upto: int
     """Number of the last event of the answer."""
     segments: list[tuple[int, int]]
-    """The numbers of the first and the last text of each segment."""
+    """The numbers of the first and the last text event of each segment."""
 
 
 async def send_answer(following: Following, place: AnswerPlace, out: BodyStream) -> None:
-    """Sends the text as the inside of a JSON string."""
+    """Sends the text of the answer as the inside of a JSON string."""
     text, last = AnswerJson(place.segments), place.after
     while page := await following.earlier(last, place.upto):
         await out.send(b"".join([text.feed(one.seq, one.event) for one in page]))

@@ -2,8 +2,8 @@
 size.
 
 A middleware that refuses a request answers it itself. `ErrorMiddleware` is the innermost one: it
-turns the errors of endpoints and mounted apps into responses. A middleware that has nothing to do
-after the response returns the awaitable of the next app instead of awaiting it, which is faster.
+turns the errors of endpoints and mounted apps into responses. If a middleware has nothing to do
+after the response, it returns the awaitable of the next app. This is faster than awaiting it.
 """
 
 import ipaddress
@@ -29,7 +29,7 @@ from hermes.types.identity import new_id
 log = logging.getLogger(__name__)
 
 WHOLE_BODY_SECONDS = 300.0
-"""Maximum time that a client may take to send a whole body."""
+"""Maximum time in seconds that a client may take to send a whole body."""
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 """Usual names of a local server."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
@@ -44,7 +44,8 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 
 class RequestIdMiddleware:
-    """Gives every request an id: the client's own, if it is well-formed, or a new one.
+    """Gives every request an id. This is the client's own id if it is well-formed, and otherwise a
+    new one.
 
     The id is in `request.state.request_id` and in the response's `x-request-id`.
     """
@@ -69,7 +70,7 @@ class RequestIdMiddleware:
 
 
 class AccessLogMiddleware:
-    """Logs every request in one line, at level DEBUG. The request id must be set before."""
+    """Logs every request in one line, at level DEBUG. The request id must have been set already."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -102,15 +103,15 @@ class DisconnectMiddleware:
             try:
                 await self._app(scope, receive, send)
             except ClientDisconnect:
-                # uvicorn logs an unfinished response as an error, unless it already knows that
-                # the client has disconnected.
+                # uvicorn gets time to notice the disconnection. Otherwise it would log an error.
                 await anyio.lowlevel.cancel_shielded_checkpoint()
             finally:
                 connection.on_lost = None
 
 
 class HostMiddleware:
-    """Refuses requests to a local server under a foreign host name: they come from web pages.
+    """Refuses requests to a local server under a foreign host name, because they come from web
+    pages.
 
     `public_paths` are served under every name, because platforms reach their webhooks through a
     tunnel.
@@ -186,10 +187,11 @@ SDK_HEADER = re.compile(r"x-stainless-[a-z0-9-]{1,40}")
 
 
 def preflight_headers(requested: str) -> dict[str, str]:
-    """Returns the answer to a preflight request; `requested` are the headers that the page wants
-    to send.
+    """Returns the answer to a preflight request; `requested` are the headers that the page wants to
+    send.
 
-    A list of allowed headers has no patterns, so those of the SDKs are named one by one.
+    A list of allowed headers can't contain patterns, so the headers of the SDKs are listed one by
+    one.
     """
     names = (name.strip().lower() for name in requested.split(","))
     extra = [name for name in names if SDK_HEADER.fullmatch(name)]

@@ -1,4 +1,4 @@
-"""GET /v1/models and /v1/models/{id}, and the meaning of a request's `model`: agents are models."""
+"""GET /v1/models and /v1/models/{id}, and the choice of the agent by a request's `model`."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ class RequestedModel(Value):
     override: str | None = None
     """The `provider/model` that answers; None for the agent's own model."""
     ignored: bool = False
-    """Whether the name is unknown, so that the only agent answers."""
+    """Whether the name is unknown and was ignored, so that the only agent answers."""
 
 
 class Models:
@@ -41,7 +41,7 @@ class Models:
 
     `sole` means that one agent is hosted. That agent then answers to every bare name, because many
     clients send the name of another vendor's model. With several agents, a misspelt name is an
-    error: it must never reach another agent.
+    error, because the request must never reach another agent.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Models:
 def _not_found(name: str) -> ApiError:
     return ApiError(
         404,
-        f"The model {name!r} does not exist; GET /v1/models lists those that do.",
+        f"The model {name!r} does not exist; GET /v1/models lists the models.",
         "model_not_found",
         param="model",
     )

@@ -16,18 +16,19 @@ _PARAM = "response_format.json_schema"
 
 class SchemaFormat(msgspec.Struct):
     name: str = ""
-    """1 to 64 letters, digits, `_` or `-`."""
+    """The name of the schema: 1 to 64 letters, digits, `_` or `-`."""
     schema: Raw | UnsetType = UNSET
     """The JSON schema of the answer."""
     description: str | None = None
-    """Tells the model what the answer is for."""
+    """A description that tells the model what the answer is for."""
     strict: bool | None = None
-    """Asks the provider to enforce the schema; the gateway checks the answer in any case."""
+    """Whether to ask the provider to enforce the schema. The gateway checks the answer in any
+    case."""
 
 
 class RequestedFormat(msgspec.Struct):
     type: str
-    """`text`, `json_object` or `json_schema`."""
+    """The type of the format: `text`, `json_object` or `json_schema`."""
     json_schema: SchemaFormat | None = None
     """The schema, if the type is `json_schema`."""
     schema: Raw | UnsetType = UNSET

@@ -7,7 +7,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 SLICE = 16_384
-"""Maximum number of bytes that are sent at a time, and therefore wait for a slow client."""
+"""Maximum number of bytes that are sent at a time. At most this many bytes wait for a slow
+client."""
 SECURITY = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -48,7 +49,7 @@ class BodyStream:
         self._send = send
 
     async def send(self, data: bytes) -> None:
-        """Returns once the client keeps up."""
+        """Sends the data, and returns once the client has received enough of it."""
         for start in range(0, len(data), SLICE):
             part = data[start : start + SLICE]
             await self._send({"type": "http.response.body", "body": part, "more_body": True})

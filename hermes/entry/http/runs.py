@@ -1,4 +1,5 @@
-"""GET /v1/runs/{id}/events: a run's events from any number on, also after a restart."""
+"""GET /v1/runs/{id}/events: sends the events of a run that follow a given event, even after a
+restart of the gateway."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -39,7 +40,7 @@ class RunEvents:
             events = await following.next(0)
             while events or not following.ended:
                 parts = _rendered(events, frames)
-                events = ()  # not to be held while a slow client reads
+                events = ()  # must not be held while a slow client reads
                 for part in parts:
                     if isinstance(part, bytes):
                         await out.send(part)

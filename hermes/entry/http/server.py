@@ -80,8 +80,8 @@ class ApiOptions(Value):
     reachable: Callable[[str], bool] = lambda name: False
     """Returns whether a `provider/model` can be called."""
     ignored_options: IgnoredOptions = lambda model, sampling: ()
-    """Returns the sampling options that a `provider/model`, or the agent's own model, does not
-    support."""
+    """Returns the names of the sampling options that a model does not support. The model is a
+    `provider/model`, or None for the agent's own."""
     cors_origins: tuple[str, ...] = ()
     most_bytes: int = 10_000_000
     limits: ClientLimits = ClientLimits()
@@ -130,8 +130,8 @@ def build_app(
 def middleware(options: ApiOptions, webhooks: Sequence[str] = ()) -> list[Middleware]:
     """Returns all middleware, from the outermost to the innermost.
 
-    `webhooks` are paths that need no key and are served under every host name: their handlers
-    verify the requests.
+    `webhooks` are paths that need no key and are served under every host name, because their
+    handlers verify the requests.
     """
     public = frozenset(webhooks)
     return [
@@ -176,8 +176,7 @@ async def serve_app(app: ASGIApp, options: ApiOptions, ready: Callable[[str], No
             group.start_soon(table.watch)
             try:
                 await server.listening.wait()
-                # The kernel's queue may be longer than the number of connections accepted in one
-                # round.
+                # asyncio also limited the kernel's queue to `backlog`, but it may be longer.
                 listening.listen(BACKLOG)
                 ready(f"http://{shown}:{port}")
                 await anyio.sleep_forever()
@@ -188,7 +187,7 @@ async def serve_app(app: ASGIApp, options: ApiOptions, ready: Callable[[str], No
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers: the process has its own."""
+    """uvicorn without its signal handlers, because the process has its own."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -209,14 +208,17 @@ class _Server(uvicorn.Server):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Returns a listening socket. Raises ConfigError, which says what to do, if the address
-    can't be used."""
+    """Returns a listening socket. If the address can't be used, raises a ConfigError that says what
+    to do."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-    except (socket.gaierror, TypeError) as error:  # TypeError: the name can't be encoded
+    except (
+        socket.gaierror,
+        TypeError,
+    ) as error:  # a TypeError means that the name can't be encoded
         listening.close()
         raise ConfigError(
             f"{host!r} is not a known host name: set another API_SERVER_HOST"

@@ -1,4 +1,4 @@
-"""Starts a burst of requests a few at a time, so that it can't block the event loop."""
+"""Starts the requests of a burst a few at a time, so that the burst can't block the event loop."""
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 

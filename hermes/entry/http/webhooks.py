@@ -32,7 +32,8 @@ def check_paths(routes: Sequence[WebhookRoute], ours: Sequence[str]) -> None:
 
 
 def webhook_routes(gateway: Gateway, routes: Sequence[WebhookRoute]) -> list[Route]:
-    """Returns the routes of platforms. They need no API key: each handler verifies its requests."""
+    """Returns the routes of platforms. These routes need no API key, because each handler verifies
+    its requests."""
     return [
         Route(route.path, Endpoint(route.method, _endpoint(gateway, route))) for route in routes
     ]

@@ -26,7 +26,7 @@ from hermes.types.value import Value
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 TURNS = 10
-"""Steps of the spinner per second."""
+"""Number of steps of the spinner per second."""
 STALL = 1.5
 """Seconds without new text after which the spinner is shown again."""
 
@@ -50,7 +50,7 @@ class Activity:
     def __init__(self, now: float) -> None:
         self._model = Task(label="thinking", since=now)
         self._spoke_at: float | None = None
-        """When text last arrived; None if the model is not writing."""
+        """The time at which text last arrived; None if the model is not writing."""
         self._tools: dict[CallId, Task] = {}
 
     def feed(self, event: AgentEvent, now: float) -> None:
@@ -70,7 +70,8 @@ class Activity:
                 assert_never(event)
 
     def line(self, now: float) -> str:
-        """Returns the running tasks; empty while new text shows that the model works."""
+        """Returns a line with the running tasks. It is empty while new text shows that the model
+        works."""
         if self._spoke_at is not None and now - self._spoke_at < STALL:
             return ""
         tasks = list(self._tools.values()) or [self._model]

@@ -27,7 +27,7 @@ from hermes.text.console import printable
 RECALLED = 600
 """Number of characters of an earlier question and of its answer that are shown again."""
 ESCAPE_SECONDS = 0.1
-"""Time within which the other bytes of a key follow its Esc byte."""
+"""Seconds within which the other bytes of a key follow its Esc byte."""
 _PASTE_ON, _PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
 
 
@@ -42,7 +42,7 @@ class InteractiveTerminal:
         *,
         color: bool,
     ) -> None:
-        """`commands` has the help of each slash command, `aliases` its other names."""
+        """`commands` has the help of each slash command, and `aliases` has its other names."""
         self._history = history
         self._suggestions = HistorySuggestions(aliases)
         self._completions = Completions(commands, Path.cwd())
@@ -76,7 +76,7 @@ class InteractiveTerminal:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Turns off the echo, which would appear inside the answer."""
+        """Turns off the echo, because typed keys would appear inside the answer."""
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
         quiet = termios.tcgetattr(descriptor)
@@ -134,7 +134,7 @@ async def _typed(descriptor: int) -> bytes:
 
 
 async def _more_follows(descriptor: int) -> bool:
-    """Returns whether more keys come within the time that the parts of one key take."""
+    """Returns whether more bytes arrive within the time that the bytes of one key take."""
     with anyio.move_on_after(ESCAPE_SECONDS):
         await anyio.wait_readable(descriptor)
         return True

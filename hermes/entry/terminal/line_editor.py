@@ -25,7 +25,7 @@ from hermes.entry.terminal.protocols import MARK
 
 AGAIN = "Ctrl-C again leaves"
 LEAVE_HINT_SECONDS = 3.0
-"""Time for which the hint is shown, and within which a second Ctrl-C exits."""
+"""Seconds for which the hint is shown, and within which a second Ctrl-C exits."""
 LONGEST_KEPT = 10_000
 """Maximum number of characters of a message in the history file."""
 MENU_LINES = 6
@@ -59,9 +59,9 @@ class LineEditor:
     ) -> None:
         self._status = status
         self._leaving = False
-        """Whether Ctrl-C was just pressed, so that another one exits."""
+        """Whether Ctrl-C was just pressed, so that a second Ctrl-C exits."""
         self._timer: asyncio.Task[None] | None = None
-        """Ends the hint that is shown after Ctrl-C."""
+        """The task that ends the hint after Ctrl-C."""
         self._session: PromptSession[str] = PromptSession(
             self._prompt,
             multiline=True,
@@ -81,7 +81,7 @@ class LineEditor:
         self._session.default_buffer.on_text_changed += self._typed
 
     async def read(self, draft: str = "") -> str | None:
-        """Reads a message that begins with the draft; None when the person leaves."""
+        """Reads a message that begins with the draft. Returns None when the person leaves."""
         self._leaving = False
         try:
             return await self._session.prompt_async(

@@ -34,7 +34,7 @@ class LiveOutput:
         self._columns = 0
         self._notes: deque[str] = deque(maxlen=KEPT_NOTES)
         self.typed = ""
-        """Text that the person has typed and not sent yet. It is drawn below the rest."""
+        """Text that the person has typed and not sent yet. It is drawn below all other text."""
         self.context: ContextUse | None = None
         """The content of the status line; None for no status line."""
 
@@ -48,7 +48,8 @@ class LiveOutput:
         return status_line(self.context, self.columns - 1, hint) if self.context else ""
 
     def note(self, text: str) -> None:
-        """Adds a line above the tail with the next drawing. Can be called from any thread."""
+        """Adds a line above the tail with the next drawing. This method can be called from any
+        thread."""
         self._notes.append(text)
 
     def put(self, *what: RenderableType) -> None:
@@ -56,7 +57,7 @@ class LiveOutput:
         self.draw(what, ())
 
     def draw(self, what: Sequence[RenderableType], tail: Sequence[RenderableType]) -> None:
-        """Replaces the tail by `what` as permanent lines, and a new tail below."""
+        """Replaces the tail by `what` as permanent lines, and draws a new tail below them."""
         size = self._size()
         notes = [Text(self._notes.popleft(), "dim") for _ in range(len(self._notes))]
         lines = self._lines([*notes, *what], size.columns)

@@ -16,6 +16,7 @@ from hermes.streaming.final import end_remark, question_text
 from hermes.streaming.stdout import CUT, DIFF_INDENT, diff_lines, outcome_text, tool_label
 from hermes.text.console import printable
 from hermes.text.incremental import IncrementalMarkdown, Piece, pieces
+from hermes.text.quantity import counted
 from hermes.types.events import (
     AgentEvent,
     ContextCompacted,
@@ -34,11 +35,11 @@ from hermes.types.events import (
 from hermes.types.identity import CallId
 
 REDRAW_SECONDS = 1 / 15
-"""Minimum time between two drawings."""
+"""Minimum time in seconds between two drawings."""
 IDLE = 0.1
 """Seconds after which the spinner is drawn again."""
 SHARE = 4
-"""Pause after a drawing, as a multiple of the time that it took."""
+"""Length of the pause after a drawing, as a multiple of the time that the drawing took."""
 STOP = "Esc stops"
 
 DIFF_STYLES = {"+": "green", "-": "red"}
@@ -127,7 +128,7 @@ class LiveScreen:
             tail.append(Text())
         tail += [Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in lines]
         if typed := self._output.typed:
-            # The line is not cut, because its end is the part that is being typed.
+            # The line is not cut at its end, because the person types there.
             tail.append(Text(f"{MARK}{printable(typed)}", overflow="fold"))
         self._output.draw(self._settled, tail)
         self._settled = []
@@ -188,14 +189,15 @@ class LiveScreen:
             case ToolFinished(call=call):
                 label = self._labels.pop(call, tool_label(event))
                 if event.diff and call in self._targets:
-                    # The diff says more than the arguments.
+                    # The arguments are left out, because the diff says more.
                     label = self._targets[call]
                 return [_tool(event, label), *map(_changed, diff_lines(event))]
             case QuestionAsked(call=call):
                 self._labels.pop(call, None)
                 return _question(event)
             case ContextCompacted(messages=messages):
-                return [_dim(f"{messages} earlier messages were summarised")]
+                were = "was" if messages == 1 else "were"
+                return [_dim(f"{counted(messages, 'earlier message')} {were} summarised")]
             case Notice(text=text):
                 return [_dim(text)]
             case _:

@@ -22,8 +22,7 @@ HEADINGS = ("bold underline", "bold")
 COLORS = "ansi_dark"
 """The theme for code, which uses the terminal's own colors."""
 CONTEXT = 100
-"""Number of lines before the new ones that are highlighted again, so that the new lines get the
-right colors."""
+"""Number of earlier lines that are highlighted again, so that new lines get the right colors."""
 INDENT = "  "
 BAR = "▌ "
 
@@ -36,7 +35,7 @@ def render(piece: Piece) -> RenderableType:
 
 
 class Margin:
-    """Puts one mark before the first line of its content, and another one before the other
+    """Puts one mark before the first line of its content, and another mark before all other
     lines."""
 
     def __init__(self, inside: RenderableType, first: Text, rest: Text) -> None:
@@ -98,7 +97,7 @@ def _code(fence: nodes.Fence, shown: int = 0) -> RenderableType:
 
 @lru_cache(maxsize=64)
 def _syntax(language: str) -> Syntax:
-    # Cached, because the search for an unknown language is slow.
+    # The result is cached, because the search for an unknown language is slow.
     syntax = Syntax("", language, theme=COLORS, background_color="default")
     return syntax if syntax.lexer else Syntax("", "text", theme=COLORS, background_color="default")
 

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 import anyio
 
 from hermes.control.context_use import ContextUse
-from hermes.entry.output import say, write
+from hermes.entry.output import say_unwrapped, write
 from hermes.entry.terminal.protocols import MARK, AnswerScreen
 from hermes.streaming.stdout import JsonLines, Session, SplitStream, StdoutStream
 from hermes.types.events import AgentEvent, Notice
 
 PASTE_SECONDS = 0.02
-"""Lines that follow another line within this time were pasted, and belong to the same message."""
+"""Seconds within which pasted lines follow each other. Such lines belong to the same message."""
 
 
 class PlainScreen:
@@ -25,16 +25,16 @@ class PlainScreen:
         self._stream = StdoutStream(color)
 
     def show_question(self, text: str) -> None:
-        say(f"{MARK}{text}")
+        say_unwrapped(f"{MARK}{text}")
 
     def show(self, event: AgentEvent) -> None:
         write(self._stream.feed(event))
 
     def show_reply(self, text: str) -> None:
-        say(text)
+        say_unwrapped(text)
 
     def remark(self, text: str) -> None:
-        say(text)
+        say_unwrapped(text)
 
     def note(self, text: str) -> None:
         self.show(Notice(text=text))
@@ -50,18 +50,18 @@ class SplitScreen:
         self._stream = SplitStream()
 
     def show_question(self, text: str) -> None:
-        say(f"{MARK}{text}", err=True)
+        say_unwrapped(f"{MARK}{text}", err=True)
 
     def show(self, event: AgentEvent) -> None:
         written = self._stream.feed(event)
         write(written.answer)
-        say(written.aside, nl=False, err=True)
+        say_unwrapped(written.aside, nl=False, err=True)
 
     def show_reply(self, text: str) -> None:
-        say(text)
+        say_unwrapped(text)
 
     def remark(self, text: str) -> None:
-        say(text, err=True)
+        say_unwrapped(text, err=True)
 
     def note(self, text: str) -> None:
         self.show(Notice(text=text))
@@ -111,13 +111,13 @@ class PlainTerminal:
         self._ended = False
 
     def greet(self, title: str, notes: Sequence[str]) -> None:
-        say("\n".join([title, *notes]))
+        say_unwrapped("\n".join([title, *notes]))
 
     def remark(self, text: str) -> None:
-        say(text)
+        say_unwrapped(text)
 
     def show_exchange(self, asked: str, answer: str) -> None:
-        say(f"{MARK}{asked}\n{answer}")
+        say_unwrapped(f"{MARK}{asked}\n{answer}")
 
     def new_screen(self) -> AnswerScreen:
         return plain_screen(color=self._color)
@@ -126,7 +126,7 @@ class PlainTerminal:
         """Does nothing, because a status line needs cursor movement."""
 
     def skip_suggestion(self, text: str) -> None:
-        """Does nothing: there are no suggestions."""
+        """Does nothing, because there are no suggestions."""
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -144,12 +144,12 @@ class PlainTerminal:
     async def read(self) -> str | None:
         if self._ended:
             return None
-        say(MARK, nl=False)
+        say_unwrapped(MARK, nl=False)
         typed: str | None = None
         with anyio.CancelScope() as self._reading:
             typed = await read_lines(sys.stdin.fileno())
         if typed is None:
-            say()
+            say_unwrapped("")
         return typed
 
     def leave(self) -> None:

@@ -68,14 +68,14 @@ class ChatTerminal(Protocol):
     async def read_ahead(
         self, send: Callable[[str], Awaitable[None]], stop: Callable[[], Awaitable[None]]
     ) -> None:
-        """Reads keys while the agent works: sends complete lines, and calls `stop` for Esc.
+        """Reads keys while the agent works. Sends complete lines, and calls `stop` for Esc.
 
         An incomplete line becomes the beginning of the next `read`.
         """
         ...
 
     async def read(self) -> str | None:
-        """Returns the next input of the person; None when they leave."""
+        """Returns the next input of the person, or None when the person leaves."""
         ...
 
     def leave(self) -> None:

@@ -1,4 +1,4 @@
-"""Suggests the rest of a line from the history, except commands that failed."""
+"""Suggests lines of the history that complete the typed text, but no commands that failed."""
 
 from collections.abc import Collection, Mapping
 
@@ -10,7 +10,7 @@ from hermes.text.commands import parse_command, resolve
 
 
 class HistorySuggestions(AutoSuggest):
-    """Suggests the newest line of the history that begins like the typed one."""
+    """Suggests the newest line of the history that begins with the typed text."""
 
     def __init__(self, commands: Mapping[str, Collection[str]]) -> None:
         self._commands = commands

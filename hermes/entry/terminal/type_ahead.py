@@ -30,7 +30,7 @@ class TypeAhead:
         return sent
 
     def end_pending(self) -> None:
-        """Makes a pending Esc a key of its own, because no other key has followed."""
+        """Treats a pending Esc as the Esc key, because no other byte has followed it."""
         self._parser.flush()
         self.pending = self._alt = False
 

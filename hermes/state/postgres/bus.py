@@ -1,11 +1,9 @@
-"""The bus of processes that share a database: notifications of PostgreSQL."""
+"""The message bus between processes that share a database. It uses PostgreSQL's notifications."""
 
-import itertools
 import logging
 from collections.abc import AsyncIterator, Sequence
 
-import anyio
-
+from hermes.state.bus_messages import BusMessages
 from hermes.state.postgres import transactions
 from hermes.state.postgres.pool import Pool
 from hermes.types.errors import StoreUnavailable
@@ -14,32 +12,56 @@ from hermes.types.identity import OwnerId
 log = logging.getLogger(__name__)
 
 PIECE_CHARACTERS = 1900
-"""A notification has less than 8000 bytes, and a character up to 4."""
-UNREAD_MESSAGES = 1024
-"""Messages that wait for the reader. Further ones are dropped."""
+"""Number of characters in one notification. A notification has less than 8000 bytes, and a
+character has up to 4."""
+COMMITS_CHANNEL = "hermes"
+"""The channel of announcements. Every process that waits for changes listens to it."""
 BUS_CHANNEL = "hermes_bus"
-"""The channel to which every process listens."""
+"""The channel of messages to all processes."""
 
 
 def channel_of(owner: str) -> str:
-    """The channel of messages to one process."""
+    """Returns the channel of messages to one process."""
     return f"hermes_{owner}"
 
 
 class PostgresBus:
-    """Sends long messages in several notifications, and puts them together again."""
+    """Sends notifications. The connection that receives them passes them to `take`."""
 
     def __init__(self, pool: Pool, id: str) -> None:
         self._pool = pool
-        self._id = id
-        self._numbers = itertools.count(1)
-        self._pieces: dict[str, list[str]] = {}
-        """The pieces of each sender's message that is not complete yet."""
-        self._inbox, self._outlet = anyio.create_memory_object_stream[str](UNREAD_MESSAGES)
+        self._messages = BusMessages(id)
 
     async def send(self, texts: Sequence[str], to: OwnerId | None = None) -> None:
-        payloads = [payload for text in texts for payload in self._payloads(text)]
-        name = BUS_CHANNEL if to is None else channel_of(to)
+        pieces = [
+            piece for text in texts for piece in self._messages.pieces(text, PIECE_CHARACTERS)
+        ]
+        await self._notify(BUS_CHANNEL if to is None else channel_of(to), pieces)
+
+    async def announce(self, commit: int) -> None:
+        await self._notify(COMMITS_CHANNEL, [self._messages.announcement(commit)])
+
+    def received(self) -> AsyncIterator[str]:
+        return self._messages.received()
+
+    def announced(self) -> AsyncIterator[int | None]:
+        return self._messages.announced()
+
+    def take(self, channel: str, payload: str) -> None:
+        """Takes a notification that has arrived."""
+        if channel == COMMITS_CHANNEL:
+            self._messages.take_announcement(payload)
+        else:
+            self._messages.take_piece(payload)
+
+    def interrupted(self) -> None:
+        """Call this when the connection was lost, and again when there is a new one."""
+        self._messages.interrupted()
+
+    def close(self) -> None:
+        self._messages.close()
+
+    async def _notify(self, name: str, payloads: Sequence[str]) -> None:
         try:
             channel = await self._pool.acquire()
             try:
@@ -48,44 +70,3 @@ class PostgresBus:
                 await self._pool.release(channel)
         except StoreUnavailable as error:
             log.debug("a message to other processes is lost: %s", error)
-
-    async def received(self) -> AsyncIterator[str]:
-        async for text in self._outlet:
-            yield text
-
-    def take(self, payload: str) -> None:
-        """Takes a notification that has arrived."""
-        sender, number, position, count, piece = payload.split(" ", 4)
-        if sender == self._id:
-            return
-        key = f"{sender} {number}"
-        pieces = self._pieces.setdefault(key, [])
-        if len(pieces) + 1 != int(position):
-            # The connection was lost while the message was being received.
-            del self._pieces[key]
-            return
-        pieces.append(piece)
-        if len(pieces) < int(count):
-            return
-        del self._pieces[key]
-        try:
-            self._inbox.send_nowait("".join(pieces))
-        except anyio.WouldBlock:
-            log.debug("a message of another process is dropped: too many wait")
-
-    def interrupted(self) -> None:
-        """Forgets incomplete messages. Call this when the connection was lost."""
-        self._pieces.clear()
-
-    def close(self) -> None:
-        self._inbox.close()
-        self._outlet.close()
-
-    def _payloads(self, text: str) -> list[str]:
-        # The number keeps PostgreSQL from dropping equal payloads of one transaction.
-        number = next(self._numbers)
-        starts = range(0, max(len(text), 1), PIECE_CHARACTERS)
-        return [
-            f"{self._id} {number} {position} {len(starts)} {text[start : start + PIECE_CHARACTERS]}"
-            for position, start in enumerate(starts, 1)
-        ]

@@ -1,7 +1,7 @@
-"""A connection on which statements are sent without waiting for the results of earlier ones.
+"""A connection on which statements are sent without waiting for the results of earlier statements.
 
-It uses the pipeline mode of libpq directly. A statement costs a fifth of the CPU of psycopg's
-cursors, which wait for each result.
+It uses the pipeline mode of libpq directly. A statement takes a fifth of the CPU time that it takes
+with psycopg's cursors, which wait for each result.
 """
 
 import asyncio
@@ -19,6 +19,9 @@ from hermes.state.postgres.sql import PreparedSql
 from hermes.state.storable import require_storable
 from hermes.types.store import Row
 
+READ_AGAIN_SECONDS = 1.0
+"""Interval in which a connection is read even without an event, while a reply is expected. uvloop
+reports a socket with an error only once, and there may be more data than was read then."""
 _BINARY = 1
 _double = struct.Struct("!d").unpack
 
@@ -76,12 +79,17 @@ class StatementReply:
 
 
 class Channel:
-    """One connection. Its user sends statements and waits for all their results at once."""
+    """One connection. Its user sends statements and waits for all their results at once.
 
-    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+    Each statement is prepared once. With `pooled`, statements are not prepared, because a pooler
+    may run the next transaction on another connection, which does not know them.
+    """
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any], *, pooled: bool = False) -> None:
         self.lost: Exception | None = None
         """The reason why the connection can't be used any more."""
         self._connection = connection
+        self._pooled = pooled
         self._libpq = connection.pgconn
         self._libpq.enter_pipeline_mode()
         self._socket = self._libpq.socket
@@ -96,20 +104,18 @@ class Channel:
         self._error: psycopg.Error | None = None
         """The first error since the last synchronization."""
         self._waiter: asyncio.Future[None] | None = None
+        self._check: asyncio.TimerHandle | None = None
         self._writing = False
 
     def send(self, sql: PreparedSql, parameters: Sequence[object] = ()) -> StatementReply:
-        """Sends a statement; `settle` waits for its reply."""
+        """Sends a statement. `settle` waits for its reply."""
         values, formats = encoded(parameters)
-        name = self._names.get(sql)
         try:
-            if name is None:
-                self._count += 1
-                name = self._names[sql] = b"s%d" % self._count
-                self._unproven.append(sql)
-                self._libpq.send_prepare(name, sql.text)
-                self._expected.append(StatementReply())
-            self._libpq.send_query_prepared(name, values, formats, _BINARY)
+            if self._pooled:
+                self._libpq.send_query_params(sql.text, values, None, formats, _BINARY)
+            else:
+                name = self._names.get(sql) or self._prepare(sql)
+                self._libpq.send_query_prepared(name, values, formats, _BINARY)
         except psycopg.OperationalError as error:
             self._lose(error)
             raise ConnectionLost(f"the connection to the database was lost ({error})") from error
@@ -117,8 +123,17 @@ class Channel:
         self._expected.append(reply)
         return reply
 
+    def _prepare(self, sql: PreparedSql) -> bytes:
+        self._count += 1
+        name = self._names[sql] = b"s%d" % self._count
+        self._unproven.append(sql)
+        self._libpq.send_prepare(name, sql.text)
+        self._expected.append(StatementReply())
+        return name
+
     def synchronize(self) -> None:
-        """Ends a series of statements: an error in it no longer skips those that follow."""
+        """Ends a series of statements. Statements after the series run even if one in the series
+        fails."""
         try:
             self._libpq.pipeline_sync()
         except psycopg.OperationalError as error:
@@ -153,6 +168,8 @@ class Channel:
                 self._lose(error)
         if self._expected and self.lost is None:
             self._waiter = self._loop.create_future()
+            if self._check is None:
+                self._check = self._loop.call_later(READ_AGAIN_SECONDS, self._read_without_event)
             try:
                 await self._waiter
             finally:
@@ -195,12 +212,18 @@ class Channel:
         elif not self._expected:
             self._wake()
 
+    def _read_without_event(self) -> None:
+        self._check = None
+        if self._waiter is not None and self.lost is None:
+            self._check = self._loop.call_later(READ_AGAIN_SECONDS, self._read_without_event)
+            self._on_readable()
+
     def _take(self) -> None:
         libpq, expected = self._libpq, self._expected
         while expected and not libpq.is_busy():
             result = libpq.get_result()
             if result is None:
-                # The end of the results of one statement.
+                # The results of this statement are complete.
                 expected.popleft()
                 continue
             match result.status:
@@ -223,12 +246,14 @@ class Channel:
             self._loop.remove_reader(self._socket)
             if self._writing:
                 self._loop.remove_writer(self._socket)
+            if self._check is not None:
+                self._check.cancel()
         self._wake()
 
 
 def encoded(parameters: Sequence[object]) -> tuple[list[bytes | None], list[int]]:
-    """The parameters in the text format, and bytes as they are. The server finds the types from the
-    statement, so that the text of each statement is prepared once."""
+    """Returns the parameters in the text format, and bytes unchanged. The server infers the types
+    from the statement, so that each statement is prepared only once."""
     values: list[bytes | None] = []
     formats: list[int] = []
     for value in parameters:

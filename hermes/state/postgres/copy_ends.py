@@ -95,7 +95,7 @@ class PostgresCopyEnd:
                 (sequence, max(last, 1), last),
             )
         for table in (yield from self.shapes()):
-            # The planner knows nothing about the new rows until autovacuum has seen them.
+            # The planner knows nothing about the new rows until they are analyzed.
             yield f"analyze {quoted(table.name)}", ()
 
     async def confirm(self) -> None:
@@ -110,7 +110,7 @@ class PostgresCopyEnd:
 
 @asynccontextmanager
 async def postgres_source(url: str, direct_url: str) -> AsyncIterator[PostgresCopyEnd]:
-    """The store at `url`. No other process can change it until the block ends."""
+    """Yields the store at `url`. No other process can change it until the block ends."""
     server = Server(direct_url or url)
     async with await server.connect(starting=True) as connection:
         with _translated():
@@ -118,7 +118,7 @@ async def postgres_source(url: str, direct_url: str) -> AsyncIterator[PostgresCo
             await require_complete(connection)
             await migrate(connection)
         async with connected_store(url, None, direct_url) as store:
-            # This comes before the locks, because a lock would make a running gateway wait.
+            # This check comes before the locks, because a lock would make a running gateway wait.
             await _require_idle(store, server.place)
             with _translated():
                 await _forbid_writing(connection, server.place)
@@ -149,7 +149,7 @@ async def _forbid_writing(connection: psycopg.AsyncConnection[Any], place: str) 
 
 
 def _users() -> Work[str]:
-    """The registered processes that are alive, in words."""
+    """Returns a text that names the registered processes that are alive."""
     alive = yield from held_locks()
     rows = yield "select id, kind, pid from owners order by started_at", ()
     return ", ".join(f"a {kind} (pid {pid})" for id, kind, pid in rows if id in alive)
@@ -157,13 +157,11 @@ def _users() -> Work[str]:
 
 @asynccontextmanager
 async def postgres_target(url: str, source: str) -> AsyncIterator[PostgresCopyEnd]:
-    """The database at `url`, with the record of a copy of `source`.
-
-    Raises CopyRefused if the database holds anything but an unfinished copy of the same source.
-    """
+    """Yields the database at `url`, with the record of a copy of `source`. Raises CopyRefused if
+    the database holds anything but an unfinished copy of the same source."""
     server = Server(url)
     if server.place == source:
-        raise CopyRefused(f"{source} is the store that is to be copied: name another one")
+        raise CopyRefused(f"{source} is the source of the copy: name another target")
     async with await server.connect(starting=True) as connection:
         with _translated():
             await take_copy_lock(connection, server.place)

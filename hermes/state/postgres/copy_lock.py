@@ -1,4 +1,4 @@
-"""Keeps processes away from a database on PostgreSQL that is the source or the target of a copy."""
+"""Keeps processes away from a PostgreSQL database that is the source or the target of a copy."""
 
 from typing import Any
 
@@ -11,7 +11,8 @@ _CLASS, _OBJECT = 0x48524D53, 2
 _LOCK = _CLASS << 32 | _OBJECT
 """The advisory lock that a copy holds on both databases."""
 COPY_LOCK_SECONDS = 3
-"""How long a copy waits for a lock: the server may not have noticed yet that a process ended."""
+"""Seconds that a copy waits for a lock, because the server may not have noticed yet that a process
+has ended."""
 
 
 async def take_copy_lock(connection: psycopg.AsyncConnection[Any], place: str) -> None:

@@ -1,4 +1,4 @@
-"""PostgreSQL's errors translated into ours."""
+"""Translates PostgreSQL's errors into ours."""
 
 import re
 
@@ -26,7 +26,8 @@ _UNAVAILABLE = {
     "55",
 }
 ONE_OPEN_TURN = "one_open_turn"
-"""A transaction violates this index only if it has not seen the commit of another transaction."""
+"""The name of an index. A transaction violates it only if it has not seen the commit of another
+transaction."""
 _READ_ONLY = "25006"
 _UNKNOWN_DATABASE = re.compile(r'database ".*" does not exist')
 _WRONG_PASSWORD = re.compile(r"authentication failed|no password supplied|role .* does not exist")
@@ -38,8 +39,8 @@ class ConnectionLost(TransactionConflict):
 
 
 def translated_error(error: psycopg.Error, *, reading: bool = False) -> Exception:
-    """Translates an error of the server into one of ours. Returns the same error if the
-    statement is wrong."""
+    """Translates an error of the server into one of our errors. If the statement itself is wrong,
+    returns the error unchanged."""
     code = error.sqlstate
     text = f"the database can't be used now ({_first_line(error)})"
     if code in _CONFLICTS or error.diag.constraint_name == ONE_OPEN_TURN:

@@ -23,11 +23,12 @@ _KEEPALIVE: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""A dead server or network is noticed within about ten seconds."""
+"""Options of each connection. With them, a dead server or network is noticed within about ten
+seconds."""
 
 
 def application_name(owner: str) -> str:
-    """The name under which the server lists the connections of a process."""
+    """Returns the name under which the server lists the connections of a process."""
     return f"hermes {owner}"
 
 
@@ -40,7 +41,7 @@ class Server(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The server and the database as errors name them, without the password."""
+        """The server and the database in words for error messages, without the password."""
         found = self._parts()
         host, port = found.get("host") or "this machine", found.get("port")
         where = f"{host}:{port}" if port else str(host)
@@ -69,9 +70,31 @@ class Server(NamedTuple):
         except (psycopg.Error, OSError, TimeoutError) as error:
             raise connect_error(error, self.place, starting=starting) from error
 
+    async def open_channel(self) -> Channel:
+        """Opens a connection for transactions. Raises StoreUnavailable if that fails."""
+        connection = await self.connect()
+        try:
+            with anyio.fail_after(CONNECT_SECONDS):
+                return Channel(connection, pooled=await is_pooled(connection))
+        except BaseException as error:
+            await connection.close()
+            if isinstance(error, psycopg.Error | TimeoutError):
+                raise connect_error(error, self.place, starting=False) from error
+            raise
+
+
+async def is_pooled(connection: psycopg.AsyncConnection[Any]) -> bool:
+    """Returns whether a pooler such as pgbouncer is between this process and the server.
+
+    A pooler answers the login itself, so the process id that it tells a client is not that of the
+    server's process.
+    """
+    found = await connection.execute("select pg_backend_pid()")
+    return await found.fetchone() != (connection.info.backend_pid,)
+
 
 class Pool:
-    """Lends connections. A connection that was lost is replaced when the next one is needed."""
+    """Lends connections. A lost connection is replaced when a connection is needed."""
 
     def __init__(self, server: Server, size: int = CONNECTIONS) -> None:
         self._server = server
@@ -82,7 +105,7 @@ class Pool:
         self._loop = asyncio.get_running_loop()
 
     async def acquire(self) -> Channel:
-        """A connection that works, as far as is known. The caller must release it."""
+        """Returns a connection that is not known to be lost. The caller must release it."""
         await self._take_slot()
         try:
             self._need_open()
@@ -91,7 +114,7 @@ class Pool:
                 if channel.lost is None:
                     return channel
                 await channel.close()
-            return Channel(await self._server.connect())
+            return await self._server.open_channel()
         except BaseException:
             self._free_slot()
             raise

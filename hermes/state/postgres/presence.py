@@ -19,36 +19,38 @@ import psycopg
 from hermes.state import owners
 from hermes.state.changes import Changes
 from hermes.state.postgres import transactions
-from hermes.state.postgres.bus import BUS_CHANNEL, PostgresBus, channel_of
-from hermes.state.postgres.pool import Pool, Server, application_name
+from hermes.state.postgres.bus import BUS_CHANNEL, COMMITS_CHANNEL, PostgresBus, channel_of
+from hermes.state.postgres.pool import Pool, Server, application_name, is_pooled
+from hermes.types.bus import Bus
 from hermes.types.deployment import StoreNode
 from hermes.types.errors import StoreUnavailable
-from hermes.types.identity import OwnerId
+from hermes.types.identity import FolderId, OwnerId
 from hermes.types.store import OwnerKind, Work
 
 log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 5.0
-"""How often a process writes its heartbeat."""
+"""Seconds between two heartbeats of a process."""
 LOST_SECONDS = 5.0
-"""How long a process may be without its lock before it stops its turns."""
+"""Seconds that a process may be without its lock before it stops its turns."""
 STALE_SECONDS = 30.0
-"""Age of the heartbeat at which other processes end a process's connections and take its work
-over, although it holds its lock."""
+"""If the heartbeat of a process is older than this number of seconds, other processes end its
+connections and take its work over, even if it holds its lock."""
 RECONNECT_SECONDS = 0.5
-"""Pause between two attempts to connect; readers poll for changes as often meanwhile."""
+"""Seconds between two attempts to connect. While there is no connection, readers poll for changes
+at the same interval."""
 GRACE_SECONDS = 15.0
-"""How long after a start the server's locks prove nothing, because processes must take them
-again."""
+"""For this number of seconds after the start of the server, a missing lock does not prove that a
+process is dead, because processes must take their locks again."""
 ANNOUNCE_SECONDS = 0.05
-"""Commits within this time are announced together."""
-CHANNEL = "hermes"
+"""Seconds within which commits are announced together."""
 _NAMESPACE = 0x48524D53
-"""The first key of the locks of processes; the second one is a hash of the process's id."""
+"""The first key of the locks of processes. The second key is a hash of the process's id."""
 
 
 def held_locks() -> Work[dict[OwnerId, bool]]:
-    """The registered processes that count as alive; the value is true if its heartbeat is old."""
+    """Returns the registered processes that count as alive, each with whether its heartbeat is
+    old."""
     rows = yield (
         "select o.id, o.beat_at < extract(epoch from clock_timestamp()) - ?"
         " from owners o where o.beat_at is not null"
@@ -67,7 +69,7 @@ def held_locks() -> Work[dict[OwnerId, bool]]:
 
 
 def listed_nodes() -> Work[list[StoreNode]]:
-    """Every registered process, the oldest first."""
+    """Returns every registered process, the oldest first."""
     held = yield from held_locks()
     rows = yield (
         "select id, kind, host, pid, extract(epoch from clock_timestamp()) - beat_at"
@@ -88,7 +90,8 @@ def listed_nodes() -> Work[list[StoreNode]]:
 
 
 def end_connections(owner: OwnerId) -> Work[None]:
-    """Ends the connections of a process that hangs, and so its lock and its transactions."""
+    """Ends the connections of a process that hangs. This also ends its lock and its
+    transactions."""
     yield (
         "select pg_terminate_backend(pid) from (select pid from pg_stat_activity"
         " where application_name = ? and datname = current_database()"
@@ -101,15 +104,27 @@ def end_connections(owner: OwnerId) -> Work[None]:
 
 
 class Presence:
-    """The connection whose lock represents this process. It is reopened whenever it is lost."""
+    """The connection whose lock represents this process. It is reopened whenever it is lost.
 
-    def __init__(self, id: str, pool: Pool, direct: Server, group: anyio.abc.TaskGroup) -> None:
+    If `bus` is given, a registered process uses it for messages and announcements, instead of
+    notifications.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        pool: Pool,
+        direct: Server,
+        group: anyio.abc.TaskGroup,
+        bus: Bus | None = None,
+    ) -> None:
         self.trouble: str | None = None
         """The reason why this process has no lock at the moment."""
         self._id = id
-        """Marks the notifications of this store, so that it can ignore its own."""
+        """The id of this store in notifications, by which it recognises and ignores its own."""
         self._owner: OwnerId | None = None
         self._kind: OwnerKind = "gateway"
+        self._folder: FolderId | None = None
         self._pool = pool
         self._direct = direct
         self._group = group
@@ -124,11 +139,14 @@ class Presence:
         self._latest = 0
         """The highest number of a transaction that this store has committed."""
         self._seen = 0
-        """Transactions with lower numbers had ended before notifications were received."""
+        """The number of a transaction. All transactions with lower numbers had ended when this
+        process began to listen, so notifications about them are ignored."""
         self._lost_at = 0.0
         self._proved_at = time.monotonic()
-        self.bus = PostgresBus(pool, self._id)
-        """The messages to and from other processes. Only a registered process receives any."""
+        self._notifications = PostgresBus(pool, self._id)
+        self.bus: Bus = bus or self._notifications
+        """Sends messages to other processes and receives theirs. Only a registered process receives
+        messages."""
 
     @property
     def owner(self) -> OwnerId:
@@ -136,14 +154,15 @@ class Presence:
         return self._owner
 
     def need_proof(self) -> None:
-        """Raises if other processes may have taken the work of this process over.
+        """Raises StoreUnavailable if other processes may have taken over the work of this process.
 
-        That is so after the process was paused, or without a server, until it has its lock again.
+        This is possible after the process was paused or could not reach the server, until its lock
+        is confirmed again.
         """
         if self._owner is not None and self._stale:
             raise StoreUnavailable(
                 f"the lock of this process was not confirmed for {STALE_SECONDS:g} s: nothing is"
-                " committed until it is, because others may have taken its work over"
+                " committed until it is confirmed, because others may have taken its work over"
             )
 
     @property
@@ -152,8 +171,7 @@ class Presence:
 
     def changes(self) -> AsyncIterator[None]:
         if not self._following:
-            self._following = True
-            self._group.start_soon(self._follow, None)
+            self._start_following(None)
         return self._changes.noticed()
 
     async def permission(self) -> AsyncIterator[bool]:
@@ -165,19 +183,19 @@ class Presence:
             yield told
 
     @asynccontextmanager
-    async def registered(self, kind: OwnerKind) -> AsyncIterator[None]:
+    async def registered(
+        self, kind: OwnerKind, folder: FolderId | None = None
+    ) -> AsyncIterator[None]:
         """Registers this process until the block ends."""
-        self._owner, self._kind = OwnerId(self._id), kind
-        connection = await self._opened(starting=True)
-        self._following = True
-        self._group.start_soon(self._follow, connection)
+        self._owner, self._kind, self._folder = OwnerId(self._id), kind, folder
+        self._start_following(await self._opened(starting=True))
         try:
             yield
         finally:
             await self._leave()
 
     def note_commit(self, number: int) -> None:
-        """Tells other processes soon, and never within a transaction."""
+        """Announces the commit to other processes soon, in a transaction of its own."""
         self._latest = max(self._latest, number)
         self._uncommunicated = True
         if not self._announcing:
@@ -187,9 +205,7 @@ class Presence:
     async def close(self) -> None:
         if self._uncommunicated:
             await self._announce()
-        self.bus.close()
-
-    # --- notifications ----------------------------------------------------------------------
+        self._notifications.close()
 
     async def _announce_soon(self) -> None:
         await anyio.sleep(ANNOUNCE_SECONDS)
@@ -198,16 +214,20 @@ class Presence:
 
     async def _announce(self) -> None:
         self._uncommunicated = False
-        try:
-            channel = await self._pool.acquire()
-            try:
-                await transactions.notify(channel, CHANNEL, [f"{self._id} {self._latest}"])
-            finally:
-                await self._pool.release(channel)
-        except StoreUnavailable as error:
-            log.debug("other processes notice a change late: %s", error)
+        await self.bus.announce(self._latest)
 
-    # --- the connection ---------------------------------------------------------------------
+    async def _learn_of_commits(self, bus: Bus) -> None:
+        async for number in bus.announced():
+            if number is None or number >= self._seen:
+                self._changes.notice()
+
+    def _start_following(self, connection: psycopg.AsyncConnection[Any] | None) -> None:
+        self._following = True
+        self._group.start_soon(self._follow, connection)
+        # Processes that are not registered announce their commits with notifications.
+        self._group.start_soon(self._learn_of_commits, self._notifications)
+        if self.bus is not self._notifications:
+            self._group.start_soon(self._learn_of_commits, self.bus)
 
     async def _follow(self, connection: psycopg.AsyncConnection[Any] | None) -> None:
         """Keeps the connection open, and takes the lock again whenever it was lost."""
@@ -227,25 +247,24 @@ class Presence:
     async def _receive(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """Receives notifications until the next heartbeat is due."""
         async for one in connection.notifies(timeout=BEAT_SECONDS):
-            if one.channel == CHANNEL:
-                self._learn_of_commit(one.payload)
-            else:
-                self.bus.take(one.payload)
-
-    def _learn_of_commit(self, payload: str) -> None:
-        sender, _, number = payload.partition(" ")
-        if sender != self._id and int(number) >= self._seen:
-            self._changes.notice()
+            self._notifications.take(one.channel, one.payload)
 
     async def _opened(self, *, starting: bool = False) -> psycopg.AsyncConnection[Any]:
         connection = await self._direct.connect(starting=starting)
         try:
             with anyio.fail_after(BEAT_SECONDS):
-                await connection.execute(f"listen {CHANNEL}")
+                await connection.execute(f"listen {COMMITS_CHANNEL}")
                 self._seen = await _completed(connection)
+                if starting and await is_pooled(connection):
+                    log.warning(
+                        "%s is reached through a pooler: set store.direct_url to the address of the"
+                        " server itself, which locks and notifications need",
+                        self._direct.place,
+                    )
                 if self._owner is not None:
-                    await connection.execute(f"listen {BUS_CHANNEL}")
-                    await connection.execute(f'listen "{channel_of(self._owner)}"')
+                    if self.bus is self._notifications:
+                        await connection.execute(f"listen {BUS_CHANNEL}")
+                        await connection.execute(f'listen "{channel_of(self._owner)}"')
                     await self._lock(connection, self._owner)
         except (psycopg.Error, TimeoutError) as error:
             await connection.close()
@@ -253,13 +272,13 @@ class Presence:
         except BaseException:
             await connection.close()
             raise
-        # Other processes may have committed before notifications were received.
-        self._changes.notice()
+        # Other processes may have committed before this connection began to listen.
+        self._notifications.interrupted()
         return connection
 
     async def _lock(self, connection: psycopg.AsyncConnection[Any], owner: OwnerId) -> None:
         if self._backend:
-            # The server may not have noticed yet that the connection before this one has ended.
+            # The server may not have noticed yet that the previous connection has ended.
             await connection.execute(
                 "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory'"
                 " and classid = %s::bigint::oid and objsubid = 2 and pid = %s",
@@ -268,11 +287,19 @@ class Presence:
         await connection.execute("select pg_advisory_lock(%s, hashtext(%s))", (_NAMESPACE, owner))
         self._backend = connection.info.backend_pid
         await connection.execute(
-            "insert into owners (id, kind, host, pid, started_at, backend, beat_at)"
-            " values (%s, %s, %s, %s, %s, %s, extract(epoch from clock_timestamp()))"
+            "insert into owners (id, kind, host, pid, folder, started_at, backend, beat_at)"
+            " values (%s, %s, %s, %s, %s, %s, %s, extract(epoch from clock_timestamp()))"
             " on conflict (id) do update set backend = excluded.backend,"
             " beat_at = excluded.beat_at",
-            (owner, self._kind, platform.node(), os.getpid(), time.time(), self._backend),
+            (
+                owner,
+                self._kind,
+                platform.node(),
+                os.getpid(),
+                self._folder,
+                time.time(),
+                self._backend,
+            ),
         )
         self._proved_at = time.monotonic()
 
@@ -293,7 +320,7 @@ class Presence:
         self._set_permitted(permitted=True)
 
     async def _lose(self, error: Exception) -> None:
-        """Waits before the next attempt; takes back the permission to run turns after a while."""
+        """Waits before the next attempt. After a while, withdraws the permission to run turns."""
         now = time.monotonic()
         if self.trouble is None:
             log.error("the connection for locks and notifications is lost: %s", error)
@@ -303,8 +330,7 @@ class Presence:
         if self._permitted and self._owner is not None and lost:
             log.error("this process stops its turns: others may consider it dead")
             self._set_permitted(permitted=False)
-        self.bus.interrupted()
-        self._changes.notice()
+        self._notifications.interrupted()
         await anyio.sleep(RECONNECT_SECONDS)
 
     def _set_permitted(self, *, permitted: bool) -> None:
@@ -326,7 +352,7 @@ class Presence:
 
 
 async def _completed(connection: psycopg.AsyncConnection[Any]) -> int:
-    """A number below which every transaction has ended."""
+    """Returns a number below which every transaction has ended."""
     found = await connection.execute("select pg_snapshot_xmin(pg_current_snapshot())::text")
     row = await found.fetchone()
     assert row is not None
@@ -334,6 +360,6 @@ async def _completed(connection: psycopg.AsyncConnection[Any]) -> int:
 
 
 def leave(owner: OwnerId) -> Work[None]:
-    """Removes this process, or marks it as dead if it leaves something for others to take over."""
+    """Removes this process. If it leaves work for others to take over, marks it as dead instead."""
     yield "update owners set beat_at = null where id = ?", (owner,)
     yield from owners.leave(owner)

@@ -1,4 +1,5 @@
-"""Prepares the SQL text that both databases share for PostgreSQL: parameters and full-text search.
+"""Translates the shared SQL text into the SQL of PostgreSQL: its parameters and its full-text
+search.
 
 Statements are written for SQLite, with `?` for a parameter. This module is the only place that
 knows how they differ in PostgreSQL.
@@ -25,7 +26,7 @@ _REPLACED = (
     (MATCHES_SQL, "messages m join hermes_query(?) query on m.words @@ query"),
     (BEST_FIRST_SQL, "order by ts_rank(m.words, query) desc, m.id desc"),
 )
-"""PostgreSQL's locks and full-text search, which replace those of SQLite (see `ddl.py`)."""
+"""PostgreSQL's locks and full-text search, which replace those of SQLite; see `ddl.py`."""
 
 
 class PreparedSql(Value):
@@ -34,7 +35,7 @@ class PreparedSql(Value):
     text: bytes
     returns_rows: bool
     """Whether the caller waits for the rows. A statement without rows is sent together with the
-    next one."""
+    next statement."""
     writes: bool
 
 

@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import ParamSpec, TypeVar
 
 import anyio
+import psycopg
 
 from hermes.state import owners
 from hermes.state.postgres import transactions
@@ -15,10 +16,10 @@ from hermes.state.postgres.migration import migrate
 from hermes.state.postgres.pool import Pool, Server, application_name
 from hermes.state.postgres.presence import Presence, end_connections, held_locks
 from hermes.state.postgres.transactions import CommitDoubtful, outcome_of
-from hermes.state.retry import retried
-from hermes.types.bus import Bus
+from hermes.state.retry import ATTEMPTS, retried
+from hermes.types.bus import Bus, OpenBus
 from hermes.types.errors import StoreUnavailable, TransactionConflict
-from hermes.types.identity import OwnerId, new_id
+from hermes.types.identity import FolderId, OwnerId, new_id
 from hermes.types.store import OwnerKind, Work
 
 log = logging.getLogger(__name__)
@@ -27,7 +28,9 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 LOOKUP_SECONDS = 0.2
-"""Pause between two attempts to look up the outcome of a commit."""
+"""Seconds between two attempts to look up the outcome of a commit."""
+CANCELLED_LOOKUP_SECONDS = 5.0
+"""Seconds for which the outcome of a commit is looked up for a caller that was cancelled."""
 
 
 class PostgresStore:
@@ -48,17 +51,22 @@ class PostgresStore:
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         bound = partial(transaction, *args, **kwargs)
-        # A cancelled caller must not be left without knowing whether the transaction committed.
-        with anyio.CancelScope(shield=True):
+        for _ in range(ATTEMPTS):
             try:
-                result = await self._commit(bound)
-            except TransactionConflict:
-                result = await retried(partial(self._commit, bound))
-        return result  # for mypy, the scope might have swallowed an error
+                # A cancelled caller must know whether the transaction was committed.
+                with anyio.CancelScope(shield=True):
+                    return await self._committed(bound)
+            except CommitDoubtful as doubt:
+                doubtful = doubt
+            if await self._look_up(doubtful):
+                self._note_commit(doubtful.number)
+                result: T = doubtful.result  # type: ignore[assignment]  # of this very transaction
+                return result
+        raise TransactionConflict("the connection was lost during several commits")
 
     async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         bound = partial(transaction, *args, **kwargs)
-        # A connection is given back only after the server has answered.
+        # The connection must not be given back before the server has answered.
         with anyio.CancelScope(shield=True):
             result = await retried(partial(self._read, bound))
         return result  # noqa: RET504  # for mypy, the scope might have swallowed an error
@@ -83,54 +91,67 @@ class PostgresStore:
     def permission(self) -> AsyncIterator[bool]:
         return self._presence.permission()
 
+    async def _committed(self, transaction: Callable[[], Work[T]]) -> T:
+        try:
+            return await self._commit(transaction)
+        except TransactionConflict:
+            return await retried(partial(self._commit, transaction))
+
     async def _commit(self, transaction: Callable[[], Work[T]]) -> T:
         try:
-            result, number = await self._attempt(transaction)
+            self._presence.need_proof()
+            channel = await self._pool.acquire()
+            try:
+                result, number = await transactions.commit(channel, transaction)
+            finally:
+                await self._pool.release(channel)
         except StoreUnavailable as error:
             self._trouble = str(error)
             raise
+        self._note_commit(number)
+        return result
+
+    def _note_commit(self, number: int | None) -> None:
         self._trouble = None
         if number is not None:
             self._presence.note_commit(number)
-        return result
 
-    async def _attempt(self, transaction: Callable[[], Work[T]]) -> tuple[T, int | None]:
-        self._presence.need_proof()
-        channel = await self._pool.acquire()
-        try:
-            return await transactions.commit(channel, transaction)
-        except CommitDoubtful as doubt:
-            doubtful = doubt
-        finally:
-            await self._pool.release(channel)
-        await self._look_up(doubtful)
-        result: T = doubtful.result  # type: ignore[assignment]  # of this very transaction
-        return result, doubtful.number
+    async def _look_up(self, doubt: CommitDoubtful) -> bool:
+        """Returns whether the transaction was committed. Otherwise it was rolled back.
 
-    async def _look_up(self, doubt: CommitDoubtful) -> None:
-        """Returns if the transaction was committed. Raises TransactionConflict if it was rolled
-        back.
-
-        Waits as long as the server can't be reached: any earlier answer might be wrong.
+        While the server can't be reached, this method waits, because any earlier answer might be
+        wrong. For a cancelled caller it waits only a few seconds, because otherwise a process could
+        not end without its server. The caller then does not learn the outcome, as if the process
+        had been killed.
         """
         log.warning("the connection was lost during a commit: looking up its outcome")
+        try:
+            return await self._outcome(doubt)
+        except anyio.get_cancelled_exc_class():
+            with anyio.move_on_after(CANCELLED_LOOKUP_SECONDS, shield=True):
+                return await self._outcome(doubt)
+            raise
+
+    async def _outcome(self, doubt: CommitDoubtful) -> bool:
         while True:
             try:
-                channel = await self._pool.acquire()
-                try:
-                    status = await outcome_of(channel, doubt.number, doubt.at)
-                finally:
-                    await self._pool.release(channel)
+                with anyio.CancelScope(shield=True):
+                    status = await self._status(doubt)
             except StoreUnavailable as error:
                 if self._pool.closed:
                     raise
                 self._trouble = str(error)
             else:
-                if status == "committed":
-                    return
-                if status == "aborted":
-                    raise TransactionConflict("the connection was lost, and the commit with it")
+                if status in ("committed", "aborted"):
+                    return status == "committed"
             await anyio.sleep(LOOKUP_SECONDS)
+
+    async def _status(self, doubt: CommitDoubtful) -> str | None:
+        channel = await self._pool.acquire()
+        try:
+            return await outcome_of(channel, doubt.number, doubt.at)
+        finally:
+            await self._pool.release(channel)
 
     async def _read(self, transaction: Callable[[], Work[T]]) -> T:
         channel = await self._pool.acquire()
@@ -142,42 +163,73 @@ class PostgresStore:
 
 @asynccontextmanager
 async def open_postgres(
-    url: str, kind: OwnerKind | None = None, direct_url: str = ""
+    url: str,
+    kind: OwnerKind | None = None,
+    direct_url: str = "",
+    folder: FolderId | None = None,
+    open_bus: OpenBus | None = None,
 ) -> AsyncIterator[PostgresStore]:
-    """Opens and migrates the store at `url`, until the context ends.
+    """Migrates the store at `url`, and keeps it open until the context ends.
 
-    A process that runs turns passes its kind and is registered; other processes are not. If `url`
-    is the address of a pooler, `direct_url` is the address of the server itself.
+    A process that runs turns passes its kind and its folder, and is registered; other processes are
+    not. If `url` is the address of a pooler, `direct_url` is the address of the server itself. A
+    registered process uses the bus that `open_bus` opens, instead of notifications.
     """
     async with await Server(direct_url or url).connect(starting=True) as connection:
         await require_no_copy(connection)
         await migrate(connection)
-    async with connected_store(url, kind, direct_url) as store:
+    async with connected_store(url, kind, direct_url, folder, open_bus) as store:
         yield store
 
 
 @asynccontextmanager
 async def connected_store(
-    url: str, kind: OwnerKind | None = None, direct_url: str = ""
+    url: str,
+    kind: OwnerKind | None = None,
+    direct_url: str = "",
+    folder: FolderId | None = None,
+    open_bus: OpenBus | None = None,
 ) -> AsyncIterator[PostgresStore]:
-    """Like `open_postgres`, for a database that is already migrated. It may be an unfinished
-    copy."""
+    """Does the same as `open_postgres`, for a database that is already migrated. The database may
+    be an unfinished copy."""
     id = new_id()
     direct = Server(direct_url or url, application_name(id))
-    pool = Pool(Server(url, application_name(id)))
-    group = await anyio.create_task_group().__aenter__()
-    presence = Presence(id, pool, direct, group)
-    store = PostgresStore(pool, presence)
-    try:
-        if kind is None:
-            yield store
-        else:
-            async with presence.registered(kind):
+    async with AsyncExitStack() as opened:
+        bus: Bus | None = None
+        if open_bus is not None and kind is not None:
+            name = await _database_name(direct)
+            bus = await opened.enter_async_context(open_bus(OwnerId(id), name))
+        pool = Pool(Server(url, application_name(id)))
+        group = await anyio.create_task_group().__aenter__()
+        presence = Presence(id, pool, direct, group, bus)
+        store = PostgresStore(pool, presence)
+        try:
+            if kind is None:
                 yield store
-    finally:
-        with anyio.CancelScope(shield=True):
-            await presence.close()
-            await pool.close()
-        group.cancel_scope.cancel()
-        # The caller's error is not raised inside the group, because the group would wrap it.
-        await group.__aexit__(None, None, None)
+            else:
+                async with presence.registered(kind, folder):
+                    yield store
+        finally:
+            with anyio.CancelScope(shield=True):
+                await presence.close()
+                await pool.close()
+            group.cancel_scope.cancel()
+            # The caller's error is not raised inside the group, because the group would wrap it.
+            await group.__aexit__(None, None, None)
+
+
+async def _database_name(server: Server) -> str:
+    """Returns a name of the database that is the same for all processes, even if they connect to
+    different addresses."""
+    try:
+        async with await server.connect(starting=True) as connection:
+            found = await connection.execute(
+                "select system_identifier::text || '-' || (select oid::text from pg_database"
+                " where datname = current_database()) from pg_control_system()"
+            )
+            row = await found.fetchone()
+    except psycopg.Error as error:
+        raise StoreUnavailable(f"the name of the database can't be read ({error})") from error
+    assert row is not None
+    name: str = row[0]
+    return name

@@ -28,8 +28,8 @@ _NUMBER = _own(
 )
 _NOTIFY = _own("select pg_notify($1, $2)")
 _STATUS = _own(
-    # After a crash, a number that no record on the disk has is given to another transaction. The
-    # checkpoint at the end of the recovery shows the first of these numbers.
+    # After a crash, the server reuses the numbers of transactions that left no record on the disk.
+    # The checkpoint at the end of the recovery shows the first of these numbers.
     "select case when (pg_postmaster_start_time() > to_timestamp($2)"
     " or c.checkpoint_time > to_timestamp($2))"
     " and (split_part(c.next_xid, ':', 1)::bigint << 32) + split_part(c.next_xid, ':', 2)::bigint"
@@ -90,7 +90,7 @@ async def commit(channel: Channel, transaction: Callable[[], Work[T]]) -> tuple[
 
 
 async def read(channel: Channel, transaction: Callable[[], Work[T]]) -> T:
-    """The result of a transaction on one snapshot, in which nothing can be written."""
+    """Returns the result of a transaction on one snapshot. The transaction can't write."""
     try:
         channel.send(_BEGIN_READING)
         result, _ = await _drive(channel, transaction())
@@ -106,7 +106,7 @@ async def read(channel: Channel, transaction: Callable[[], Work[T]]) -> T:
 
 
 async def outcome_of(channel: Channel, number: int, at: float) -> str | None:
-    """Returns `committed`, `aborted` or `in progress`; None if the server no longer knows the
+    """Returns `committed`, `aborted` or `in progress`, or None if the server no longer knows the
     number."""
     try:
         reply = channel.send(_STATUS, (number, at))
@@ -130,9 +130,9 @@ async def notify(channel: Channel, name: str, payloads: Sequence[str]) -> None:
 
 
 async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | None]:
-    """The generator's result, and the reply with the transaction's number if it writes.
+    """Returns the generator's result and, if it writes, the reply with the transaction's number.
 
-    Statements without rows are not waited for. Their errors come with a later reply.
+    It does not wait for statements without rows. Their errors come with a later reply.
     """
     number: StatementReply | None = None
     try:
@@ -141,8 +141,7 @@ async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | N
             statement = prepared(sql)
             reply = channel.send(statement, parameters)
             if statement.writes and number is None:
-                # The number is requested along with the first write, so that the request seldom
-                # costs a round trip of its own.
+                # The number is requested with the first write, to save a round trip.
                 number = channel.send(_NUMBER)
             if statement.returns_rows:
                 await channel.settle()

@@ -1,4 +1,4 @@
-"""Connections to the database, and SQLite's errors translated into ours."""
+"""Opens connections to the database, and translates SQLite's errors into ours."""
 
 import contextlib
 import sqlite3
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from hermes.state.session_lock import LOCK_SESSION
 from hermes.state.sqlite.files import restrict
 from hermes.state.storable import require_storable
 from hermes.types.errors import StoreDamaged, StoreUnavailable, TransactionConflict
@@ -15,7 +16,7 @@ from hermes.types.store import Work
 T = TypeVar("T")
 
 LOCK_SECONDS = 5.0
-"""How long a statement waits for another process that is writing."""
+"""Seconds that a statement waits for another process that is writing."""
 
 _CONFLICTS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _UNAVAILABLE = {
@@ -26,6 +27,7 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_NOMEM,
 }
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_is_text = str.__instancecheck__
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -45,8 +47,6 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute("pragma synchronous = full")
         connection.execute("pragma cache_size = -4000")
         connection.execute("pragma temp_store = memory")
-        # There is one writer, so a transaction has the lock of every session.
-        connection.create_function("lock_session", 1, lambda session: None)
     except BaseException:
         connection.close()
         raise
@@ -54,7 +54,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switches to WAL mode; SQLite does not wait by itself for a process that is switching too."""
+    """Switches to WAL mode. SQLite does not wait by itself if another process is switching too."""
     give_up = time.monotonic() + LOCK_SECONDS
     while True:
         try:
@@ -81,10 +81,14 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
     try:
         sql, parameters = next(work)
         while True:
-            for parameter in parameters:
-                # On the hot path: the function is called only to raise its error.
-                if type(parameter) is str and "\0" in parameter:
-                    require_storable(parameter)
+            if sql == LOCK_SESSION:
+                # There is one writer, so a transaction has the lock of every session.
+                sql, parameters = work.send([])
+                continue
+            # Every statement comes here, so the parameters are searched without a loop in Python.
+            if "\0" in "".join(filter(_is_text, parameters)):
+                for text in filter(_is_text, parameters):
+                    require_storable(text)
             cursor = connection.execute(sql, parameters)
             # Fetching from a statement that has no rows would take the GIL once more.
             sql, parameters = work.send(cursor.fetchall() if cursor.description else [])
@@ -110,8 +114,8 @@ def translated() -> Iterator[None]:
 
 
 def error_class(error: BaseException) -> type[StoreUnavailable] | None:
-    """Returns our error for an error of SQLite; None if the statement is wrong, and not the disk,
-    the lock or the file."""
+    """Returns our error class for an error that concerns the disk, the lock or the file. Returns
+    None for an error in the statement."""
     if not isinstance(error, sqlite3.DatabaseError) or not hasattr(error, "sqlite_errorcode"):
         return None
     code = error.sqlite_errorcode & 0xFF

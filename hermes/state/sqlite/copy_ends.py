@@ -74,7 +74,7 @@ class SQLiteCopyEnd:
 
 
 def _place(column: tuple[str, str, int]) -> int:
-    """The position of a column in the primary key."""
+    """Returns the position of a column in the primary key."""
     return column[2]
 
 
@@ -85,7 +85,7 @@ def _table_names() -> Work[list[str]]:
 
 @asynccontextmanager
 async def sqlite_source(home: Home) -> AsyncIterator[SQLiteCopyEnd]:
-    """The database of the home. No other process can open it until the block ends."""
+    """Yields the database of the home. No other process can open it until the block ends."""
     with guarded(home) as lock:
         if not home.store.exists():
             raise CopyRefused(f"there is nothing to copy: {home.store} does not exist")
@@ -100,7 +100,7 @@ async def sqlite_source(home: Home) -> AsyncIterator[SQLiteCopyEnd]:
 
 
 def _users(locks: Path) -> Work[str]:
-    """The registered processes that are alive, in words."""
+    """Returns a text that names the registered processes that are alive."""
     rows = yield "select id, kind, pid from owners order by started_at", ()
     alive = [f"a {kind} (pid {pid})" for id, kind, pid in rows if is_alive(locks, OwnerId(id))]
     return ", ".join(alive) or "another hermes process"
@@ -108,9 +108,9 @@ def _users(locks: Path) -> Work[str]:
 
 @asynccontextmanager
 async def sqlite_target(path: Path, source: str) -> AsyncIterator[SQLiteCopyEnd]:
-    """A new database. It gets its name when the block ends without an error.
+    """Yields a new database. It gets its name when the block ends without an error.
 
-    Until then its rows are in a file with another name. If this copy is interrupted, a later one
+    Until then its rows are in a file with another name. If this copy is interrupted, a later copy
     continues with that file.
     """
     path = _free_path(path, source)
@@ -131,7 +131,7 @@ async def sqlite_target(path: Path, source: str) -> AsyncIterator[SQLiteCopyEnd]
                 raise CopyRefused(f"{unfinished} is a copy of another store: remove it")
             yield SQLiteCopyEnd(store, path)
         try:
-            # A link, because a rename would replace a database that was made meanwhile.
+            # A link is used, because a rename would replace a database that was made meanwhile.
             os.link(unfinished, path)
         except FileExistsError as error:
             raise CopyRefused(
@@ -143,15 +143,15 @@ async def sqlite_target(path: Path, source: str) -> AsyncIterator[SQLiteCopyEnd]
 
 
 def unfinished_copy(path: Path) -> Path:
-    """The file that becomes the database when the copy is complete."""
+    """Returns the path of the file that becomes the database when the copy is complete."""
     return path.with_name(f"{path.name}-copy")
 
 
 def _free_path(path: Path, source: str) -> Path:
-    """The path with its links resolved. Raises CopyRefused if a database exists there."""
+    """Returns the path with its links resolved. Raises CopyRefused if a database exists there."""
     path = path.resolve()
     if path == Path(source):
-        raise CopyRefused(f"{path} is the store that is to be copied: name another one")
+        raise CopyRefused(f"{path} is the source of the copy: name another target")
     unfinished = unfinished_copy(path)
     if path.exists() and unfinished.exists() and path.samefile(unfinished):
         # An earlier copy was killed just before its last step.

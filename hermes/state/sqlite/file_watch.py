@@ -26,9 +26,9 @@ class FileWatch:
         self._checking = threading.Lock()
 
     def check(self) -> None:
-        """Raises StoreUnavailable unless the files are still the ones that this process opened,
-        and complete."""
-        # One thread at a time: an older size from another thread would look like a truncation.
+        """Raises StoreUnavailable unless the files are complete and still the same files that this
+        process opened."""
+        # One thread checks at a time, because an outdated size would look like a truncation.
         with self._checking:
             sizes = [file.current_size() for file in self._files]
             for file, size in zip(self._files, sizes, strict=True):
@@ -41,13 +41,13 @@ class FileWatch:
             raise self._lost(f"{self._path} or its WAL was truncated")
 
     def _is_whole(self) -> bool:
-        """Returns whether every page can be read: `VACUUM` and a checkpoint may also truncate
-        files."""
+        """Returns whether every page can be read. This is checked when the file has become shorter,
+        because `VACUUM` shortens a file too."""
         if is_emptied(self._path):
             suspect(self._path)
             return False
         try:
-            # A new connection, because the pages of an old one may come from its cache.
+            # A new connection is used, because an old one may read pages from its cache.
             with contextlib.closing(connect(self._path)) as connection:
                 found: str = connection.execute("pragma quick_check(1)").fetchone()[0]
         except (sqlite3.Error, StoreUnavailable):
@@ -72,7 +72,7 @@ class _WatchedFile:
             raise StoreUnavailable(f"the database can't be used ({error})") from error
         self._identity = (found.st_dev, found.st_ino)
         self.size = found.st_size
-        """Bytes at the last check."""
+        """Size of the file in bytes at the last check."""
 
     def current_size(self) -> int | None:
         """Returns the size of the file in bytes; None if it was removed or replaced."""

@@ -8,7 +8,7 @@ from hermes.types.errors import StoreUnavailable
 
 
 def wal_of(path: Path) -> Path:
-    """The write-ahead log of the database."""
+    """Returns the path of the database's write-ahead log."""
     return path.with_name(path.name + "-wal")
 
 
@@ -18,7 +18,7 @@ def make_private(path: Path) -> None:
     SQLite gives a new WAL the access rights of its database.
     """
     try:
-        # Never open an existing database: closing it would release SQLite's locks on it.
+        # An existing database must not be opened, because closing it would release SQLite's locks.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         restrict(path)
@@ -36,21 +36,21 @@ def restrict(path: Path) -> None:
 
 
 def parts_of(path: Path) -> tuple[Path, Path]:
-    """The files that SQLite keeps next to a database: the WAL and the index of the WAL."""
+    """Returns the files that SQLite keeps next to a database: the WAL and the index of the WAL."""
     return wal_of(path), path.with_name(path.name + "-shm")
 
 
 def is_emptied(path: Path) -> bool:
-    """Returns whether another program has truncated the database to nothing and has left its
-    WAL.
+    """Returns whether another program has truncated the database to nothing and has left its WAL.
 
-    Call this before SQLite opens the file: SQLite deletes the WAL of an empty database.
+    Call this before SQLite opens the file, because SQLite deletes the WAL of an empty database.
     """
     return path.exists() and not path.stat().st_size and wal_of(path).exists()
 
 
 def suspicion(path: Path) -> Path:
-    """The marker file that makes the next start check the whole database, whatever its size."""
+    """Returns the path of the marker file. If it exists, the next start checks the whole database,
+    whatever its size."""
     return path.with_name(path.name + "-suspect")
 
 

@@ -2,7 +2,7 @@
 
 The file of a running process must not be replaced. Therefore each process holds a shared lock while
 it has the store open, and a replacement needs the exclusive lock. Only SQLite opens the database
-itself: closing any other descriptor of it would release the locks that SQLite holds.
+itself, because closing any other descriptor of it would release the locks that SQLite holds.
 """
 
 import contextlib
@@ -26,10 +26,10 @@ from hermes.types.errors import StoreDamaged, StoreUnavailable
 log = logging.getLogger(__name__)
 
 SHARE_SECONDS = 5.0
-"""How long a start waits for a process that needs the database for itself."""
+"""Seconds that a start waits for a process that uses the database exclusively."""
 CHECKED_BYTES = 256 << 20
-"""Size in bytes above which a file is not checked completely at the start. Damage is then found
-in use."""
+"""Size in bytes above which a file is not checked completely at the start. Damage in such a file is
+found when it is used."""
 
 
 @contextlib.contextmanager
@@ -54,7 +54,7 @@ def guarded(home: Home) -> Iterator[FileLock]:
 
 
 def _make_sound(home: Home, lock: FileLock) -> None:
-    """Replaces the database if necessary. The lock is shared afterwards."""
+    """Replaces the database if necessary. The lock is shared when the function returns."""
     if not lock.share_within(SHARE_SECONDS):
         raise StoreUnavailable(
             f"another hermes process repairs, upgrades or copies {home.store}: wait until it has"
@@ -69,7 +69,7 @@ def _make_sound(home: Home, lock: FileLock) -> None:
             raise StoreUnavailable(
                 f"{damage}, and another hermes process works on the store: stop it first"
             )
-        # Another start may have repaired it before we had the lock.
+        # Another start may have repaired the database before we had the lock.
         if is_restore_pending(home):
             finish_restore(home)
         elif (damage := _damage(home)) is not None:
@@ -111,7 +111,7 @@ def damage_of(path: Path) -> str | None:
     if is_emptied(path):
         return f"{path} was truncated"
     closely = suspicion(path).exists()
-    # A process that is killed during a checkpoint may leave an incomplete page, and a WAL.
+    # With a WAL, an incomplete page is not damage: a checkpoint may have been interrupted.
     size = 0 if wal_of(path).exists() else path.stat().st_size
     try:
         with translated(), contextlib.closing(connect(path)) as connection:

@@ -38,7 +38,7 @@ def is_blank(path: Path) -> bool:
 
 
 def schema_version(path: Path) -> int:
-    """How many migrations have run on the database."""
+    """Returns the number of migrations that have run on the database."""
     with translated(), closing(connect(path)) as connection:
         done: int = connection.execute("pragma user_version").fetchone()[0]
     return done
@@ -57,7 +57,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     for _, script in MIGRATIONS[done:]:
         for statement in statements(script):
             connection.execute(statement)
-    # Written only if it changes, because a start must also work on a full disk.
+    # The version is written only if it changes, because a start must also work on a full disk.
     if done < len(MIGRATIONS):
         connection.execute(f"pragma user_version = {len(MIGRATIONS)}")
         connection.execute(f"pragma application_id = {APPLICATION_ID}")
@@ -65,7 +65,8 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def statements(script: str) -> list[str]:
-    """Splits a script into statements, because `executescript` would commit before the first."""
+    """Splits a script into statements, because `executescript` would commit before the first
+    statement."""
     found, current = [], ""
     for line in script.splitlines(keepends=True):
         current += line

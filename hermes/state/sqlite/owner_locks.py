@@ -1,7 +1,7 @@
 """Proves which processes are alive.
 
 Each process holds a lock on a file of its own. The kernel frees the lock when the process ends for
-any reason, so neither clocks nor process ids have to be trusted.
+any reason. So the proof does not depend on clocks or process ids.
 """
 
 from collections.abc import Iterable

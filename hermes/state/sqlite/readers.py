@@ -17,7 +17,7 @@ from hermes.types.store import Work
 T = TypeVar("T")
 
 READERS = 2
-"""Number of connections, and therefore of reads at the same time."""
+"""Number of connections, which is also the maximum number of simultaneous reads."""
 
 
 class Readers:
@@ -31,7 +31,7 @@ class Readers:
         self._closed = False
 
     def __len__(self) -> int:
-        """Idle connections."""
+        """Returns the number of idle connections."""
         return len(self._idle)
 
     async def read(self, transaction: Callable[[], Work[T]]) -> T:
@@ -47,7 +47,7 @@ class Readers:
             connection.close()
 
     def _read(self, transaction: Callable[[], Work[T]]) -> T:
-        self._need_open()  # again: it may have waited for a slot
+        self._need_open()  # checked again, because the read may have waited
         try:
             with translated():
                 self._watch.check()
@@ -72,7 +72,7 @@ class Readers:
         except IndexError:
             connection = connect(self._path)
         try:
-            # Checked again, because the file was opened by its name.
+            # The files are checked again, because the connection opened the file by its name.
             self._watch.check()
             connection.execute("pragma query_only = on")
         except BaseException:

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 FORMER_SNAPSHOT_PREFIX = "state-"
 OWN_TABLES = {"owners", "leases", "inbox", "turns", "deliveries", "run_events"}
-"""Tables of the first version, by which a database without an application id is recognised."""
+"""Tables of the first version. They identify a database of ours that has no application id."""
 
 
 def rename_former(home: Home, lock: FileLock) -> None:
@@ -40,12 +40,12 @@ def rename_former(home: Home, lock: FileLock) -> None:
                 f"{home.former_store} must be renamed, and another hermes process of an earlier"
                 " version works on it: stop it first, for example with `hermes gateway stop`"
             )
-        # Another start may have renamed it before we had the lock.
+        # Another start may have renamed the database before we had the lock.
         if not home.store.exists():
             _rename_database(home)
     for old in home.backups.glob(f"{FORMER_SNAPSHOT_PREFIX}*.db"):
         if is_ours(old, home.run):
-            # Another start may be renaming them too.
+            # Another start may be renaming the snapshots too.
             with suppress(FileNotFoundError):
                 name = SNAPSHOT_PREFIX + old.name.removeprefix(FORMER_SNAPSHOT_PREFIX)
                 old.rename(old.with_name(name))
@@ -57,7 +57,7 @@ def _rename_database(home: Home) -> None:
     try:
         with translated(), closing(connect(former)) as connection:
             connection.execute("pragma journal_mode = delete")
-        # SQLite would apply a WAL that an earlier `hermes.db` has left to this database.
+        # A WAL of an earlier `hermes.db` must go, because SQLite would apply it to this database.
         move_away(home, parts_of(home.store))
         if suspicion(former).exists():
             suspicion(former).replace(suspicion(home.store))
@@ -75,7 +75,7 @@ def is_ours(path: Path, scratch: Path) -> bool:
     """Returns whether a version of Hermes has written the database; False if it is missing or
     damaged.
 
-    Neither the database nor any other file of its folder changes. `scratch` is a folder for
+    Neither the database nor any other file in its folder is changed. `scratch` is a folder for
     temporary files.
     """
     if not path.is_file():

@@ -1,4 +1,5 @@
-"""Takes snapshots of the database. The newest sound one replaces a damaged or missing database."""
+"""Takes snapshots of the database. The newest sound snapshot replaces a damaged or missing
+database."""
 
 import contextlib
 import shutil
@@ -32,8 +33,8 @@ def database_size(home: Home) -> int:
 
 
 def snapshot_due(home: Home, age: float) -> bool:
-    """Returns whether the newest snapshot is older than this many seconds and the store has
-    changed since."""
+    """Returns whether the newest snapshot is older than this many seconds and the store has changed
+    since then."""
     newest = next((path.stat().st_mtime for path in snapshots(home)), 0.0)
     files = (home.store, wal_of(home.store))
     changed = max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
@@ -51,8 +52,8 @@ def take_due_snapshot(home: Home, watch: FileWatch, age: float) -> None:
 def take_snapshot(home: Home, watch: FileWatch) -> Path:
     """Takes a consistent copy of the store.
 
-    Raises StoreUnavailable, and keeps the older snapshots, if the files are no longer those that
-    `watch` has seen, or if the disk has no room.
+    Raises StoreUnavailable if the disk has no room, or if the files are no longer those that
+    `watch` has seen. The older snapshots are then kept.
     """
     watch.check()
     kept = _room(home)
@@ -60,7 +61,7 @@ def take_snapshot(home: Home, watch: FileWatch) -> Path:
     half = target.with_suffix(".part")
     try:
         copy(home.store, half)
-        # Checked again, because the backup opens the file by its name.
+        # The files are checked again, because the backup opens the file by its name.
         watch.check()
         half.replace(target)
     finally:
@@ -77,8 +78,8 @@ def _remove_unfinished(home: Home) -> None:
 
 
 def _room(home: Home) -> int:
-    """Returns the number of snapshots that may be kept. An old one stays until the new one is
-    complete."""
+    """Returns the number of snapshots that may be kept. The oldest snapshot is deleted only after
+    the new one is complete."""
     size = max(database_size(home) + wal_of(home.store).stat().st_size, 1)
     used = sum(path.stat().st_size for path in snapshots(home))
     room = int((shutil.disk_usage(home.backups).free + used) * DISK_SHARE)
@@ -90,7 +91,7 @@ def _room(home: Home) -> int:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Makes an online backup. Creates neither the source nor its folder."""
+    """Makes an online backup. A source that does not exist is an error and is not created."""
     target.unlink(missing_ok=True)
     make_private(target)
     with (
@@ -98,6 +99,6 @@ def copy(source: Path, target: Path) -> None:
         contextlib.closing(connect(source)) as origin,
         contextlib.closing(sqlite3.connect(target)) as copied,
     ):
-        # The backup runs in one step, because a commit between two steps would restart it, under
-        # load for ever. It delays nobody: a reader of a WAL blocks no writer.
+        # The backup runs in one step, because a commit between two steps would restart it.
+        # It delays nobody, because in WAL mode a reader does not block the writer.
         origin.backup(copied)

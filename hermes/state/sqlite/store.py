@@ -21,7 +21,7 @@ from hermes.state.sqlite.owner_locks import OwnerLock, dead_among
 from hermes.state.sqlite.readers import Readers
 from hermes.state.sqlite.writer import Writer
 from hermes.types.errors import StoreUnavailable, TransactionConflict
-from hermes.types.identity import OwnerId
+from hermes.types.identity import FolderId, OwnerId
 from hermes.types.store import OwnerKind, Work
 
 log = logging.getLogger(__name__)
@@ -51,10 +51,10 @@ class SQLiteStore:
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         bound = partial(transaction, *args, **kwargs)
-        # A cancelled caller must not be left without knowing whether the transaction committed.
+        # A cancelled caller must still learn whether the transaction was committed.
         with anyio.CancelScope(shield=True):
             try:
-                # Nearly every transaction commits at once, so this saves a call on the hot path.
+                # Conflicts are rare, so `retried` is called only after the first one.
                 result = await self._writer.commit(bound)
             except TransactionConflict:
                 result = await retried(partial(self._writer.commit, bound))
@@ -78,15 +78,17 @@ class SQLiteStore:
         return self._changes.noticed()
 
     async def permission(self) -> AsyncIterator[bool]:
-        # The kernel frees the lock only when the process ends.
+        # The permission is never withdrawn: the kernel keeps the lock until the process ends.
         yield True
         await anyio.sleep_forever()
 
     @asynccontextmanager
-    async def registered(self, kind: OwnerKind) -> AsyncIterator[None]:
+    async def registered(
+        self, kind: OwnerKind, folder: FolderId | None = None
+    ) -> AsyncIterator[None]:
         """Registers this process until the block ends."""
         with OwnerLock(locks_of(self.path)) as lock:
-            await self.run(owners.register, lock.id, kind, time.time())
+            await self.run(owners.register, lock.id, kind, time.time(), folder)
             self._owner = lock.id
             try:
                 yield
@@ -103,10 +105,13 @@ class SQLiteStore:
 
 
 @asynccontextmanager
-async def open_store(path: Path, kind: OwnerKind | None = None) -> AsyncIterator[SQLiteStore]:
+async def open_store(
+    path: Path, kind: OwnerKind | None = None, folder: FolderId | None = None
+) -> AsyncIterator[SQLiteStore]:
     """Opens and migrates the store at `path`, until the context ends.
 
-    A process that runs turns passes its kind and is registered; other processes are not.
+    A process that runs turns passes its kind and its folder, and is registered. Other processes are
+    not registered.
     """
     connection = await anyio.to_thread.run_sync(prepare, path)
     try:
@@ -122,19 +127,18 @@ async def open_store(path: Path, kind: OwnerKind | None = None) -> AsyncIterator
         if kind is None:
             yield store
         else:
-            # The lock is taken after the database is open: a process that is killed with a lock
-            # has left a WAL, and `guard` reads a free lock without a WAL as lost commits.
-            async with store.registered(kind):
+            # The database is opened first, so that a killed process leaves a WAL and its lock file.
+            # For `guard`, a free lock without a WAL means lost commits.
+            async with store.registered(kind, folder):
                 yield store
     finally:
         with anyio.CancelScope(shield=True):
             await writer.close()
             await readers.close()
-        # This comes last, because the last connection to close checkpoints the WAL and removes
-        # it.
+        # This comes last, because the last connection to close removes the WAL.
         connection.close()
 
 
 def locks_of(path: Path) -> Path:
-    """The folder of the owner locks of the database's processes."""
+    """Returns the folder of the owner locks of the database's processes."""
     return Home(root=path.parent).run

@@ -1,4 +1,4 @@
-"""The writer thread: commits waiting transactions in groups, and notices commits of other
+"""Runs the writer thread, which commits waiting transactions in groups and notices commits of other
 processes."""
 
 import asyncio
@@ -25,13 +25,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CHANGE_POLL_SECONDS = 0.1
-"""Interval at which the thread looks for commits of other processes."""
+"""Seconds between two checks for commits of other processes."""
 BATCH = 64
 """Maximum number of transactions in one commit. The event loop wakes all their callers at once."""
 WATCH_SECONDS = 5.0
-"""Interval at which the files are checked while nothing is committed."""
+"""Seconds between two checks of the files while nothing is committed."""
 LOST_FILES_SECONDS = 60.0
-"""Interval at which the log repeats that the files are lost."""
+"""Seconds between two log messages that the files are lost."""
 
 
 class Job:
@@ -46,13 +46,12 @@ class Job:
         self.error: BaseException | None = None
 
     def fail(self, error: StoreUnavailable) -> None:
-        # Each job needs its own error, because raising it adds its caller's traceback.
+        # Each job needs its own error, because raising an error adds the caller's traceback to it.
         self.error = type(error)(*error.args)
         self.error.__cause__ = error.__cause__
 
     def resolve(self) -> None:
-        # The caller's task may have been cancelled outside of anyio, which cancels the future
-        # too.
+        # A cancellation outside of anyio may have cancelled the future.
         if self.future.done():
             return
         if self.error is None:
@@ -73,21 +72,21 @@ class Writer:
         on_foreign_commit: Callable[[], None],
     ) -> None:
         self.trouble: str | None = None
-        """The error of the last commit, or the error that the next commit would have."""
+        """The error of the last commit, or the error with which the next commit would fail."""
         self._path = path
         self._connection = connection
         self._watch = watch
         self._watched_at = time.monotonic()
         self._lost = False
-        """Whether the last check found that the files are no longer ours."""
+        """Whether the last check found that the files were removed, replaced or truncated."""
         self._reported_at = -LOST_FILES_SECONDS
         self._on_foreign_commit = on_foreign_commit
-        """Called on the loop."""
+        """A function that is called, on the event loop, after another process has committed."""
         self._loop = asyncio.get_running_loop()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._batch: list[Job] = []
         self._closed = False
-        # The only thread that we start: it owns the connection and serves the queue.
+        # This is the only thread that we start. It owns the connection and serves the queue.
         self._thread = threading.Thread(  # noqa: TID251
             target=self._write, name="hermes-store", daemon=True
         )
@@ -107,14 +106,11 @@ class Writer:
         self._jobs.put(None)
         await anyio.to_thread.run_sync(self._thread.join)
 
-    # --- in the thread ----------------------------------------------------------------------
-
     def _write(self) -> None:
         try:
             self._serve()
         finally:
-            # If the thread ends for any reason, no caller may wait for an answer that never
-            # comes.
+            # If the thread ends for any reason, every waiting caller must get an error.
             self._call_on_loop(self._end)
 
     def _serve(self) -> None:
@@ -137,7 +133,7 @@ class Writer:
                     self._call_on_loop(self._on_foreign_commit)
 
     def _commit(self) -> StoreUnavailable | None:
-        """Commits the batch. A job succeeds only if the files were ours before and after the
+        """Commits the batch. A job succeeds only if the files pass the check before and after the
         commit."""
         error = self._check_files()
         if error is None:
@@ -175,7 +171,8 @@ class Writer:
         return None
 
     def _take_batch(self, seconds: float) -> bool:
-        """Fills the batch; waits this many seconds for the first job. Returns False at the end."""
+        """Fills the batch. Waits at most this many seconds for the first job. Returns False if the
+        writer was closed and no job is left."""
         self._batch = []
         with contextlib.suppress(queue.Empty):
             job = self._jobs.get(timeout=max(seconds, 0))
@@ -193,8 +190,6 @@ class Writer:
         # If the loop was closed before the store, no callers are left.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback, *args)
-
-    # --- on the loop ------------------------------------------------------------------------
 
     def _end(self) -> None:
         self._closed = True
@@ -221,10 +216,15 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
     """
     try:
         with translated():
-            connection.rollback()  # of a batch whose rollback had failed
+            connection.rollback()  # ends a batch whose rollback had failed
             connection.execute("begin immediate")
-            for job in batch:
-                _attempt(connection, job, alone=len(batch) == 1)
+            if failure := _run_all(connection, batch):
+                connection.rollback()
+                connection.execute("begin immediate")
+                if len(batch) == 1:
+                    batch[0].error = failure
+                else:
+                    _run_each(connection, batch)
             connection.execute("commit")
     except BaseException as error:  # noqa: BLE001  # passed to all callers; the writer continues
         with contextlib.suppress(sqlite3.Error):
@@ -232,32 +232,45 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
         if not isinstance(error, StoreUnavailable):
             cause, error = error, StoreUnavailable(f"the database failed ({error!r})")
             error.__cause__ = cause
-        # This includes jobs that had failed alone: they may have read rows that were never
-        # committed.
+        # Jobs that failed alone also get this error, because they may have read uncommitted rows.
         for job in batch:
             job.fail(error)
         return error
     return None
 
 
-def _attempt(connection: sqlite3.Connection, job: Job, *, alone: bool) -> None:
-    """Runs one job, under a savepoint if the batch has others. Raises only errors that fail the
-    batch."""
-    if not alone:
-        connection.execute("savepoint job")
+def _run_all(connection: sqlite3.Connection, batch: list[Job]) -> BaseException | None:
+    """Runs all jobs without savepoints, because a savepoint needs two more statements for each job.
+
+    If a job fails, returns its error. No job may be committed then.
+    """
     try:
-        job.result = drive(connection, job.transaction())
+        for job in batch:
+            job.result = drive(connection, job.transaction())
     except BaseException as error:
-        if not connection.in_transaction or error_class(error) is not None:
+        if _fails_batch(connection, error):
             raise
-        job.error = error
-        if alone:
-            connection.rollback()
-            connection.execute("begin immediate")
-        else:
+        return error
+    return None
+
+
+def _run_each(connection: sqlite3.Connection, batch: list[Job]) -> None:
+    """Runs each job under a savepoint. Raises only errors that fail the batch."""
+    for job in batch:
+        connection.execute("savepoint job")
+        try:
+            job.result = drive(connection, job.transaction())
+        except BaseException as error:
+            if _fails_batch(connection, error):
+                raise
+            job.error = error
             connection.execute("rollback to job")
-    if not alone:
         connection.execute("release job")
+
+
+def _fails_batch(connection: sqlite3.Connection, error: BaseException) -> bool:
+    """Returns whether the error comes from the disk, the lock or the file, and not from the job."""
+    return not connection.in_transaction or error_class(error) is not None
 
 
 def data_version(connection: sqlite3.Connection) -> int:

@@ -176,6 +176,19 @@ async def test_a_reused_process_number_is_not_killed(
         end_marked(f"{PROCESS_MARK}={id}")
 
 
+async def test_a_process_of_another_machine_is_left_alone(background: Background) -> None:
+    id = await start(background, "exec sleep 600")
+    record = background.record(id, OURS)
+    path = background._root / id / RECORD
+    path.write_bytes(msgspec.json.encode(replace(record, boot="another machine")))
+    status = await background.kill(id, OURS)
+    assert not status.running
+    assert lives(record.process.group)
+    path.write_bytes(msgspec.json.encode(replace(record, boot="")))
+    assert not (await background.kill(id, OURS)).running
+    await until(lambda: not lives(record.process.group))
+
+
 async def test_a_killed_supervisor_is_reported(background: Background) -> None:
     id = await start(background, "echo begun; sleep 600")
     await until(lambda: output(background, id))

@@ -248,7 +248,10 @@ async def test_commands_inherit_no_descriptors_and_signal_handlers_of_the_gatewa
 ) -> None:
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
+    # `nohup` also makes a program ignore SIGHUP. The fork server inherits this.
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     shown = await run(local, "ls /proc/self/fd; grep -E 'Sig(Blk|Ign)' /proc/self/status", tmp_path)
+    signal.signal(signal.SIGHUP, before)
     *descriptors, blocked, ignored = shown.text.split("\n")[:-1]
     os.close(reading)
     os.close(writing)

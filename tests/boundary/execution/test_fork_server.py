@@ -94,6 +94,7 @@ def test_a_command_begins_when_it_is_released_and_reports_how_it_ended(
     os.set_blocking(command.output, False)
     with pytest.raises(BlockingIOError):
         os.read(command.output, 100)
+    os.set_blocking(command.output, True)
     command.order(b"go\n")
     assert command.line() == "ended 3 0\n"
     assert command.line() == ""

@@ -70,6 +70,20 @@ async def test_a_handle_without_a_boot_id_is_from_an_older_version(sleeping: Gat
     assert await sleeping.process.wait() != 0
 
 
+async def test_a_handle_without_a_container_is_from_an_older_version(sleeping: Gated) -> None:
+    record, machine = sleeping.record, Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert end_handle(f"local:{machine}:{record.group}:{record.started}:{MARK}")
+    assert await sleeping.process.wait() != 0
+
+
+async def test_a_process_of_another_container_of_the_machine_is_left_alone(
+    sleeping: Gated,
+) -> None:
+    record, machine = sleeping.record, Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert not end_handle(f"local:{machine}-1:{record.group}:{record.started}:{MARK}")
+    assert sleeping.process.returncode is None
+
+
 async def test_any_other_handle_ends_nothing(sleeping: Gated) -> None:
     record = sleeping.record
     for wrong in (

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from hermes.boundary.execution.process_tree import descendants
+from hermes.boundary.execution.process_tree import descendants, find_process
 from hermes.boundary.execution.supervised import (
     CommandEnd,
     CommandRequest,
@@ -42,6 +42,11 @@ async def started(client: ForkServerClient, command: str, folder: Path) -> Super
 
 def supervisor_of(supervised: SupervisedCommand) -> int:
     return int(supervised.handle.split(":")[5])
+
+
+def state_of(pid: int) -> bytes:
+    entry = find_process(pid)
+    return entry.state if entry else b""
 
 
 async def test_output_comes_in_pieces_and_ends(client: ForkServerClient, tmp_path: Path) -> None:
@@ -81,9 +86,21 @@ async def test_a_supervisor_that_does_not_answer_is_ended(
 ) -> None:
     supervised = await started(client, "echo begun; exec sleep 600", tmp_path)
     assert await supervised.output() == b"begun\n"
-    os.kill(supervisor_of(supervised), signal.SIGSTOP)
-    supervised.ending_seconds = 0.1
+    supervised.ending_seconds = 0.0
     assert await supervised.end() is None
+    assert not lives(supervisor_of(supervised))
+    await supervised.aclose()
+
+
+async def test_a_supervisor_that_the_command_has_stopped_still_ends_the_command(
+    client: ForkServerClient, tmp_path: Path
+) -> None:
+    supervised = await started(client, "echo begun; kill -STOP $PPID; exec sleep 600", tmp_path)
+    assert await supervised.output() == b"begun\n"
+    await until(lambda: state_of(supervisor_of(supervised)) == b"T")
+    ended = await supervised.end()
+    assert ended is not None
+    assert ended.code == -signal.SIGKILL
     await supervised.aclose()
 
 
@@ -94,7 +111,7 @@ async def test_a_server_that_does_not_answer_is_replaced(
     await (await started(client, "true", tmp_path)).aclose()
     (server,) = children() - before
     os.kill(server, signal.SIGSTOP)
-    # A new server has this time to start.
+    # A new server must start within this time.
     client.starting_seconds = 3.0
     supervised = await started(client, "echo well", tmp_path)
     assert await supervised.output() == b"well\n"

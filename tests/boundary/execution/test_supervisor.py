@@ -118,6 +118,16 @@ async def test_a_broken_pipe_ends_a_writer_as_usual(folder: Path) -> None:
     assert attended.output() == f"y\n{128 + signal.SIGPIPE}\n"
 
 
+async def test_a_command_ignores_no_signal_that_the_gateway_ignores(folder: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    attended = Attended(folder, "grep SigIgn /proc/self/status")
+    signal.signal(signal.SIGHUP, before)
+    attended.begin()
+    assert await attended.code() == 0
+    # The C library may ignore signals above 31, which it keeps for itself.
+    assert int(attended.output().removeprefix("SigIgn:"), 16) % 2**31 == 0
+
+
 async def test_the_input_pipe_never_ends(folder: Path) -> None:
     attended = Attended(folder, "read a; read b; echo $a $b")
     (folder / "input").write_text("one\n")

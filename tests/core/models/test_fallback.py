@@ -190,14 +190,14 @@ async def fast_sleep(seconds: float) -> None:
 
 
 class HalfFailing(FakeModel):
-    """A model server that fails half of its first `failing` calls. The failures are those of
-    real servers."""
+    """A model server. Half of its first `failing` calls fail, in the same ways as on real
+    servers."""
 
     def __init__(self, failing: int) -> None:
         super().__init__()
         self.early: list[float] = []
-        """The calls that came during a pause of which the client knew. Each item is the number
-        of seconds that were left of the pause."""
+        """The calls that the client made during a pause that it knew about. Each item is the
+        number of seconds that were left of the pause."""
         self.pauses: dict[float, float] = {}
         """Maps the length of each pause to the time at which the pause is over. All lengths are
         different."""

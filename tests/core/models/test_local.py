@@ -11,11 +11,12 @@ from pathlib import Path
 
 import aiohttp
 import anyio
+import msgspec
 import psutil
 import pytest
 from msgspec.structs import replace
 
-from hermes.core.models.local import EMBEDDED, Engine, LocalModel, local_models
+from hermes.core.models.local import EMBEDDED, Engine, LocalModel, local_models, server_options
 from hermes.core.models.local_child import ServerOptions
 from hermes.testing.commands import new_children
 from hermes.testing.running import until
@@ -174,6 +175,19 @@ async def test_only_the_demo_model_gets_cautious_sampling_defaults(
     assert usual["n_ctx"] == CONTEXT
 
 
+@pytest.mark.parametrize(("wished", "limit"), [(None, 512), (100, 100), (4000, 512)])
+async def test_an_answer_of_the_demo_model_has_a_limit(
+    models: Path, wished: int | None, limit: int
+) -> None:
+    wire = Recorder()
+    async with local_models(models, wire, os.environ) as local:
+        await local.complete(replace(asked(), sampling=Sampling(max_tokens=wished)), ignore)
+        own = asked(choice=replace(CHOICE, model="own.gguf"))
+        (models / "own.gguf").symlink_to(next(models.glob("SmolLM2*")))
+        await local.complete(replace(own, sampling=Sampling(max_tokens=wished)), ignore)
+    assert [one.sampling.max_tokens for one in wire.requests] == [limit, wished]
+
+
 async def test_a_model_file_of_the_user_can_use_tools(models: Path) -> None:
     (models / "own.gguf").symlink_to(next(models.glob("SmolLM2*")))
     async with opened(models) as local:
@@ -261,6 +275,20 @@ anyio.run(main)
 """
 
 
+def test_the_process_ends_if_its_parent_was_killed_while_the_model_was_loaded(models: Path) -> None:
+    options = server_options(replace(CHOICE, model=EMBEDDED), models)
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-P", "-m", "hermes.core.models.local_child"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=writing, stderr=writing) as child:
+        os.close(writing)
+        try:
+            child.communicate(msgspec.json.encode(options) + b"\n", timeout=60)
+            assert child.returncode == 0
+        finally:
+            child.kill()
+
+
 async def test_the_process_ends_even_if_its_parent_is_killed(models: Path) -> None:
     command = [sys.executable, "-c", PARENT, str(models)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
@@ -268,4 +296,4 @@ async def test_the_process_ends_even_if_its_parent_is_killed(models: Path) -> No
         child = psutil.Process(int(parent.stdout.readline()))
         assert child.is_running()
         parent.kill()
-    await until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+    await until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, 60)

@@ -114,8 +114,8 @@ def test_a_model_file_is_named_by_its_path(tmp_path: Path, monkeypatch: pytest.M
     missing = offers_of(found).read_name("some.gguf")
     assert missing == ModelName(model="some.gguf", provider="local")
     assert offers_of(found).why_unlikely(missing) == (
-        "there is no model file 'some.gguf': here are smollm2-135m-instruct,"
-        " or name a .gguf by its path"
+        "there is no model file 'some.gguf': give the path of a .gguf file, or provider/model;"
+        " the files here are smollm2-135m-instruct"
     )
     file.touch()
     monkeypatch.chdir(tmp_path)
@@ -157,6 +157,17 @@ def test_a_new_model_replaces_the_demo_model_with_the_provider_that_has_a_key(
     assert offers_of(settings(tmp_path, config, **own)).read_name("gpt-x") == ModelName(
         model="gpt-x"
     )
+
+
+def test_a_new_model_replaces_the_demo_model_with_the_configured_address(tmp_path: Path) -> None:
+    config = "model: {provider: local, default: smollm2-135m-instruct, base_url: 'http://x/v1'}\n"
+    offers = offers_of(settings(tmp_path, config))
+    meant = ModelName(model="llama3", provider="custom")
+    assert offers.read_name("llama3") == meant
+    assert offers.changes_provider(meant)
+    assert offers.why_unlikely(meant) == ""
+    left = "model: {provider: local, base_url: ''}\n"
+    assert offers_of(settings(tmp_path, left)).read_name("llama3") == ModelName(model="llama3")
 
 
 def test_the_demo_model_is_downloaded_if_its_file_is_complete(tmp_path: Path) -> None:

@@ -148,6 +148,22 @@ def test_a_key_replaces_the_demo_model(
     assert choice(tmp_path, config, OPENAI_API_KEY="k") == expected
 
 
+def test_an_address_replaces_the_demo_model(tmp_path: Path) -> None:
+    config = "model:\n  provider: local\n  base_url: http://x/v1\n"
+    with pytest.raises(ConfigError, match="no model is named for Any other endpoint"):
+        choice(tmp_path, f"{config}  default: smollm2-135m-instruct\n")
+    chosen = models_of(settings(tmp_path, f"{config}  default: m\n")).explain_main()
+    assert chosen
+    assert place(chosen.choice) == ("custom", "m", "http://x/v1", "")
+    written = tmp_path / "config.yaml"
+    assert chosen.sources["provider"] == (
+        f"the address in {written} line 3, instead of the demo model of {written} line 2"
+    )
+    own_file = models_of(settings(tmp_path, f"{config}  default: /own.gguf\n")).main()
+    assert own_file
+    assert own_file.provider == "local"
+
+
 def test_the_demo_model_is_kept_if_the_environment_or_a_request_names_it(tmp_path: Path) -> None:
     environ = {"OPENAI_API_KEY": "k", "HERMES_INFERENCE_PROVIDER": "local"}
     demo = ("local", "smollm2-135m-instruct", "", "")

@@ -159,7 +159,7 @@ async def test_a_turn_fails_if_another_turn_extends_the_pause_above_the_limit() 
     async with anyio.create_task_group() as turns:
         turns.start_soon(turn)
         turns.start_soon(turn)
-    assert sorted(told) == ["fake requests a pause of 600 s: try again after it", "slow down"]
+    assert sorted(told) == ["fake requests a pause of 600 s: try again after that", "slow down"]
     assert len(model.requests) == 2
 
 

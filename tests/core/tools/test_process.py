@@ -92,9 +92,9 @@ async def test_a_log_that_has_lost_its_beginning_says_so(processes: ProcessCalls
 
 async def test_write_sends_text_to_the_process_input(processes: ProcessCalls) -> None:
     id = await processes.start("read a; read b; echo $a-$b")
-    assert await processes("write", id=id, text="x", newline=False) == "[wrote 1 bytes]"
+    assert await processes("write", id=id, text="x", newline=False) == "[wrote 1 byte]"
     assert await processes("write", id=id, text="y") == "[wrote 2 bytes]"
-    assert await processes("write", id=id) == "[wrote 1 bytes]"
+    assert await processes("write", id=id) == "[wrote 1 byte]"
     assert (await processes("wait", id=id)).startswith("xy-\n[exit code 0, ")
 
 

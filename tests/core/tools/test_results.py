@@ -13,7 +13,9 @@ from hermes.testing.turns import CALL, a_turn
 
 async def test_a_short_result_is_not_changed_and_not_spilled(tmp_path: Path) -> None:
     results = ResultFilter(Spill(tmp_path / "spill"), longest=100)
-    assert await results.apply(a_turn(), CALL, "x" * 100) == "x" * 100
+    filtered = await results.apply(a_turn(), CALL, "x" * 100)
+    assert filtered.text == "x" * 100
+    assert not filtered.spilled
     assert not (tmp_path / "spill").exists()
 
 
@@ -22,8 +24,9 @@ async def test_a_long_result_is_spilled_for_its_session_only(tmp_path: Path) -> 
     text = "\n".join(map(str, range(1000)))
     turn = a_turn()
     shown = await ResultFilter(spill, longest=400).apply(turn, CALL, text)
-    assert len(shown) <= 400
-    assert f"spill:{CALL}" in shown
+    assert len(shown.text) <= 400
+    assert f"spill:{CALL}" in shown.text
+    assert shown.spilled
     assert spill.read(str(turn.session), f"spill:{CALL}") == text
 
 
@@ -32,7 +35,7 @@ async def test_secrets_are_redacted_before_a_result_is_spilled(tmp_path: Path) -
     results = ResultFilter(spill, redact=lambda text: text.replace("hunter2", "…"), longest=400)
     turn = a_turn()
     shown = await results.apply(turn, CALL, "hunter2\n" * 400)
-    assert "hunter2" not in shown
+    assert "hunter2" not in shown.text
     assert "hunter2" not in spill.read(str(turn.session), f"spill:{CALL}")
 
 

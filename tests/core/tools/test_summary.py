@@ -5,7 +5,7 @@ import threading
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes.core.tools.summary import (
@@ -54,6 +54,7 @@ async def test_the_label_is_the_first_text_argument(arguments: str, label: str) 
     assert (await summarize(arguments, str)).label == label
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.text(max_size=300), VALUES, max_size=30))
 async def test_the_shown_arguments_are_always_a_short_object(arguments: dict[str, object]) -> None:
     shown = (await summarize(json.dumps(arguments), str)).arguments

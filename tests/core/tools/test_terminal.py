@@ -301,5 +301,5 @@ async def test_a_restart_ends_foreground_commands_and_keeps_background_processes
 async def test_an_invalid_workdir_is_reported(tmp_path: Path, workdir: str) -> None:
     (tmp_path / "loop").symlink_to("loop")
     backend = LocalBackend(tmp_path / "p", {})
-    with pytest.raises(ToolFailed, match=r"workdir '.{1,80}' can't be a folder"):
+    with pytest.raises(ToolFailed, match=r"workdir '.{1,80}' is not a folder"):
         await use(backend, tmp_path, {"command": "true", "workdir": workdir})

@@ -25,7 +25,7 @@ async def test_a_new_file_and_its_folders_are_created(tmp_path: Path) -> None:
 async def test_a_repeated_write_does_no_harm(tmp_path: Path) -> None:
     await write(tmp_path, "f", "old")
     for _ in range(2):
-        assert await write(tmp_path, "f", "new\r\n") == "Replaced 'f': 1 lines, 5 bytes."
+        assert await write(tmp_path, "f", "new\r\n") == "Replaced 'f': 1 line, 5 bytes."
     assert (tmp_path / "f").read_bytes() == b"new\r\n"
 
 

@@ -7,11 +7,59 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Self
 from urllib.request import urlopen
 
 import pytest
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+class Service:
+    """`hermes gateway` in the foreground of a process of its own."""
+
+    def __init__(self, environ: dict[str, str], *args: str, stderr: int = subprocess.PIPE) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "hermes", "gateway", *args],
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+        self.lines: list[str] = []
+        self.shown: dict[str, str] = {}
+        """The text after each label in the output. `curl` is the last line, with the command to
+        try."""
+
+    def __enter__(self) -> Self:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip())
+            label, _, text = line.strip().partition(": ")
+            self.shown[label] = text.strip()
+            if line.startswith("  curl "):
+                self.shown["curl"] = line
+                return self
+        raise AssertionError(self.process.communicate()[1])
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def curl(self) -> str:
+        done = subprocess.run(
+            ["bash", "-c", self.shown["curl"]],
+            env={"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    def end(self) -> tuple[int, str]:
+        """Stops the process. Returns its exit code and its log."""
+        logged = self.process.communicate(timeout=30)[1]
+        return self.process.returncode, logged
 
 
 @pytest.fixture(scope="session")
@@ -37,6 +85,11 @@ def environ(tmp_path: Path, model_url: str) -> dict[str, str]:
         "HERMES_CUSTOM_BASE_URL": model_url,
         "HERMES_MODEL": "fake",
     }
+
+
+@pytest.fixture
+def home(environ: dict[str, str]) -> Path:
+    return Path(environ["HERMES_HOME"])
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from hermes.core.models.catalog import Catalog
 from hermes.entry.cli.config import config
 from hermes.settings import Settings, schema
 from hermes.testing.configured import models_of
+from hermes.types.deployment import RunningGateway
 from hermes.types.errors import ConfigError, HermesError
 from hermes.types.offers import ModelResolver
 from tests.entry.cli.conftest import Run
@@ -25,6 +26,9 @@ class FakeRuntime:
 
     def models(self, settings: Settings) -> ModelResolver:
         return models_of(settings)
+
+    def running_gateways(self, run: Path) -> list[RunningGateway]:
+        return [RunningGateway(pid=1, port=8642)] if run.exists() else []
 
     def unused_data(self, settings: Settings) -> str:
         return "3 skills" if (settings.home.root / "skills").exists() else ""
@@ -91,7 +95,9 @@ def test_variables_are_set_read_and_explained_by_their_names(tmp_path: Path) -> 
     assert KEY not in told
     told = hermes(tmp_path, "explain", "OLLAMA_BASE_URL", OLLAMA_BASE_URL="http://h/v1").stdout
     assert told == "OLLAMA_BASE_URL = http://h/v1  (environment OLLAMA_BASE_URL)\n"
-    assert hermes(tmp_path, "explain", "GROQ_API_KEY").stdout == "GROQ_API_KEY =   (default)\n"
+    assert hermes(tmp_path, "explain", "GROQ_API_KEY").stdout == (
+        "GROQ_API_KEY = nothing  (default)\n"
+    )
 
 
 def test_unset_says_what_was_removed_and_which_source_still_sets_the_value(tmp_path: Path) -> None:
@@ -150,7 +156,7 @@ def test_explain_shows_the_source_of_the_value(tmp_path: Path) -> None:
     assert told.stdout.splitlines() == [
         "model.default = b  (environment HERMES_MODEL)",
         f"  instead of a  ({tmp_path / 'config.yaml'} line 1)",
-        "  instead of   (default)",
+        "  instead of nothing  (default)",
     ]
 
 
@@ -256,3 +262,25 @@ def test_check_reports_unused_data_of_hermes_agent(tmp_path: Path) -> None:
     checked = hermes(tmp_path, "check")
     assert checked.exit_code == 0
     assert "warning: data of Hermes Agent is not used: 3 skills" in checked.stdout
+
+
+@pytest.mark.parametrize("command", [("set", "agent.max_turns", "5"), ("unset", "agent.max_turns")])
+def test_a_change_says_that_the_running_gateway_has_to_be_restarted(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "config.yaml").write_text("agent:\n  max_turns: 4\n")
+    assert hermes(tmp_path, *command).stderr == ""
+    (tmp_path / "config.yaml").write_text("agent:\n  max_turns: 4\n")
+    (tmp_path / "run").mkdir()
+    assert (
+        hermes(tmp_path, *command).stderr == "note: the running gateway uses it after a restart\n"
+    )
+
+
+def test_an_empty_value_is_explained_in_words(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("model:\n  default: m\n")
+    assert "  instead of nothing  (default)" in hermes(tmp_path, "explain", "model.default").stdout
+    (tmp_path / "config.yaml").write_text("")
+    assert hermes(tmp_path, "explain", "model.default").stdout == (
+        "model.default = nothing  (default)\n"
+    )

@@ -2,12 +2,17 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from hermes.core.models.download import SMOLLM2
-from hermes.settings import load
+from hermes.entry.cli.embedded import stand_in
+from hermes.entry.cli.runtime import Runtime
+from hermes.settings import Settings, load
+from hermes.testing.configured import models_of
 from hermes.testing.terminal import Terminal
 
 SCRIPT = """
@@ -73,3 +78,41 @@ def test_a_declined_offer_says_how_to_configure_a_model(
         terminal.until("ConfigError No model is configured")
         assert "hermes config set" in terminal.text
     assert load(tmp_path, {}).model.provider == "auto"
+
+
+class DownloadingRuntime:
+    """An application whose model is downloaded at once."""
+
+    models = staticmethod(models_of)
+
+    async def download_model(self, settings: Settings, progress: Callable[[int, int], None]) -> str:
+        return "smollm2-135m-instruct"
+
+
+def stood_in(home: Path, config: str) -> tuple[str, str]:
+    """Returns the model of a gateway with `--embedded`, and the content of config.yaml."""
+    file = home / "config.yaml"
+    file.write_text(config)
+    settings = stand_in(load(home, {}), cast("Runtime", DownloadingRuntime()), {})
+    choice = models_of(settings).main()
+    assert choice
+    return choice.model, file.read_text()
+
+
+def test_a_gateway_saves_the_demo_model_so_that_a_chat_uses_it_too(tmp_path: Path) -> None:
+    model, _ = stood_in(tmp_path, "")
+    assert model == "smollm2-135m-instruct"
+    assert models_of(load(tmp_path, {})).main() == models_of(load(tmp_path, {})).named("local")
+
+
+@pytest.mark.parametrize(
+    ("config", "model"),
+    [
+        ("model: {default: gpt-x}\n", "smollm2-135m-instruct"),
+        ("model: {provider: ollama, default: m}\n", "m"),
+    ],
+)
+def test_a_gateway_does_not_replace_a_model_in_the_configuration(
+    tmp_path: Path, config: str, model: str
+) -> None:
+    assert stood_in(tmp_path, config) == (model, config)

@@ -25,5 +25,5 @@ def test_a_deleted_current_directory_is_an_error(
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    with pytest.raises(ConfigError, match="is gone"):
+    with pytest.raises(ConfigError, match="no longer exists"):
         here(load(tmp_path / "home", {}))

@@ -12,68 +12,15 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import psutil
 import pytest
 
+from hermes.settings import load
 from hermes.testing.used_home import make_used_home
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-class Service:
-    """`hermes gateway` in the foreground of a process of its own."""
-
-    def __init__(self, environ: dict[str, str], *args: str, stderr: int = subprocess.PIPE) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "hermes", "gateway", *args],
-            env=environ,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        )
-        self.lines: list[str] = []
-        self.shown: dict[str, str] = {}
-        """The text after each label in the output. `curl` is the last line, with the command to
-        try."""
-
-    def __enter__(self) -> Self:
-        assert self.process.stdout
-        for line in self.process.stdout:
-            self.lines.append(line.rstrip())
-            label, _, text = line.strip().partition(": ")
-            self.shown[label] = text.strip()
-            if line.startswith("  curl "):
-                self.shown["curl"] = line
-                return self
-        raise AssertionError(self.process.communicate()[1])
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-    def curl(self) -> str:
-        done = subprocess.run(
-            ["bash", "-c", self.shown["curl"]],
-            env={"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout
-
-    def end(self) -> tuple[int, str]:
-        """Stops the process. Returns its exit code and its log."""
-        logged = self.process.communicate(timeout=30)[1]
-        return self.process.returncode, logged
-
-
-@pytest.fixture
-def home(environ: dict[str, str]) -> Path:
-    return Path(environ["HERMES_HOME"])
+from tests.entry.cli.conftest import Run, Service
 
 
 def test_the_first_start_leads_to_an_answer(environ: dict[str, str], home: Path) -> None:
@@ -91,72 +38,6 @@ def test_the_first_start_leads_to_an_answer(environ: dict[str, str], home: Path)
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
     with Service(environ, "--port", "0"):
         assert (home / "api_server.key").read_text().strip() == key
-
-
-def test_a_configured_key_is_named_and_not_shown(environ: dict[str, str], home: Path) -> None:
-    key = "a-key-of-the-operator-0123"
-    with Service({**environ, "API_SERVER_KEY": key}, "--port", "0") as service:
-        told = "The API key is in environment API_SERVER_KEY. In another terminal:"
-        assert told in service.lines
-        assert key not in service.shown["curl"]
-    assert not (home / "api_server.key").exists()
-
-
-@pytest.mark.parametrize("place", [".env", "config.yaml"])
-def test_the_request_to_try_works_in_a_clean_shell_wherever_the_home_has_the_key(
-    environ: dict[str, str], home: Path, place: str
-) -> None:
-    key = "a-key-of-the-operator-0123"
-    contents = {
-        ".env": f"API_SERVER_KEY='{key}'  # ours\n",
-        "config.yaml": f"api_server: {{key: {key}}}\n",
-    }
-    home.mkdir(mode=0o700)
-    (home / place).write_text(contents[place])
-    with Service(environ, "--port", "0") as service:
-        assert key not in "".join(service.lines)
-        assert "you said:" in service.curl()
-
-
-@pytest.mark.parametrize("key", ["x", "changeme-changeme-1", "password123456789"])
-@pytest.mark.parametrize("place", ["environment", ".env", "config.yaml", "api_server.key"])
-def test_a_key_that_others_could_guess_is_refused_from_any_source(
-    environ: dict[str, str], home: Path, hermes: Run, place: str, key: str
-) -> None:
-    home.mkdir(mode=0o700)
-    contents = {
-        ".env": f"API_SERVER_KEY={key}\n",
-        "config.yaml": f"api_server: {{key: {key}}}\n",
-        "api_server.key": f"{key}\n",
-    }
-    if place in contents:
-        (home / place).write_text(contents[place])
-        (home / place).chmod(0o600)
-    given = {"API_SERVER_KEY": key} if place == "environment" else {}
-    refused = hermes("gateway", "run", "--port", "0", **given)
-    assert refused.returncode == 78
-    assert "`hermes gateway new-key`" in refused.stderr
-    assert place in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1
-    checked = hermes("config", "check", **given)
-    assert checked.returncode == 1
-    assert "`hermes gateway new-key`" in checked.stdout
-
-
-def test_a_new_key_replaces_a_bad_one(environ: dict[str, str], home: Path, hermes: Run) -> None:
-    home.mkdir(mode=0o700)
-    (home / "api_server.key").write_text("x\n")
-    made = hermes("gateway", "new-key")
-    assert made.returncode == 0
-    assert str(home / "api_server.key") in made.stdout
-    key = (home / "api_server.key").read_text().strip()
-    assert len(key) >= 32
-    assert key not in made.stdout + made.stderr
-    assert stat.S_IMODE((home / "api_server.key").stat().st_mode) == 0o600
-    with Service(environ, "--port", "0") as service:
-        assert "you said:" in service.curl()
-    overruled = hermes("gateway", "new-key", API_SERVER_KEY="Qv7rXt2LmB9sKd4wZn6c")
-    assert "environment API_SERVER_KEY sets another one" in overruled.stderr
 
 
 def test_without_a_model_the_start_says_how_to_set_one(environ: dict[str, str]) -> None:
@@ -177,14 +58,17 @@ def test_a_first_question_is_answered_before_the_ways_in_are_shown(
         assert service.shown["model"].startswith("fake (custom")
 
 
-def test_no_log_line_appears_inside_the_first_answer(
+def test_no_log_line_appears_between_the_first_answer_and_the_ways_in(
     environ: dict[str, str],
 ) -> None:
     asked = ("--hello", "tokens:20 delay:0.02")
     with Service(environ, "--port", "0", *asked, stderr=subprocess.STDOUT) as service:
-        logged = [line for line in service.lines if "turn_log" in line]
         begun = service.lines.index("asked: tokens:20 delay:0.02")
         assert "you said:" in service.lines[begun + 1]
+        assert service.lines[begun + 3].startswith("The API key is in")
+        service.process.send_signal(signal.SIGTERM)
+        assert service.process.stdout
+        logged = [line for line in service.process.stdout if "turn_log" in line]
         assert logged
         assert all(line.startswith("20") for line in logged)
 
@@ -213,6 +97,8 @@ def test_the_embedded_model_answers_without_a_network_and_ends_with_the_service(
     hello = ("--embedded", "--hello", "Hello! What can you do?")
     with Service(offline, "--port", "0", *hello) as service:
         assert "small demo model" in service.shown["model"]
+        # `hermes chat` then uses the same model.
+        assert load(home, {}).model.provider == "local"
         asked = service.lines.index("asked: Hello! What can you do?")
         assert service.lines[asked + 1].split()
         assert '"finish_reason":"stop"' in service.curl()
@@ -338,7 +224,9 @@ def test_only_the_service_on_the_port_is_stopped(environ: dict[str, str], hermes
         assert "--all" in hermes("gateway", "stop").stderr
         stopped = hermes("gateway", "stop", API_SERVER_PORT=ports[other.process.pid])
         assert stopped.stdout == f"stopped (pid {other.process.pid})\n"
-        assert hermes("gateway", "stop", "--port", ports[other.process.pid]).returncode == 1
+        again = hermes("gateway", "stop", "--port", ports[other.process.pid])
+        assert again.returncode == 1
+        assert f"runs on port {ports[other.process.pid]}. Choose another" in again.stderr
         assert one.process.poll() is None
         assert hermes("gateway", "stop", "--all").returncode == 0
         assert one.end()[0] == 0
@@ -371,12 +259,6 @@ def test_a_port_in_use_is_one_line(hermes: Run) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_an_open_address_without_a_key_is_refused(hermes: Run) -> None:
-    done = hermes("gateway", "--host", "0.0.0.0")
-    assert done.returncode == 78
-    assert "API_SERVER_KEY" in done.stderr
-
-
 def test_a_running_turn_is_finished_before_the_end(
     environ: dict[str, str], model_url: str, until_asked: Callable[[str], None]
 ) -> None:
@@ -406,93 +288,3 @@ def test_a_second_signal_does_not_wait(
         service.process.send_signal(signal.SIGINT)
         assert service.process.wait(5) == 1
         asking.communicate(timeout=10)
-
-
-PLUGIN = """
-import logging, sys
-from pathlib import Path
-from hermes.hookspecs import hookimpl
-from hermes.testing.platforms import ChatServer, PlainAdapter, fake_platform
-from hermes.types.agents import AgentHome
-from hermes.types.platforms import WebhookRoute
-from msgspec.structs import replace
-
-
-async def receive(request, accept):
-    raise AssertionError("nothing is delivered")
-
-
-def make(account, config):
-    logging.getLogger("chat").error("the second agent has the key gsk-of-the-second-agent")
-    return PlainAdapter(ChatServer(), account)
-
-
-def routes(config):
-    webhook = WebhookRoute(method="POST", path="/webhooks/chat", handler=receive)
-    return [webhook] if config.mode == "push" else []
-
-
-@hookimpl
-def register_platforms():
-    chat = fake_platform("chat", ChatServer(), PlainAdapter)
-    return [replace(chat, make=make, routes=routes)]
-
-
-@hookimpl
-def register_agents(home):
-    return [AgentHome(id="second", home=home / "second")]
-"""
-
-
-@pytest.fixture
-def plugged(environ: dict[str, str], home: Path, tmp_path: Path) -> dict[str, str]:
-    """Installs and configures a plugin with a platform and a second agent."""
-    site = tmp_path / "site"
-    info = site / "chat_plugin-1.0.dist-info"
-    info.mkdir(parents=True)
-    (site / "chat_plugin.py").write_text(PLUGIN)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: chat_plugin\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[hermes.plugins]\nchat_plugin = chat_plugin\n")
-    (home / "second").mkdir(parents=True)
-    (home / "second" / ".env").write_text("GROQ_API_KEY=gsk-of-the-second-agent\n")
-    root = Path(__file__).parents[3]
-    return {**environ, "CHAT_BOT_TOKEN": "t", "PYTHONPATH": f"{site}{os.pathsep}{root}"}
-
-
-def test_with_everything_on_a_service_listens_on_this_machine_only_and_wants_its_key(
-    plugged: dict[str, str], home: Path
-) -> None:
-    (home / "config.yaml").write_text("platforms: {chat: {mode: push}}\n")
-    with Service(plugged, "--port", "0") as service:
-        started = psutil.Process(service.process.pid)
-        listening = [
-            connection.laddr.ip
-            for process in (started, *started.children(recursive=True))
-            for connection in process.net_connections("inet")
-            if connection.status == psutil.CONN_LISTEN
-        ]
-        url = service.lines[0].rpartition(" ")[2]
-        for path in ("/v1/models", "/v1/runs/run_1/events", "/v1/chat/completions"):
-            with pytest.raises(HTTPError) as refused:
-                urlopen(f"{url}{path}")
-            with refused.value as answer:
-                assert answer.code == 401
-    assert listening == ["127.0.0.1"]
-
-
-def test_webhooks_without_the_api_are_refused_at_the_start(
-    hermes: Run, home: Path, plugged: dict[str, str]
-) -> None:
-    (home / "config.yaml").write_text("platforms: {chat: {mode: push}}\n")
-    done = hermes("gateway", **{**plugged, "API_SERVER_ENABLED": "false"})
-    assert done.returncode != 0
-    assert "nothing can be delivered at /webhooks/chat" in done.stderr
-
-
-def test_the_log_shows_no_secret_of_a_second_agent(plugged: dict[str, str]) -> None:
-    with Service(plugged, "--port", "0") as service:
-        service.process.send_signal(signal.SIGTERM)
-        code, logged = service.end()
-    assert code == 0
-    assert "the second agent has the key" in logged
-    assert "gsk-of-the-second-agent" not in logged

@@ -67,7 +67,7 @@ def test_the_command_for_another_terminal_names_an_unusual_home(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     assert own_command(load(tmp_path / ".hermes", {})) == "hermes"
-    # Another shell has not activated this environment.
+    # The command must also work in a shell that has not activated this environment.
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
     assert own_command(load(tmp_path / ".hermes", {})) == str(script)
 

@@ -277,7 +277,7 @@ def test_the_up_arrow_shows_earlier_messages(terminal: Terminal, person: Person)
 def test_commands_are_completed_with_their_help(terminal: Terminal) -> None:
     terminal.send("/st")
     terminal.until("what is going on")
-    assert any("/stop" in line and "end what is running" in line for line in terminal.lines)
+    assert any("/stop" in line and "stop the running turn" in line for line in terminal.lines)
     terminal.send(TAB + TAB)
     terminal.until(lambda: terminal.row.startswith("› /status"))
     ask(terminal, "")
@@ -350,7 +350,7 @@ def test_the_size_of_the_terminal_may_change_in_the_middle_of_a_turn(
 
 def test_help_names_the_commands_that_leave_the_chat(terminal: Terminal) -> None:
     lines = ask(terminal, "/help")
-    assert "/stop: end what is running" in lines
+    assert "/stop: stop the running turn" in lines
     assert any(line.startswith("/exit: ") for line in lines)
 
 

@@ -1,5 +1,6 @@
 """The whole command line: its start time, its list of commands and its errors."""
 
+import os
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 
 from hermes import __version__
 from hermes.entry.cli.main import SUBCOMMANDS, Commands, cli, sole
+from hermes.testing.terminal import Terminal
 from hermes.text.console import printable
 from hermes.types.errors import ConfigError
 
@@ -124,3 +126,31 @@ def test_a_single_error_inside_task_groups_is_found() -> None:
     assert sole(ExceptionGroup("a", [ExceptionGroup("b", [error])])) is error
     both = ExceptionGroup("a", [error, ValueError()])
     assert sole(both) is both
+
+
+@pytest.mark.parametrize(
+    "command", [("--help",), ("sessions", "--help"), ("sessions",), ("confg",), ("config", "chekc")]
+)
+def test_no_word_is_broken_in_a_narrow_terminal(tmp_path: Path, command: tuple[str, ...]) -> None:
+    environ = {"PATH": os.environ["PATH"], "HERMES_HOME": "home", "TERM": "xterm"}
+    whole = (sys.executable, "-m", "hermes", *command)
+    wide = subprocess.run(
+        whole, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    with Terminal(whole, environ, tmp_path, columns=40, rows=60) as narrow:
+        assert narrow.ended() == wide.returncode
+        assert narrow.text.split() == (wide.stdout + wide.stderr).split()
+
+
+@pytest.mark.parametrize("group", ["sessions", "config", "context", "prompt", "store"])
+def test_a_misspelt_command_of_a_group_gets_a_suggestion(group: str) -> None:
+    module, _, attribute = SUBCOMMANDS[group].place.partition(":")
+    first = min(vars(import_module(module))[attribute].commands)
+    done = CliRunner().invoke(cli, [group, f"{first}x"])
+    assert f"Did you mean `cli {group} {first}`?" in done.output
+    assert done.exit_code == 2
+
+
+def test_a_group_without_a_default_command_shows_its_help() -> None:
+    done = CliRunner().invoke(cli, ["store"])
+    assert "Copy the store to another database." in done.output

@@ -175,6 +175,16 @@ def test_the_address_of_a_custom_endpoint_is_kept_so_that_it_can_be_chosen_again
     assert found.api_key == "of-x"
 
 
+def test_an_endpoint_of_ones_own_replaces_the_demo_model(tmp_path: Path) -> None:
+    text = "model:\n  provider: local\n  base_url: http://x/v1\n"
+    (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
+    chosen = hermes(tmp_path, "llama3", runtime=None)
+    assert "llama3 of custom is selected" in chosen.stdout
+    assert chosen.exit_code == 0
+    model = load(tmp_path, {}).model
+    assert (model.provider, model.default, model.base_url) == ("custom", "llama3", "http://x/v1")
+
+
 def test_the_address_of_a_known_provider_is_not_kept_as_a_custom_endpoint(
     tmp_path: Path,
 ) -> None:
@@ -190,7 +200,7 @@ def test_a_key_in_the_file_is_not_used_for_another_provider(tmp_path: Path) -> N
     (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
     refused = hermes(tmp_path, "groq/a/b")
     assert refused.exit_code == 2
-    assert "has a model.api_key that groq would be sent" in refused.stderr
+    assert "has a model.api_key, which would be sent to groq" in refused.stderr
     assert config(tmp_path) == text
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes.testing.stores import store_url, stores_on_postgres
-from tests.entry.cli.conftest import Run
-from tests.entry.cli.test_gateway import Service
+from tests.entry.cli.conftest import Run, Service
 
 
 @pytest.fixture

@@ -115,6 +115,7 @@ def test_new_starts_another_row_and_the_earlier_conversation_can_be_resumed(talk
     assert [words[-1] for words in listed] == ["Bergen", "bread", "Oslo"]
     assert "Oslo" not in talked("sessions", "show", "trip").stdout
     assert "Oslo" in talked("sessions", "show", "trip.1").stdout
+    assert "  trip.1  user: " in talked("sessions", "search", "Oslo").stdout
     assert "Oslo" in talked("sessions", "show", "3").stdout
     asked = talked("chat", "--resume", "3", "-q", "messages?")
     assert asked.exit_code == 0
@@ -193,7 +194,7 @@ def test_old_conversations_are_pruned(talked: Run) -> None:
 def test_search_finds_messages_in_all_conversations(talked: Run) -> None:
     found = talked("sessions", "search", "rye")
     assert found.exit_code == 0
-    assert "agent:main:cli:private:bread" in found.stdout
+    assert "  bread  user: " in found.stdout
     nothing = talked("sessions", "search", "zebra")
     assert nothing.exit_code == 1
     assert nothing.stderr == "Nothing was found.\n"

@@ -72,7 +72,7 @@ class Stage:
         self.model = model
         self.screen = Heard()
         self.used: list[ContextUse] = []
-        """The texts of the status line."""
+        """The values that the status line was given."""
         self.session = TerminalSession(gateway, "s", lambda: self.screen, folder, self.used.append)
 
     async def say(self, text: str, piped: str = "") -> TurnEnding:

@@ -1,6 +1,5 @@
 """The API as OpenAI's own client uses it."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
@@ -9,31 +8,19 @@ import pytest
 from msgspec.structs import replace
 from openai.types.chat import ChatCompletionMessageParam
 
-from hermes import hookimpl
 from hermes.entry.http.server import ApiOptions
 from hermes.state.search import search
+from hermes.testing.openai_client import KITCHEN, client_of, user_says
 from hermes.testing.rows import EVERYBODY
 from hermes.testing.running import rows, until
 from hermes.testing.scripted import Plan, calls_in, is_complete
-from hermes.testing.service import MODEL, OPTIONS, SERVICE_KEY, TEST_OVERRIDES, Service, serving
-from hermes.types.agents import AgentHome
-from hermes.types.identity import AgentId
+from hermes.testing.service import OPTIONS, SERVICE_KEY, Service, serving
 from hermes.types.messages import Sampling
-
-SESSION = {"X-Hermes-Session-Id": "kitchen"}
-
-
-def client_of(service: Service, key: str = SERVICE_KEY) -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(base_url=f"{service.base_url}/v1", api_key=key, max_retries=0)
-
-
-def says(text: str) -> list[ChatCompletionMessageParam]:
-    return [{"role": "user", "content": text}]
 
 
 async def test_a_plain_question_is_answered(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
-        answer = await client.chat.completions.create(model="main", messages=says("hello"))
+        answer = await client.chat.completions.create(model="main", messages=user_says("hello"))
     assert is_complete(answer.choices[0].message.content or "")
     assert answer.choices[0].finish_reason == "stop"
     assert answer.usage is not None
@@ -42,7 +29,7 @@ async def test_a_plain_question_is_answered(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
 async def test_an_answer_that_was_cut_off_says_so(tmp_path: Path, reason: str) -> None:
-    told = says(f"a story finish:{reason}")
+    told = user_says(f"a story finish:{reason}")
     async with serving(tmp_path) as service, client_of(service) as client:
         answer = await client.chat.completions.create(model="main", messages=told)
         stream = await client.chat.completions.create(model="main", messages=told, stream=True)
@@ -57,7 +44,7 @@ async def test_a_stream_adds_up_to_one_whole_answer(tmp_path: Path, usage: bool)
     async with serving(tmp_path) as service, client_of(service) as client:
         stream = await client.chat.completions.create(
             model="main",
-            messages=says("hello tokens:40"),
+            messages=user_says("hello tokens:40"),
             stream=True,
             stream_options={"include_usage": usage},
         )
@@ -71,15 +58,15 @@ async def test_a_stream_adds_up_to_one_whole_answer(tmp_path: Path, usage: bool)
 async def test_a_session_remembers_and_accepts_only_new_messages(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         first = await client.chat.completions.create(
-            model="main", messages=says("my name is Ada"), extra_headers=SESSION
+            model="main", messages=user_says("my name is Ada"), extra_headers=KITCHEN
         )
         history: list[ChatCompletionMessageParam] = [
             {"role": "system", "content": "be brief"},
-            *says("my name is Ada"),
+            *user_says("my name is Ada"),
             {"role": "assistant", "content": first.choices[0].message.content},
-            *says("what is my name?"),
+            *user_says("what is my name?"),
         ]
-        await client.chat.completions.create(model="main", messages=history, extra_headers=SESSION)
+        await client.chat.completions.create(model="main", messages=history, extra_headers=KITCHEN)
         sent = service.model.requests[-1].messages
         stored = await rows(service.gateway._store, "select role, text from messages order by id")
     said = [message.content for message in sent if message.role == "user"]
@@ -91,85 +78,18 @@ async def test_a_session_remembers_and_accepts_only_new_messages(tmp_path: Path)
 
 async def test_a_stateless_request_leaves_no_transcript(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
-        await client.chat.completions.create(model="main", messages=says("private matter"))
+        await client.chat.completions.create(model="main", messages=user_says("private matter"))
         found = await service.gateway._store.read(search, "private", EVERYBODY)
         kept = await rows(service.gateway._store, "select min(transient) from messages")
     assert found == []
     assert kept == [(1,)]
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("hermes-agent", ["hermes-agent", "main"]), ("kim", ["kim", "main"]), ("main", ["main"])],
-)
-async def test_every_model_that_is_listed_is_the_default_agent(
-    tmp_path: Path, name: str, expected: list[str]
-) -> None:
-    options = ApiOptions(key=SERVICE_KEY, port=0, model_name=name)
-    async with serving(tmp_path, options) as service, client_of(service) as client:
-        listed = [model.id async for model in client.models.list()]
-        for one in listed:
-            answer = await client.chat.completions.create(model=one, messages=says("hello"))
-            assert answer.choices[0].message.content
-    assert listed == expected
-
-
-@pytest.mark.parametrize("name", ["main", "hermes-agent", MODEL, ""])
-async def test_the_names_that_a_client_may_be_configured_with_all_work(
-    tmp_path: Path, name: str
-) -> None:
-    async with serving(tmp_path) as service, client_of(service) as client:
-        answer = await client.chat.completions.create(model=name, messages=says("hello"))
-        sent = service.model.requests[-1].model
-    assert answer.choices[0].message.content
-    assert sent == MODEL
-
-
-async def test_the_only_agent_answers_to_a_name_that_means_nothing_here(tmp_path: Path) -> None:
-    async with serving(tmp_path) as service, client_of(service) as client:
-        raw = await client.chat.completions.with_raw_response.create(
-            model="gpt-9", messages=says("hello")
-        )
-        sent = service.model.requests[-1].model
-    assert raw.headers["x-hermes-ignored"] == "model"
-    assert is_complete(raw.parse().choices[0].message.content or "")
-    assert sent == MODEL
-
-
-class SecondAgent:
-    """A plugin that hosts an agent in addition to the default one."""
-
-    @hookimpl
-    def register_agents(self, home: Path) -> Sequence[AgentHome]:
-        return (AgentHome(id=AgentId("second"), home=home / "second"),)
-
-
-async def test_with_several_agents_a_name_that_means_nothing_is_not_found(tmp_path: Path) -> None:
-    parts = replace(TEST_OVERRIDES, plugins=(SecondAgent(),))
-    async with serving(tmp_path, overrides=parts) as service, client_of(service) as client:
-        with pytest.raises(openai.NotFoundError) as caught:
-            await client.chat.completions.create(model="gpt-9", messages=says("hello"))
-        answer = await client.chat.completions.create(model="main", messages=says("hello"))
-        assert service.model.stats.calls == 1
-    assert caught.value.code == "model_not_found"
-    assert answer.choices[0].message.content
-
-
-async def test_a_model_of_an_unknown_provider_is_not_found(tmp_path: Path) -> None:
-    async with serving(tmp_path) as service, client_of(service) as client:
-        with pytest.raises(openai.NotFoundError) as caught:
-            await client.chat.completions.create(model="nobody/gpt-9", messages=says("hello"))
-        with pytest.raises(openai.NotFoundError):
-            await client.models.retrieve("nobody/gpt-9")
-        assert (await client.models.retrieve(MODEL)).id == MODEL
-    assert caught.value.code == "model_not_found"
-
-
 async def test_only_one_choice_can_be_asked_for(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         with pytest.raises(openai.BadRequestError) as caught:
-            await client.chat.completions.create(model="main", messages=says("hello"), n=2)
-        one = await client.chat.completions.create(model="main", messages=says("hello"), n=1)
+            await client.chat.completions.create(model="main", messages=user_says("hello"), n=2)
+        one = await client.chat.completions.create(model="main", messages=user_says("hello"), n=1)
         assert service.model.stats.calls == 1
     assert (caught.value.code, caught.value.param) == ("unsupported_parameter", "n")
     assert len(one.choices) == 1
@@ -179,7 +99,7 @@ async def test_a_wrong_key_is_an_authentication_error(tmp_path: Path) -> None:
     async with serving(tmp_path) as service:
         async with client_of(service, "wrong") as client:
             with pytest.raises(openai.AuthenticationError):
-                await client.chat.completions.create(model="main", messages=says("hello"))
+                await client.chat.completions.create(model="main", messages=user_says("hello"))
         assert service.model.stats.calls == 0
 
 
@@ -221,9 +141,9 @@ async def test_a_body_over_the_limit_is_too_large(tmp_path: Path) -> None:
     options = ApiOptions(key=SERVICE_KEY, port=0, most_bytes=10_000)
     async with serving(tmp_path, options) as service, client_of(service) as client:
         with pytest.raises(openai.APIStatusError) as caught:
-            await client.chat.completions.create(model="main", messages=says("x" * 20_000))
+            await client.chat.completions.create(model="main", messages=user_says("x" * 20_000))
         assert caught.value.status_code == 413
-        answer = await client.chat.completions.create(model="main", messages=says("short"))
+        answer = await client.chat.completions.create(model="main", messages=user_says("short"))
     assert answer.choices
 
 
@@ -235,20 +155,20 @@ async def test_more_than_the_bound_at_once_is_a_rate_limit(tmp_path: Path) -> No
             group.start_soon(ask_forever, client)
             await until(lambda: service.gateway.busy)
             with pytest.raises(openai.RateLimitError) as caught:
-                await client.chat.completions.create(model="main", messages=says("hello"))
+                await client.chat.completions.create(model="main", messages=user_says("hello"))
             group.cancel_scope.cancel()
     assert caught.value.response.headers["retry-after"] == "1"
 
 
 async def ask_forever(client: openai.AsyncOpenAI) -> None:
-    await client.chat.completions.create(model="main", messages=says("hang"))
+    await client.chat.completions.create(model="main", messages=user_says("hang"))
 
 
 async def test_a_gateway_that_shuts_down_answers_503(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         await service.gateway.drain(0)
         with pytest.raises(openai.InternalServerError) as caught:
-            await client.chat.completions.create(model="main", messages=says("hello"))
+            await client.chat.completions.create(model="main", messages=user_says("hello"))
     assert caught.value.status_code == 503
     assert caught.value.code == "gateway_draining"
 
@@ -268,13 +188,15 @@ async def test_a_model_that_refuses_is_a_status_not_a_broken_stream(
 ) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         with pytest.raises(openai.APIStatusError) as caught:
-            await client.chat.completions.create(model="main", messages=says(said), stream=stream)
+            await client.chat.completions.create(
+                model="main", messages=user_says(said), stream=stream
+            )
     assert (caught.value.status_code, caught.value.code) == (status, code)
     assert caught.value.response.headers.get("retry-after") == ("90" if status == 429 else None)
 
 
 @pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("headers", [{}, SESSION], ids=["stateless", "session"])
+@pytest.mark.parametrize("headers", [{}, KITCHEN], ids=["stateless", "session"])
 async def test_a_context_that_is_too_long_has_a_code_of_its_own(
     tmp_path: Path, stream: bool, headers: dict[str, str]
 ) -> None:
@@ -283,7 +205,7 @@ async def test_a_context_that_is_too_long_has_a_code_of_its_own(
         service.model.default = Plan(status=400, text=refused)
         with pytest.raises(openai.BadRequestError) as caught:
             await client.chat.completions.create(
-                model="main", messages=says("hello"), stream=stream, extra_headers=headers
+                model="main", messages=user_says("hello"), stream=stream, extra_headers=headers
             )
     assert (caught.value.code, caught.value.type) == (
         "context_length_exceeded",
@@ -295,7 +217,7 @@ async def test_options_that_cannot_be_honoured_are_named(tmp_path: Path) -> None
     async with serving(tmp_path) as service, client_of(service) as client:
         raw = await client.chat.completions.with_raw_response.create(
             model="main",
-            messages=says("hello"),
+            messages=user_says("hello"),
             temperature=0.5,
             logprobs=True,
             user="u1",
@@ -316,91 +238,19 @@ async def test_options_that_the_model_is_not_given_are_named(tmp_path: Path) -> 
     options = replace(OPTIONS, ignored_options=ignored)
     async with serving(tmp_path, options) as service, client_of(service) as client:
         raw = await client.chat.completions.with_raw_response.create(
-            model="main", messages=says("hello"), seed=1, stop="x", temperature=0.5
+            model="main", messages=user_says("hello"), seed=1, stop="x", temperature=0.5
         )
         plain = await client.chat.completions.with_raw_response.create(
-            model="main", messages=says("hello")
+            model="main", messages=user_says("hello")
         )
     assert raw.headers["x-hermes-ignored"] == "seed, stop"
     assert "x-hermes-ignored" not in plain.headers
 
 
-async def test_the_same_idempotency_key_runs_once_and_answers_twice(tmp_path: Path) -> None:
-    key = {"Idempotency-Key": "order-7"}
-    async with serving(tmp_path) as service, client_of(service) as client:
-        answers = [
-            await client.chat.completions.create(
-                model="main", messages=says("buy bread"), extra_headers=key
-            )
-            for _ in range(2)
-        ]
-        with pytest.raises(openai.ConflictError):
-            await client.chat.completions.create(
-                model="main", messages=says("buy milk"), extra_headers=key
-            )
-        assert service.model.stats.calls == 1
-    first, second = (answer.choices[0].message.content for answer in answers)
-    assert first == second
-    assert is_complete(first or "")
-
-
-async def test_an_idempotency_key_holds_across_a_restart(tmp_path: Path) -> None:
-    key = {"Idempotency-Key": "order-8"}
-    said = []
-    for _ in range(2):
-        async with serving(tmp_path) as service, client_of(service) as client:
-            answer = await client.chat.completions.create(
-                model="main", messages=says("buy bread"), extra_headers=key
-            )
-            said.append(answer.choices[0].message.content)
-    assert said[0] == said[1]
-
-
-@pytest.mark.parametrize("stream", [True, False])
-async def test_a_request_that_failed_for_a_time_can_be_repeated(
-    tmp_path: Path, stream: bool
-) -> None:
-    key = {"Idempotency-Key": "order-9"}
-    async with serving(tmp_path) as service, client_of(service) as client:
-
-        async def ask() -> str:
-            answer = await client.chat.completions.create(
-                model="main", messages=says("buy bread"), extra_headers=key, stream=stream
-            )
-            if not isinstance(answer, openai.AsyncStream):
-                return answer.choices[0].message.content or ""
-            return "".join([c.choices[0].delta.content or "" async for c in answer if c.choices])
-
-        service.model.script.append(Plan(status=401))
-        with pytest.raises(openai.InternalServerError) as caught:
-            await ask()
-        assert caught.value.code == "auth_failed"
-        first, second = await ask(), await ask()
-        assert service.model.stats.calls == 2
-    assert is_complete(first)
-    assert first == second
-
-
-async def test_an_idempotency_key_belongs_to_one_session(tmp_path: Path) -> None:
-    key = {"Idempotency-Key": "order-10"}
-    async with serving(tmp_path) as service, client_of(service) as client:
-        for headers in ({**key, **SESSION}, {**key, **SESSION}):
-            await client.chat.completions.create(
-                model="main", messages=says("buy bread"), extra_headers=headers
-            )
-        for other in (key, {**key, "X-Hermes-Session-Id": "garden"}):
-            with pytest.raises(openai.ConflictError) as caught:
-                await client.chat.completions.create(
-                    model="main", messages=says("buy bread"), extra_headers=other
-                )
-            assert caught.value.code == "idempotency_key_conflict"
-        assert service.model.stats.calls == 1
-
-
 async def test_tool_progress_is_embedded_in_the_stream(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         async with client.chat.completions.with_streaming_response.create(
-            model="main", messages=says('tool:append{"token":"t1"}'), stream=True
+            model="main", messages=user_says('tool:append{"token":"t1"}'), stream=True
         ) as response:
             lines = [line async for line in response.iter_lines()]
     assert lines.count("event: hermes.tool.progress") == 2
@@ -411,11 +261,11 @@ async def test_tool_progress_is_embedded_in_the_stream(tmp_path: Path) -> None:
 async def test_a_question_ends_the_reply_and_the_next_message_answers_it(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         asked = await client.chat.completions.create(
-            model="main", messages=says('tool:ask{"question":"Red or blue?"}'),
-            extra_headers=SESSION,
+            model="main", messages=user_says('tool:ask{"question":"Red or blue?"}'),
+            extra_headers=KITCHEN,
         )  # fmt: skip
         answer = await client.chat.completions.create(
-            model="main", messages=says("blue"), extra_headers=SESSION
+            model="main", messages=user_says("blue"), extra_headers=KITCHEN
         )
     assert "Red or blue?" in (asked.choices[0].message.content or "")
     assert "blue" in (answer.choices[0].message.content or "")
@@ -425,7 +275,7 @@ async def test_a_question_ends_the_reply_and_the_next_message_answers_it(tmp_pat
 async def test_commands_work_in_a_session(tmp_path: Path, stream: bool) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         answer = await client.chat.completions.create(
-            model="main", messages=says("/status"), extra_headers=SESSION, stream=stream
+            model="main", messages=user_says("/status"), extra_headers=KITCHEN, stream=stream
         )
         text = (
             "".join([c.choices[0].delta.content or "" async for c in answer if c.choices])
@@ -441,7 +291,7 @@ async def test_a_busy_session_makes_the_next_request_wait_its_turn(tmp_path: Pat
 
     async def ask(client: openai.AsyncOpenAI, text: str) -> None:
         answer = await client.chat.completions.create(
-            model="main", messages=says(text), extra_headers=SESSION
+            model="main", messages=user_says(text), extra_headers=KITCHEN
         )
         answers.append(answer.choices[0].message.content or "")
 
@@ -455,21 +305,27 @@ async def test_a_busy_session_makes_the_next_request_wait_its_turn(tmp_path: Pat
     assert "second" in answers[1]
 
 
+async def leave_when_called(service: Service, headers: dict[str, str], text: str) -> None:
+    """Sends a request and disconnects as soon as the model is called."""
+    async with client_of(service) as client, anyio.create_task_group() as group:
+        create = client.chat.completions.create
+        messages = user_says(text)
+        group.start_soon(lambda: create(model="main", messages=messages, extra_headers=headers))
+        await until(lambda: service.model.stats.calls == 1)
+        group.cancel_scope.cancel()
+
+
 async def test_a_stateless_request_is_stopped_when_its_client_has_gone(tmp_path: Path) -> None:
-    async with serving(tmp_path) as service, client_of(service) as client:
-        with anyio.move_on_after(0.3):
-            await client.chat.completions.create(model="main", messages=says("hang"))
+    async with serving(tmp_path) as service:
+        await leave_when_called(service, {}, "hang")
         await until(lambda: service.gateway.busy == 0)
         states = await rows(service.gateway._store, "select state from turns")
     assert states == [("stopped",)]
 
 
 async def test_a_request_with_a_session_continues_without_its_client(tmp_path: Path) -> None:
-    async with serving(tmp_path) as service, client_of(service) as client:
-        with anyio.move_on_after(0.2):
-            await client.chat.completions.create(
-                model="main", messages=says("think ttft:0.8"), extra_headers=SESSION
-            )
+    async with serving(tmp_path) as service:
+        await leave_when_called(service, KITCHEN, "think ttft:0.6")
         await until(lambda: service.gateway.busy == 0)
         states = await rows(service.gateway._store, "select state from turns")
     assert states == [("completed",)]
@@ -481,7 +337,9 @@ async def test_a_stop_from_elsewhere_ends_the_request_with_the_text_so_far(tmp_p
 
         async def ask() -> None:
             answer = await client.chat.completions.create(
-                model="main", messages=says("tell delay:0.05 tokens:400"), extra_headers=SESSION
+                model="main",
+                messages=user_says("tell delay:0.05 tokens:400"),
+                extra_headers=KITCHEN,
             )
             said.append(answer.choices[0].message.content or "")
 
@@ -490,7 +348,7 @@ async def test_a_stop_from_elsewhere_ends_the_request_with_the_text_so_far(tmp_p
             await until(lambda: service.model.stats.calls == 1)
             await anyio.sleep(0.2)
             await client.chat.completions.create(
-                model="main", messages=says("/stop"), extra_headers=SESSION
+                model="main", messages=user_says("/stop"), extra_headers=KITCHEN
             )
     assert said
     assert not is_complete(said[0])
@@ -502,7 +360,7 @@ async def test_a_strange_session_id_is_refused(tmp_path: Path, value: str) -> No
         with pytest.raises((openai.BadRequestError, openai.APIConnectionError)):
             await client.chat.completions.create(
                 model="main",
-                messages=says("hello"),
+                messages=user_says("hello"),
                 extra_headers={"X-Hermes-Session-Id": value},
             )
         assert service.model.stats.calls == 0
@@ -512,4 +370,4 @@ async def test_without_a_model_the_answer_says_how_to_get_one(tmp_path: Path) ->
     environ = {"HERMES_CUSTOM_BASE_URL": "", "HERMES_MODEL": ""}
     async with serving(tmp_path, environ=environ) as service, client_of(service) as client:
         with pytest.raises(openai.InternalServerError, match="hermes config set"):
-            await client.chat.completions.create(model="main", messages=says("hello"))
+            await client.chat.completions.create(model="main", messages=user_says("hello"))

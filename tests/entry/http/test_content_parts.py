@@ -26,9 +26,10 @@ from hermes.entry.http.content_parts import (
     user_message,
 )
 from hermes.entry.http.errors import ApiError
+from hermes.testing.openai_client import KITCHEN, client_of
 from hermes.testing.running import rows, until
 from hermes.testing.samples import GIF, JPEG, MP3, PDF, PNG, SAMPLES, WAV, WEBP, as_data_url
-from hermes.testing.service import SERVICE_KEY, TEST_OVERRIDES, Service, serving
+from hermes.testing.service import TEST_OVERRIDES, serving
 from hermes.testing.sites import answer
 from hermes.testing.sites import serving as serving_site
 from hermes.testing.upstream import STREAM, answering
@@ -37,16 +38,9 @@ from hermes.types.errors import Rejected
 from hermes.types.messages import Attachment, UserMessage
 from hermes.types.web import WebFile
 
-SESSION = {"X-Hermes-Session-Id": "kitchen"}
 OPEN_DOOR = replace(TEST_OVERRIDES, download=Egress(allowed=lambda address, port: True).download)
 """Lets requests fetch files from addresses on this machine."""
 PAYLOADS = Path(__file__).parents[2] / "core" / "models" / "payloads"
-
-
-def client_of(service: Service) -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(
-        base_url=f"{service.base_url}/v1", api_key=SERVICE_KEY, max_retries=0, timeout=20
-    )
 
 
 def asks(*parts: ChatCompletionContentPartParam) -> list[ChatCompletionMessageParam]:
@@ -72,9 +66,6 @@ def file(media_type: str, data: bytes, name: str = "note") -> ChatCompletionCont
     }
 
 
-# --- data URLs -------------------------------------------------------------------------------
-
-
 @given(st.binary(max_size=300), st.sampled_from(["", ";charset=utf-8", ";a=b;c=d"]))
 def test_a_data_url_can_contain_any_content(data: bytes, options: str) -> None:
     encoded = base64.b64encode(data).decode()
@@ -96,9 +87,6 @@ def test_broken_base64_is_a_bad_request(data: bytes, at: int, wrong: str) -> Non
     broken = encoded[: at % len(encoded)] + wrong + encoded[at % len(encoded) :]
     with pytest.raises(ApiError, match="not valid base64"):
         data_url(f"data:image/png;base64,{broken}", "x")
-
-
-# --- limits ----------------------------------------------------------------------------------
 
 
 class Shelf:
@@ -244,9 +232,6 @@ async def test_a_message_keeps_the_order_of_its_parts() -> None:
     assert user_message(None, 0, {}) == UserMessage(text="")
 
 
-# --- the way to the model --------------------------------------------------------------------
-
-
 async def test_an_image_in_the_request_reaches_the_model(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         for stream in (False, True):
@@ -370,7 +355,7 @@ async def test_a_file_that_the_model_does_not_accept_is_a_bad_request(
     async with serving(tmp_path) as service, client_of(service) as client:
         with pytest.raises(openai.BadRequestError, match="'vendor/some-model'") as caught:
             await client.chat.completions.create(
-                model="main", messages=asks(part), stream=stream, extra_headers=SESSION
+                model="main", messages=asks(part), stream=stream, extra_headers=KITCHEN
             )
         stored = await rows(service.gateway._store, "select count(*) from messages")
     assert caught.value.code == code
@@ -381,17 +366,17 @@ async def test_a_file_that_the_model_does_not_accept_is_a_bad_request(
 async def test_a_session_keeps_its_images_for_later_turns(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         first = await client.chat.completions.create(
-            model="main", messages=asks(image()), extra_headers=SESSION
+            model="main", messages=asks(image()), extra_headers=KITCHEN
         )
         history: list[ChatCompletionMessageParam] = [
             *asks(image("http://127.0.0.1:9/gone")),
             {"role": "assistant", "content": first.choices[0].message.content},
             {"role": "user", "content": "And its colour?"},
         ]
-        await client.chat.completions.create(model="main", messages=history, extra_headers=SESSION)
+        await client.chat.completions.create(model="main", messages=history, extra_headers=KITCHEN)
     async with serving(tmp_path) as service, client_of(service) as client:
         await client.chat.completions.create(
-            model="main", messages=[{"role": "user", "content": "Sure?"}], extra_headers=SESSION
+            model="main", messages=[{"role": "user", "content": "Sure?"}], extra_headers=KITCHEN
         )
         sent = service.model.requests[-1].messages
     users = [message for message in sent if message.role == "user"]
@@ -405,7 +390,7 @@ async def test_an_image_that_was_deleted_is_replaced_by_a_line_of_text(
 ) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         await client.chat.completions.create(
-            model="main", messages=asks(image()), extra_headers=SESSION
+            model="main", messages=asks(image()), extra_headers=KITCHEN
         )
     if change == "deleted":
         (stored,) = (tmp_path / "media" / "sessions").iterdir()
@@ -414,7 +399,7 @@ async def test_an_image_that_was_deleted_is_replaced_by_a_line_of_text(
         (tmp_path / "config.yaml").write_text("model: {attachments: []}\n")
     async with serving(tmp_path) as service, client_of(service) as client:
         await client.chat.completions.create(
-            model="main", messages=[{"role": "user", "content": "Sure?"}], extra_headers=SESSION
+            model="main", messages=[{"role": "user", "content": "Sure?"}], extra_headers=KITCHEN
         )
         sent = service.model.requests[-1].messages
     told = {
@@ -431,7 +416,7 @@ async def test_an_image_that_was_deleted_is_replaced_by_a_line_of_text(
 async def test_a_crash_between_the_request_and_the_answer_does_not_lose_the_image(
     tmp_path: Path, stateless: bool
 ) -> None:
-    headers = {"Idempotency-Key": "once"} if stateless else SESSION
+    headers = {"Idempotency-Key": "once"} if stateless else KITCHEN
     messages = asks({"type": "text", "text": "hang"}, image())
     async with serving(tmp_path) as service, client_of(service) as client:
         async with anyio.create_task_group() as group:

@@ -1,5 +1,4 @@
-"""The limit of connections depends on the file descriptors, so that clients can't use all of
-them."""
+"""Client connections are limited, so that file descriptors remain for other purposes."""
 
 import resource
 import socket

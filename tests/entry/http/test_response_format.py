@@ -12,12 +12,11 @@ from pydantic import BaseModel
 
 from hermes.entry.http.errors import ApiError
 from hermes.entry.http.response_format import RequestedFormat, response_format
+from hermes.testing.openai_client import KITCHEN, client_of, user_says
 from hermes.testing.running import until
 from hermes.testing.scripted import Plan, PlannedCall, is_complete
-from hermes.testing.service import SERVICE_KEY, Service, serving
+from hermes.testing.service import serving
 from hermes.types.messages import ResponseFormat
-
-SESSION = {"X-Hermes-Session-Id": "kitchen"}
 
 
 class Ingredient(BaseModel):
@@ -31,14 +30,6 @@ class Recipe(BaseModel):
     ingredients: list[Ingredient]
 
 
-def client_of(service: Service) -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(base_url=f"{service.base_url}/v1", api_key=SERVICE_KEY, max_retries=0)
-
-
-def says(text: str) -> Any:
-    return [{"role": "user", "content": text}]
-
-
 def schema() -> Any:
     definition = {"name": "recipe", "schema": Recipe.model_json_schema()}
     return {"type": "json_schema", "json_schema": definition}
@@ -47,7 +38,7 @@ def schema() -> Any:
 async def created(client: openai.AsyncOpenAI, text: str) -> str:
     """Returns the answer in the format of a recipe."""
     answer = await client.chat.completions.create(
-        model="main", messages=says(text), response_format=schema(), extra_headers=SESSION
+        model="main", messages=user_says(text), response_format=schema(), extra_headers=KITCHEN
     )
     return answer.choices[0].message.content or ""
 
@@ -56,9 +47,9 @@ async def streamed(client: openai.AsyncOpenAI, text: str, said: list[str]) -> No
     """Adds the received pieces of the answer to `said`."""
     stream = await client.chat.completions.create(
         model="main",
-        messages=says(text),
+        messages=user_says(text),
         response_format=schema(),
-        extra_headers=SESSION,
+        extra_headers=KITCHEN,
         stream=True,
     )
     async for chunk in stream:
@@ -68,7 +59,7 @@ async def streamed(client: openai.AsyncOpenAI, text: str, said: list[str]) -> No
 async def test_parse_returns_an_object_of_the_class_of_the_client(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         answer = await client.chat.completions.parse(
-            model="main", messages=says("a cake"), response_format=Recipe
+            model="main", messages=user_says("a cake"), response_format=Recipe
         )
         (sent,) = service.model.requests
     parsed = answer.choices[0].message.parsed
@@ -83,7 +74,7 @@ async def test_parse_returns_an_object_of_the_class_of_the_client(tmp_path: Path
 async def test_without_a_format_the_answer_is_plain_text(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         raw = await client.chat.completions.with_raw_response.create(
-            model="main", messages=says("a cake"), response_format={"type": "text"}
+            model="main", messages=user_says("a cake"), response_format={"type": "text"}
         )
     assert "x-hermes-ignored" not in raw.headers
     assert is_complete(raw.parse().choices[0].message.content or "")
@@ -93,7 +84,7 @@ async def test_a_streamed_answer_is_sent_when_it_is_complete(tmp_path: Path) -> 
     async with serving(tmp_path) as service, client_of(service) as client:
         service.model.script.append(Plan(text="no JSON yet"))
         async with client.chat.completions.stream(
-            model="main", messages=says("a cake"), response_format=Recipe
+            model="main", messages=user_says("a cake"), response_format=Recipe
         ) as stream:
             deltas = [event.delta async for event in stream if event.type == "content.delta"]
             final = await stream.get_final_completion()
@@ -104,7 +95,7 @@ async def test_a_streamed_answer_is_sent_when_it_is_complete(tmp_path: Path) -> 
 async def test_the_type_json_object_accepts_any_object(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         answer = await client.chat.completions.create(
-            model="main", messages=says("hello"), response_format={"type": "json_object"}
+            model="main", messages=user_says("hello"), response_format={"type": "json_object"}
         )
         (sent,) = service.model.requests
     assert json.loads(answer.choices[0].message.content or "") == {"said": "hello"}
@@ -132,7 +123,7 @@ async def test_an_answer_that_can_not_be_repaired_is_an_error(tmp_path: Path) ->
         service.model.default = Plan(text='{"title": "half')
         with pytest.raises(openai.InternalServerError) as caught:
             await client.chat.completions.parse(
-                model="main", messages=says("a cake"), response_format=Recipe
+                model="main", messages=user_says("a cake"), response_format=Recipe
             )
         assert service.model.stats.calls == 2
     assert (caught.value.status_code, caught.value.code) == (502, "invalid_structured_output")
@@ -172,7 +163,7 @@ async def test_a_turn_that_is_stopped_has_no_json(tmp_path: Path, stream: bool) 
             group.start_soon(ask, client)
             await until(lambda: service.model.stats.open)
             await client.chat.completions.create(
-                model="main", messages=says("/stop"), extra_headers=SESSION
+                model="main", messages=user_says("/stop"), extra_headers=KITCHEN
             )
     assert codes == ["stopped"]
 
@@ -184,7 +175,7 @@ async def test_the_format_is_stored_with_the_turn(tmp_path: Path) -> None:
     assert "Sweet?" in asked
     async with serving(tmp_path) as service, client_of(service) as client:
         answer = await client.chat.completions.create(
-            model="main", messages=says("yes"), extra_headers=SESSION
+            model="main", messages=user_says("yes"), extra_headers=KITCHEN
         )
     Recipe.model_validate_json(answer.choices[0].message.content or "")
 
@@ -242,7 +233,7 @@ async def test_a_bad_schema_is_a_bad_request(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         with pytest.raises(openai.BadRequestError) as caught:
             await client.chat.completions.create(
-                model="main", messages=says("hello"), response_format=form
+                model="main", messages=user_says("hello"), response_format=form
             )
         assert service.model.stats.calls == 0
     assert caught.value.code == "invalid_json_schema"
@@ -252,6 +243,6 @@ async def test_the_error_names_a_schema_in_the_wrong_place(tmp_path: Path) -> No
     form: Any = {"type": "json_object", "schema": {"type": "object"}}
     async with serving(tmp_path) as service, client_of(service) as client:
         raw = await client.chat.completions.with_raw_response.create(
-            model="main", messages=says("hello"), response_format=form
+            model="main", messages=user_says("hello"), response_format=form
         )
     assert raw.headers["x-hermes-ignored"] == "response_format.schema"

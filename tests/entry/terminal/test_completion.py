@@ -8,7 +8,7 @@ from prompt_toolkit.document import Document
 
 from hermes.entry.terminal.completion import LISTED, Completions, names, offers_menu
 
-COMMANDS = {"stop": "end what is running", "status": "what is going on", "new": "begin anew"}
+COMMANDS = {"stop": "stop the running turn", "status": "what is going on", "new": "begin anew"}
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_an_absolute_path_is_not_a_command(folder: Path) -> None:
 def test_a_command_is_completed_together_with_its_help(folder: Path) -> None:
     completions = Completions(COMMANDS, folder)
     (only,) = completions.get_completions(Document("/sto"), CompleteEvent())
-    assert only.display_meta_text == "end what is running"
+    assert only.display_meta_text == "stop the running turn"
 
 
 def test_only_some_files_of_a_large_folder_are_offered(tmp_path: Path) -> None:

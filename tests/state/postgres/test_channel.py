@@ -1,8 +1,11 @@
 """Statements are sent without waiting for results, and errors and lost connections are noticed."""
 
+import os
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import anyio
 import psycopg
 import pytest
 
@@ -90,6 +93,31 @@ async def test_a_connection_that_ends_while_nothing_is_sent_counts_as_lost(
     await until(lambda: channel.lost)
     with pytest.raises(ConnectionLost):
         channel.send(prepared("select 1"))
+
+
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": True})])
+async def test_an_error_of_the_socket_is_noticed_although_data_came_before_it(url: str) -> None:
+    connection = await Server(url).connect()
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    os.dup2(ours.fileno(), connection.pgconn.socket)
+    ours.close()
+    channel = Channel(connection)
+    channel.send(prepared("select 1"))
+    channel.synchronize()
+    async with anyio.create_task_group() as group:
+
+        async def wait() -> None:
+            with pytest.raises(ConnectionLost):
+                await channel.settle()
+
+        group.start_soon(wait)
+        await anyio.wait_all_tasks_blocked()
+        notice = b"SWARNING\x00C01000\x00Mfarewell\x00\x00"
+        theirs.send(b"N" + (len(notice) + 4).to_bytes(4, "big") + notice)
+        # The statement was not read, so the channel gets an error and not a normal end.
+        theirs.close()
+    await channel.close()
 
 
 def test_only_values_that_a_database_can_store_can_be_parameters() -> None:

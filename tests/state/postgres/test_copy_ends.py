@@ -30,7 +30,7 @@ async def test_both_databases_have_the_same_tables_columns_and_keys(
 
 async def test_a_database_can_not_be_copied_to_itself(url: str) -> None:
     async with postgres_source(url, "") as source:
-        with pytest.raises(CopyRefused, match="is the store that is to be copied"):
+        with pytest.raises(CopyRefused, match="is the source of the copy"):
             async with postgres_target(url, source.place):
                 pass
 

@@ -1,5 +1,6 @@
 """Every message is answered once, despite faults of PostgreSQL and of the connection."""
 
+import itertools
 import signal
 import subprocess
 import sys
@@ -15,11 +16,14 @@ import anyio.to_thread
 import pytest
 
 from hermes.control.gateway import Gateway
+from hermes.testing.cluster import ClusterClient
 from hermes.testing.cutting_proxy import Moment, cutting_proxy
+from hermes.testing.gateway_process import SharedStore, gateway_process
+from hermes.testing.model import FakeModel
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.postgres import PostgresProcess, running_postgres, shared_databases
 from hermes.testing.running import held, running, until
-from hermes.testing.scripted import ScriptedModel, calls, says
+from hermes.testing.scripted import Plan, ScriptedModel, calls, says
 from hermes.testing.service import SERVICE_KEY, serving
 from hermes.testing.stores import store_reached_by, store_url
 from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
@@ -185,6 +189,31 @@ async def _restart(postgres: PostgresProcess, gateway: Gateway, how: signal.Sign
     await until(lambda: gateway.trouble is None, within=10)
 
 
+async def stopped_and_started(folder: Path, postgres: PostgresProcess) -> None:
+    """Stops the server of a service and starts it again; checks what clients get meanwhile."""
+    headers = {"Authorization": f"Bearer {SERVICE_KEY}"}
+    async with (
+        serving(folder) as service,
+        aiohttp.ClientSession(service.base_url, headers=headers) as client,
+    ):
+        body = {"messages": [{"role": "user", "content": "hi"}]}
+        async with client.post("/v1/chat/completions", json=body) as response:
+            assert response.status == 200
+        postgres.stop()
+        async with client.post("/v1/chat/completions", json=body) as response:
+            assert response.status == 503
+            assert int(response.headers["Retry-After"]) > 0
+            assert postgres.folder.name not in await response.text()
+        async with client.get("/ready") as response:
+            assert response.status == 503
+        postgres.start()
+        await until(lambda: service.gateway.trouble is None, within=10)
+        async with client.get("/ready") as response:
+            assert response.status == 200
+        async with client.post("/v1/chat/completions", json=body) as response:
+            assert response.status == 200
+
+
 @pytest.mark.slow
 async def test_requests_get_503_while_the_server_is_down_and_succeed_after_its_restart(
     tmp_path: Path,
@@ -192,28 +221,7 @@ async def test_requests_get_503_while_the_server_is_down_and_succeed_after_its_r
     with running_postgres() as postgres:
         postgres.execute("create database hermes")
         with store_reached_by(tmp_path, postgres.url("hermes")):
-            async with (
-                serving(tmp_path) as service,
-                aiohttp.ClientSession(
-                    service.base_url, headers={"Authorization": f"Bearer {SERVICE_KEY}"}
-                ) as client,
-            ):
-                body = {"messages": [{"role": "user", "content": "hi"}]}
-                async with client.post("/v1/chat/completions", json=body) as response:
-                    assert response.status == 200
-                postgres.stop()
-                async with client.post("/v1/chat/completions", json=body) as response:
-                    assert response.status == 503
-                    assert int(response.headers["Retry-After"]) > 0
-                    assert postgres.folder.name not in await response.text()
-                async with client.get("/ready") as response:
-                    assert response.status == 503
-                postgres.start()
-                await until(lambda: service.gateway.trouble is None, within=10)
-                async with client.get("/ready") as response:
-                    assert response.status == 200
-                async with client.post("/v1/chat/completions", json=body) as response:
-                    assert response.status == 200
+            await stopped_and_started(tmp_path, postgres)
 
 
 @pytest.mark.slow
@@ -242,6 +250,37 @@ async def test_a_gateway_that_starts_while_the_server_is_down_waits_for_it(tmp_p
     logged = (tmp_path / "log").read_text()
     assert "nothing is accepted until the store can be opened" in logged
     assert "Traceback" not in logged
+
+
+@pytest.mark.slow
+async def test_a_gateway_ends_when_it_is_told_to_although_its_server_is_gone(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / ".hermes").mkdir()
+    (tmp_path / ".hermes" / "config.yaml").write_text("agent:\n  restart_drain_timeout: 0\n")
+    plan = Plan(tokens=20, delay=0.02)
+    with running_postgres() as postgres:
+        postgres.execute("create database hermes")
+        store = SharedStore(url=postgres.url("hermes"))
+        async with (
+            FakeModel(plan) as model,
+            gateway_process(tmp_path, model.base_url, store=store) as gateway,
+            anyio.create_task_group() as group,
+        ):
+            for number in range(8):
+                group.start_soon(_ask_for_ever, ClusterClient([gateway], f"s{number}"))
+            await until(lambda: gateway.log.count(" completed in ") > 20, within=60)
+            # Some transactions are being committed at this moment.
+            postgres.stop(signal.SIGQUIT)
+            await until(lambda: "is lost" in gateway.log, within=20)
+            with anyio.fail_after(30):
+                assert await gateway.terminate() == 0
+            group.cancel_scope.cancel()
+
+
+async def _ask_for_ever(client: ClusterClient) -> None:
+    for number in itertools.count():
+        await client.ask(f"hello {number}")
 
 
 async def _ready(client: aiohttp.ClientSession, wanted: int) -> None:

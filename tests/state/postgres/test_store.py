@@ -3,7 +3,16 @@
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+import anyio
+import pytest
+
+from hermes.state.postgres import store as postgres_store
+from hermes.state.postgres.store import connected_store
 from hermes.testing.contracts import StoreContract
+from hermes.testing.cutting_proxy import cutting_proxy
+from hermes.testing.postgres import shared_databases
+from hermes.testing.rows import add, put, value
+from hermes.testing.running import until
 from hermes.testing.stores import open_test_store
 from hermes.types.store import OwnerKind, Store
 
@@ -13,3 +22,35 @@ class TestPostgres(StoreContract):
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
         return open_test_store(folder, kind)
+
+
+@pytest.mark.parametrize("reached_again", [True, False])
+async def test_a_cancelled_caller_waits_only_a_while_for_the_outcome_of_a_commit(
+    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch, reached_again: bool
+) -> None:
+    monkeypatch.setattr(postgres_store, "CANCELLED_LOOKUP_SECONDS", 60 if reached_again else 0.2)
+    databases = shared_databases()
+    results: list[int] = []
+    async with (
+        cutting_proxy(databases.server.socket) as proxy,
+        connected_store(proxy.url(databases.name_of(tmp_path)), direct_url=url) as store,
+    ):
+        await store.run(put, "counter")
+        # The last statement is the announcement of the commit.
+        await until(lambda: proxy.statements == 5)
+        proxy.arm(4, "after")
+        proxy.refusing = True
+
+        async def count() -> None:
+            results.append(await store.run(add, "counter"))
+
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as group:
+                group.start_soon(count)
+                await until(lambda: proxy.cuts)
+                await until(lambda: store.trouble)
+                group.cancel_scope.cancel()
+                proxy.refusing = not reached_again
+        proxy.refusing = False
+        assert results == ([1] if reached_again else [])
+        assert await store.read(value, "counter") == 1

@@ -118,9 +118,6 @@ def ask(process: subprocess.Popen[str], line: str) -> str:
     return said_by(process)
 
 
-# --- the end of a store ----------------------------------------------------------------------
-
-
 async def test_the_error_of_a_closed_store_says_that_it_is_closed(tmp_path: Path) -> None:
     async with open_store(tmp_path / STORE_NAME) as store:
         await store.run(put, "a")
@@ -165,9 +162,6 @@ async def test_queued_transactions_are_committed_at_the_end_and_no_caller_waits_
         assert await reopened.read(names) == sorted(committed)
 
 
-# --- retries ---------------------------------------------------------------------------------
-
-
 def wait_for_lock(milliseconds: int) -> Work[None]:
     """Sets how long the writer's connection waits for another connection that is writing."""
     yield f"pragma busy_timeout = {milliseconds}", ()
@@ -195,9 +189,6 @@ async def test_a_database_that_stays_locked_is_reported_and_nothing_is_stored(
         with pytest.raises(TransactionConflict, match="locked"):
             await store.run(put, "a")
     assert await store.read(names) == []
-
-
-# --- other processes -------------------------------------------------------------------------
 
 
 async def test_a_store_that_was_opened_for_reading_registers_no_process(tmp_path: Path) -> None:
@@ -254,7 +245,7 @@ async def test_a_process_that_is_killed_while_it_writes_loses_no_acknowledged_co
 
 
 def _emptied() -> Work[list[str]]:
-    """Deletes all rows of the test. Returns the names of the remaining rows."""
+    """Deletes the rows. Returns the names of the rows that are still there."""
     yield "delete from leases", ()
     return (yield from names())
 
@@ -306,7 +297,8 @@ async def test_only_commits_of_other_processes_are_noticed_as_changes(
 
 
 async def until_quiet(noticed: list[float]) -> None:
-    """The start and the end of the other process may appear as changes."""
+    """Waits until no more changes are noticed, and discards the noticed changes. The start and the
+    end of the other process may appear as changes."""
     seen = -1
     while seen != len(noticed):
         seen = len(noticed)

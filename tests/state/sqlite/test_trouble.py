@@ -37,7 +37,7 @@ async def main():
     async with open_store(path) as store:
         await store.run(put, "before")
         size = path.with_name(path.name + "-wal").stat().st_size
-        # A write beyond the limit fails with EFBIG: to SQLite an I/O error, not a full disk.
+        # A write beyond the limit fails with EFBIG: for SQLite, an I/O error and not a full disk.
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 40_000, resource.RLIM_INFINITY))
         done = failed = 0
         while failed < 5:

@@ -1,0 +1,90 @@
+"""Compares the CPU time per turn of four gateways on one PostgreSQL server with that of one."""
+
+import asyncio
+
+from benchmarks.load import Load, Plan, Target, median
+from benchmarks.model import Behaviour
+from benchmarks.processes import cpu_of
+from benchmarks.sizes import Sizes
+from benchmarks.stage import DISK, Stage
+from hermes.testing.postgres import DURABLE, PostgresProcess, running_postgres
+
+SECOND = Behaviour(ttft=0.5, tokens=20, delay=0.025)
+"""A model that takes a second for an answer."""
+NODES = 4
+TURNS_PER_NODE = 50
+WARM_SECONDS = 1.5
+_TRANSACTIONS = "select xact_commit, xact_rollback from pg_stat_database where datname = "
+
+
+async def scale(stage: Stage, sizes: Sizes) -> None:
+    """Measures the CPU time per turn of the gateways and PostgreSQL, in alternating pairs.
+
+    The table shows the figures of the single gateway in the column of the pass-through.
+    """
+    await stage.behave(SECOND)
+    with running_postgres(DURABLE, DISK) as server:
+        alone: list[float] = []
+        together: list[float] = []
+        for number in range(sizes.pairs):
+            alone.append(await _cpu_per_turn(stage, server, f"one{number}", 1, sizes))
+            together.append(await _cpu_per_turn(stage, server, f"four{number}", NODES, sizes))
+        stage.record.put("scale.cpu", median(together), median(alone))
+        names = [f"four{number}" for number in range(sizes.pairs)]
+        stage.record.put("scale.reruns", _rerun_share(server, names))
+
+
+async def _cpu_per_turn(
+    stage: Stage, server: PostgresProcess, database: str, count: int, sizes: Sizes
+) -> float:
+    """Returns the CPU time per turn, in milliseconds, of `count` new gateways and the server."""
+    server.execute(f"create database {database}")
+    nodes = [
+        stage.new_gateway(f"{database}{node}", store_url=server.url(database))
+        for node in range(count)
+    ]
+    try:
+        for node in nodes:
+            await stage.healthy(node)
+        # The first turns load modules and fill caches.
+        await _loaded(stage, nodes, "w", WARM_SECONDS)
+        before = _cpu(server, nodes)
+        loads = await _loaded(stage, nodes, "s", sizes.scale_seconds)
+        spent = _cpu(server, nodes) - before
+    finally:
+        for node in nodes:
+            node.tree.stop()
+    return spent * 1000 / sum(len(load.good) for load in loads)
+
+
+async def _loaded(stage: Stage, nodes: list[Target], prefix: str, seconds: float) -> list[Load]:
+    """Puts the same load on all nodes at the same time. Every request begins a session."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(
+                stage.load(
+                    node,
+                    Plan(
+                        count=100_000,
+                        concurrency=TURNS_PER_NODE,
+                        seconds=seconds,
+                        sessions=f"{prefix}{number}",
+                    ),
+                )
+            )
+            for number, node in enumerate(nodes)
+        ]
+    return [task.result() for task in tasks]
+
+
+def _cpu(server: PostgresProcess, nodes: list[Target]) -> float:
+    return cpu_of(server.pid) + sum(node.tree.cpu() for node in nodes)
+
+
+def _rerun_share(server: PostgresProcess, databases: list[str]) -> float:
+    """Returns the percentage of transactions that were rolled back. Only conflicts cause this."""
+    committed = rolled_back = 0
+    for name in databases:
+        ((commits, rollbacks),) = server.execute(f"{_TRANSACTIONS}'{name}'")
+        committed, rolled_back = committed + commits, rolled_back + rollbacks
+    return 100 * float(rolled_back) / float(committed + rolled_back)

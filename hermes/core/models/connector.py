@@ -1,0 +1,23 @@
+"""Connections to model providers."""
+
+from functools import partial
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+
+
+class ModelConnector(aiohttp.TCPConnector):
+    """A connector without a limit on connections, for answers that come in many small chunks."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=0, ttl_dns_cache=300)
+        connection: type[ResponseHandler] = _Connection
+        self._factory = partial(connection, loop=self._loop)
+
+
+class _Connection(ResponseHandler):
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        # aiohttp resumes the connection and its parser after each chunk that is read. For a
+        # connection that is not paused, this has no effect and costs several calls for each chunk.
+        if self._reading_paused:
+            super().resume_reading(resume_parser)

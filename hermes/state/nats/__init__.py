@@ -1,0 +1,1 @@
+"""A bus for processes on several machines: NATS."""

@@ -1,0 +1,144 @@
+"""pgbouncer in transaction mode in front of a PostgreSQL server, from Debian's package."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+
+from hermes.testing.postgres import (
+    SERVER_SECONDS,
+    SHORT,
+    SUPERUSER,
+    PostgresProcess,
+    end_with_parent,
+    server_account,
+)
+from hermes.types.errors import Disconnected
+
+PROGRAM = "pgbouncer"
+SYSTEM_PROGRAMS = "/usr/sbin"
+"""The folder of Debian's programs for administrators, which is not on every PATH."""
+PGBOUNCER_INSTALL_SECONDS = 300
+PORT = 6432
+"""The number in the name of the socket. Nothing listens on a TCP port."""
+SERVER_CONNECTIONS = 3
+"""Number of connections to the server. A gateway has more connections to pgbouncer, so that its
+transactions change between these."""
+_SETTINGS = f"""
+[databases]
+* = host={{server}} user={SUPERUSER}
+
+[pgbouncer]
+pool_mode = transaction
+default_pool_size = {SERVER_CONNECTIONS}
+auth_type = any
+listen_addr =
+listen_port = {PORT}
+unix_socket_dir = {{folder}}
+server_login_retry = 1
+"""
+
+
+def installed_pgbouncer() -> Path:
+    """Returns the program. Installs it if this process may do that, and raises Disconnected if it
+    can't be installed."""
+    path = os.pathsep.join((os.defpath, SYSTEM_PROGRAMS))
+    lock = Path(tempfile.gettempdir()) / "hermes-pgbouncer.lock"
+    # Two test processes must not install the package at the same time.
+    with contextlib.suppress(PermissionError), lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if shutil.which(PROGRAM, path=path) is None:
+            _install()
+    found = shutil.which(PROGRAM, path=path)
+    if found is None:
+        raise Disconnected("pgbouncer is not installed: install Debian's package pgbouncer")
+    return Path(found)
+
+
+def _install() -> None:
+    installer = shutil.which("apt-get")
+    if os.geteuid() != 0 or installer is None:
+        return
+    install = [installer, "install", "-qq", "-y", PROGRAM]
+    environ = {"PATH": f"{os.defpath}:/usr/local/sbin:/usr/sbin:/sbin"}
+    # The first attempt fails on a machine whose package lists are missing or old.
+    for command in (install, [installer, "update", "-qq"], install):
+        done = subprocess.run(  # noqa: S603
+            command,
+            env={**environ, "DEBIAN_FRONTEND": "noninteractive"},
+            capture_output=True,
+            timeout=PGBOUNCER_INSTALL_SECONDS,
+            check=False,
+        )
+        if command is install and done.returncode == 0:
+            return
+    reason = done.stderr.decode("utf-8", "replace").strip()[-500:]
+    raise Disconnected(f"pgbouncer could not be installed: {reason}")
+
+
+class PgbouncerProcess:
+    """A pooler that can be stopped and started again. It ends with the process that made it."""
+
+    def __init__(self, program: Path, postgres: PostgresProcess) -> None:
+        self._program = program
+        self._account = server_account()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.folder = Path(tempfile.mkdtemp(prefix="hermes-pgb-", dir=SHORT))
+        settings = self.folder / "pgbouncer.ini"
+        settings.write_text(_SETTINGS.format(server=postgres.folder, folder=self.folder), "utf-8")
+        if self._account:
+            for path in (self.folder, settings):
+                os.chown(path, self._account["user"], self._account["group"])
+
+    def url(self, database: str) -> str:
+        return f"postgresql://{SUPERUSER}@/{database}?host={self.folder}&port={PORT}"
+
+    def start(self) -> None:
+        """Starts the pooler and waits until it accepts connections."""
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603
+                [str(self._program), str(self.folder / "pgbouncer.ini")],
+                stdout=log,
+                stderr=log,
+                preexec_fn=end_with_parent,  # noqa: PLW1509  # no thread of ours holds a lock
+                **self._account,
+            )
+        deadline = time.monotonic() + SERVER_SECONDS
+        while True:
+            with contextlib.suppress(psycopg.OperationalError):
+                psycopg.connect(self.url(SUPERUSER)).close()
+                return
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                logged = (self.folder / "log").read_text("utf-8", "replace")[-2000:]
+                raise AssertionError(f"pgbouncer did not start: {logged}")
+            time.sleep(0.02)
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """Stops the pooler: SIGTERM and SIGKILL cut all connections at once."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(SERVER_SECONDS)
+            self._process = None
+
+    def remove(self) -> None:
+        self.stop(signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def running_pgbouncer(program: Path, postgres: PostgresProcess) -> Iterator[PgbouncerProcess]:
+    """Runs a pooler in front of the server until the block ends."""
+    pooler = PgbouncerProcess(program, postgres)
+    try:
+        pooler.start()
+        yield pooler
+    finally:
+        pooler.remove()

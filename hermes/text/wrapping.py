@@ -1,0 +1,68 @@
+"""Breaks text between words, for terminals that are narrower than the text."""
+
+import re
+import textwrap
+
+_FIRST_COLUMN = re.compile(r"\S+(?: \S+)* {2,}")
+"""Matches the first column of a row, such as `model      `."""
+_GAP = re.compile(" {2,}")
+
+
+def wrap_words(text: str, columns: int) -> str:
+    """Breaks the lines that are longer than `columns` between words.
+
+    The second line of a row begins under the row's second column. Indented lines are returned
+    unchanged, because they are commands to copy. A word that is longer than a line is not broken.
+    """
+    return "\n".join(_wrap_line(line, columns) for line in text.split("\n"))
+
+
+def _wrap_line(line: str, columns: int) -> str:
+    if len(line) <= columns or line.startswith(" "):
+        return line
+    first = _FIRST_COLUMN.match(line)
+    label = first[0] if first and len(first[0]) <= columns // 2 else ""
+    return textwrap.fill(
+        # The other columns can't be aligned any more.
+        label + _GAP.sub("  ", line.removeprefix(label)),
+        columns,
+        subsequent_indent=" " * len(label),
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
+
+
+class StreamWrapper:
+    """Wraps text that arrives in pieces. A word is returned when its end is known."""
+
+    def __init__(self, columns: int) -> None:
+        self._columns = columns
+        self._used = 0
+        self._word = ""
+
+    def feed(self, piece: str) -> str:
+        """Returns the text that can be shown."""
+        shown = ""
+        for character in piece:
+            if character.isspace():
+                shown += self.flush() + self._space(character)
+            else:
+                self._word += character
+        return shown
+
+    def flush(self) -> str:
+        """Returns the last word."""
+        word, self._word = self._word, ""
+        broken = self._used > 0 and self._used + len(word) > self._columns
+        self._used = len(word) if broken else self._used + len(word)
+        return "\n" + word if broken else word
+
+    def _space(self, character: str) -> str:
+        if character == "\n":
+            self._used = 0
+            return character
+        if self._used >= self._columns:
+            return ""
+        self._used += 1
+        return character
