@@ -68,12 +68,17 @@ def _install() -> None:
     if os.geteuid() != 0 or installer is None:
         return
     install = [installer, "install", "-qq", "-y", PROGRAM]
-    environ = {"PATH": f"{os.defpath}:/usr/local/sbin:/usr/sbin:/sbin"}
+    environ = {
+        "PATH": f"{os.defpath}:/usr/local/sbin:/usr/sbin:/sbin",
+        "DEBIAN_FRONTEND": "noninteractive",
+        # The package must not start pgbouncer as a service of this machine.
+        "SYSTEMD_OFFLINE": "1",
+    }
     # The first attempt fails on a machine whose package lists are missing or old.
     for command in (install, [installer, "update", "-qq"], install):
         done = subprocess.run(  # noqa: S603
             command,
-            env={**environ, "DEBIAN_FRONTEND": "noninteractive"},
+            env=environ,
             capture_output=True,
             timeout=PGBOUNCER_INSTALL_SECONDS,
             check=False,
