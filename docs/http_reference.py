@@ -90,7 +90,7 @@ ERRORS = {
     "context_length_exceeded": "The messages are too long for the model. Send fewer messages, or"
     " use a session, in which the gateway summarises earlier messages.",
     "deadline": "The turn took longer than `agent.turn_timeout`.",
-    "disconnected": "The model's provider could not be reached, or its answer broke off.",
+    "disconnected": "The model's provider could not be reached, or its answer was interrupted.",
     "empty_answer": "The model gave an empty answer.",
     "empty_attachment": "A file has no content.",
     "file_id_not_supported": "Files can't be uploaded: send the content in `file_data`.",
@@ -138,7 +138,8 @@ ERRORS = {
     "rate_limited": "The model's provider requests a pause.",
     "refused": "403: the message was not admitted. 400: the model refused to answer in the"
     " requested form.",
-    "rejected": "The model's provider refused the request for good; the message says why.",
+    "rejected": "The model's provider refused the request, and a repeat does not help; the message"
+    " says why.",
     "repeated_tool_call": "Two tool calls of the history have the same id.",
     "repeated_tool_result": "A tool call has two results.",
     "run_not_found": "There is no run of this id, or it belongs to another key.",
