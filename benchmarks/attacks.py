@@ -39,7 +39,7 @@ class Attacks:
         self._numbers = itertools.count(1)
 
     async def run(self) -> None:
-        """Attacks until it is cancelled."""
+        """Runs the attacks until the task is cancelled."""
         kinds: Sequence[tuple[float, Callable[[], Awaitable[None]]]] = (
             (5.0, self._huge_header),
             (5.0, self._slow_readers),

@@ -156,7 +156,7 @@ async def probed(stage: Stage, target: Target, work: Callable[[], Awaitable[None
             await work()
             seconds = time.perf_counter() - began
             sampling.cancel()
-        # Without input, stdin would stay open, and the probe would never end.
+        # `communicate` closes stdin only if it is given input. The probe ends when stdin is closed.
         out, err = await probe.communicate(b"")
         assert probe.returncode == 0, err.decode()
     finally:

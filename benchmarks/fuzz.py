@@ -44,7 +44,7 @@ SESSIONS: tuple[Callable[[random.Random], bytes], ...] = (
 
 
 async def fuzz(stage: Stage, sizes: Sizes) -> None:
-    """Sends requests of all kinds to all routes. Without the key, none may succeed."""
+    """Sends requests of all kinds to all routes. A request without the key must not succeed."""
     await stage.restart("fuzzed")
     await stage.behave(Behaviour())
     let_in, broken = 0, 0

@@ -19,7 +19,7 @@ from benchmarks.stage import Stage
 from benchmarks.stalls import small_socket
 
 RESUMED = 20
-"""Number of readers that finally read the remaining events at full speed."""
+"""Number of readers that read the remaining events at full speed, at the end."""
 OTHERS = Plan(count=100_000, concurrency=2, seconds=10.0)
 _DELTA = re.compile(rb'"delta":"([^"]*)"')
 _ID = re.compile(rb"^id: (\d+)$", re.MULTILINE)

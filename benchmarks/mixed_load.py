@@ -21,7 +21,7 @@ SESSIONS = 20
 `SESSION_TURNS` messages."""
 SESSION_TURNS = 30
 TRANSIENT = frozenset({0, 429, 500, 502, 503})
-"""Statuses after which a request is repeated. 0 stands for a lost connection."""
+"""Statuses after which a request is repeated. 0 means a lost connection."""
 TOOL = {
     "type": "function",
     "function": {
@@ -64,7 +64,7 @@ class MixedLoad:
         self._numbers = itertools.count(1)
 
     async def run(self) -> None:
-        """Sends requests until it is cancelled."""
+        """Sends requests until the task is cancelled."""
         kinds: Sequence[Callable[[Client], Awaitable[None]]] = (
             self._plain,
             self._streamed,

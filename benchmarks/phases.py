@@ -146,8 +146,8 @@ async def streams(stage: Stage, sizes: Sizes) -> None:
 
 
 async def slow(stage: Stage, sizes: Sizes) -> None:
-    """Measures turns with a model that is as slow as a real one. Turns should wait for nothing
-    but the model."""
+    """Measures turns with a model that is as slow as a real one. Turns should wait only
+    for the model."""
     await stage.behave(SLOW)
     many = sizes.slow_streams
     plan = Plan(count=many * sizes.waves, concurrency=many, stream=True)

@@ -161,6 +161,6 @@ async def _read(stage: Stage, path: str) -> None:
             ended = ended or END in tail + part
             tail = part[-len(END) :]
         assert ended, "a run was not read to its end"
-        assert size > LONG.tokens * LONG.padding * 2, "the answer was not whole"
+        assert size > LONG.tokens * LONG.padding * 2, "the answer was incomplete"
     finally:
         writer.close()

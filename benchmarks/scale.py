@@ -1,4 +1,4 @@
-"""Compares the CPU time per turn of four gateways on one PostgreSQL server with that of one."""
+"""Compares the CPU time per turn of four gateways with that of one gateway, on PostgreSQL."""
 
 import asyncio
 
@@ -82,7 +82,7 @@ def _cpu(server: PostgresProcess, nodes: list[Target]) -> float:
 
 
 def _rerun_share(server: PostgresProcess, databases: list[str]) -> float:
-    """Returns the percentage of transactions that were rolled back. Only conflicts cause this."""
+    """Returns the percentage of transactions that were rolled back, which only conflicts cause."""
     committed = rolled_back = 0
     for name in databases:
         ((commits, rollbacks),) = server.execute(f"{_TRANSACTIONS}'{name}'")

@@ -19,7 +19,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     streams: int = 160
     """Number of streams in a round, of 200 tokens each."""
     waves: int = 3
-    """Number of consecutive turns of each stream of the slow model."""
+    """Number of turns that each stream of the slow model runs, one after another."""
     slow_streams: int = 64
     tools: int = 50
     old: int = 240

@@ -165,8 +165,9 @@ def tools() -> Iterator[str]:
     yield from (
         "# Tools",
         "",
-        "The tools that the agent can use. The setting `agent.toolsets` selects them, by toolset",
-        "or by name. `platforms.<name>.toolsets` replaces that selection for one platform.",
+        "This page lists the tools that the agent can use. The setting `agent.toolsets` selects",
+        "tools by toolset or by name. `platforms.<name>.toolsets` replaces this selection for one",
+        "platform.",
         "",
     )
     yield from (
@@ -180,7 +181,7 @@ def tools() -> Iterator[str]:
         yield from (f"## {tool.name}", "", tool.description, "")
         yield from (f"Toolset `{tool.toolset}`, risk {tool.risk}.", "")
         if traits:
-            yield from (f"It {' and '.join(traits)}.", "")
+            yield from (f"This tool {' and '.join(traits)}.", "")
         schema = schema_of(tool.arguments)
         properties, required = schema["properties"], schema.get("required", ())
         assert isinstance(properties, dict)

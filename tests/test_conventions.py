@@ -92,7 +92,7 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def defects_of(path: Path) -> Iterator[str]:
-    """Yields the reasons why the module is hard to hold in mind."""
+    """Yields each limit that the module exceeds, and the docstring if it is missing."""
     lines = path.read_text("utf-8").splitlines()
     if len([line for line in lines if line.strip()]) > LINES:
         yield "too many lines"

@@ -1,8 +1,8 @@
 """A turn of thirty steps is killed at every change, is resumed, and does nothing twice.
 
 A restart finds only the data on the disk and on the platform. Therefore the test copies both after
-every change, and another gateway resumes the turn from the copy. All kills between two changes are
-equivalent. Some kills are real.
+every change, and another gateway resumes the turn from the copy. All kills between two changes have
+the same effect, so one copy is enough for them. One test also kills real processes.
 """
 
 import shutil

@@ -66,7 +66,7 @@ async def test_without_streaming_the_answer_is_sent_in_one_piece(tmp_path: Path)
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         emit(TextDelta(text="alpha beta "))
-        # A preview would have been sent between two typing indicators.
+        # Three more typing indicators take long enough for a preview to be sent.
         typed = len(server.typed)
         await until(lambda: len(server.typed) >= typed + 3)
         early.extend(server.texts())

@@ -1,5 +1,4 @@
-"""Several processes on one store: the work of a dead process is resumed, that of a living one is
-not."""
+"""Several processes on one store: only the work of dead processes is resumed by others."""
 
 from pathlib import Path
 

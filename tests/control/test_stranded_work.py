@@ -1,4 +1,4 @@
-"""Work that needs a folder which no living gateway has fails after a while."""
+"""Work fails after a while if no living gateway has the folder that the work needs."""
 
 from pathlib import Path
 

@@ -84,7 +84,7 @@ async def test_notes_appear_in_the_prompt_of_the_next_epoch(
 ) -> None:
     server = ChatServer()
     morning = says("a new day")
-    # The second request updates the notes of an ended conversation.
+    # One of the last two answers is for the request that updates the notes after `/new`.
     model = ScriptedModel([note(7), says("noted"), says("still here"), morning, morning])
     async with running_gateway(tmp_path, [PlainAdapter(server)], model, REMEMBERING):
         for text in ("note this", "go on"):

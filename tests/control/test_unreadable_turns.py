@@ -1,4 +1,4 @@
-"""Turns and messages that can't be read after a restart: each is given up, and nothing waits."""
+"""A turn or message that can't be read after a restart fails, and later messages are answered."""
 
 from pathlib import Path
 
@@ -105,7 +105,7 @@ async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results
         while await rows(gateway._store, "select steps from turns") != [(1,)]:
             await anyio.lowlevel.checkpoint()
         await rows(gateway._store, "delete from inbox")
-    # A second server, because the first one would send the message again.
+    # The test uses a second server, because the first server would send the message again.
     server = ChatServer()
     async with running(tmp_path, [PlainAdapter(server)], living):
         await until(lambda: server.texts() == [GIVEN_UP])

@@ -144,7 +144,7 @@ async def test_an_adapter_is_stopped_when_another_process_serves_its_account(
     async with running(tmp_path, [adapter], ScriptedModel([])) as gateway:
         await until(lambda: adapter.attempts == 1)
         store = gateway._store
-        # The other process holds no lock, so it counts as dead after this block.
+        # The other process holds no lock, so the gateway considers it dead and takes over again.
         await store.run(register, THEM, "gateway", NOW)
         await store.run(claim_lease, f"account:{adapter.account}", THEM, {store.owner}, NOW)
         await until(lambda: adapter.attempts == 2, within=10)

@@ -1,4 +1,4 @@
-"""The answer that is written in pieces is equal to the answer of the view."""
+"""An answer that is written in pieces is equal to the answer in the fold of its events."""
 
 import msgspec
 from hypothesis import given

@@ -103,7 +103,7 @@ def ask(terminal: Terminal, text: str) -> list[str]:
     """Sends a question, and returns the lines on the screen from the question on."""
     before = terminal.text.count("\n")
     terminal.send(text + ENTER)
-    # The terminal itself may reply before the test notices that the prompt has gone.
+    # The answer can be complete before the test notices that the prompt has gone.
     terminal.until(lambda: terminal.text.count("\n") > before and at_prompt(terminal)())
     return terminal.text.split("\n")[before:]
 

@@ -184,7 +184,7 @@ async def _talk(server: ChatServer) -> None:
 async def _restart(postgres: PostgresProcess, gateway: Gateway, how: signal.Signals) -> None:
     await anyio.to_thread.run_sync(postgres.stop, how)
     await until(lambda: gateway.trouble)
-    # The server ends with the thread that started it, so this thread must start it.
+    # The server ends when the thread that started it ends, so the main thread starts it.
     postgres.start()
     await until(lambda: gateway.trouble is None, within=10)
 

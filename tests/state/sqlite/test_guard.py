@@ -123,7 +123,8 @@ def flip_structure(data: bytearray, chance: random.Random) -> bytearray:
     for _ in range(chance.randint(1, 6)):
         page = chance.randrange(len(data) // PAGE)
         at = page * PAGE + chance.randrange(110)
-        # A newer version and a read-only file are refused, not quarantined.
+        # Byte 18 and bytes 60 to 63 are the versions of the format and the schema. A database with
+        # a newer version is refused, not quarantined.
         if at not in (18, 60, 61, 62, 63):
             data[at] ^= 1 << chance.randrange(8)
     return data
