@@ -245,7 +245,8 @@ class HttpConnection(HttpToolsProtocol):
 
 
 class LingeringTransport:
-    """The transport of a response whose request has not been received completely."""
+    """The transport of a response whose request has not been received completely. It closes the
+    connection only after the client has stopped sending."""
 
     def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection

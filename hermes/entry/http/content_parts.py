@@ -123,7 +123,7 @@ def user_message(content: MessageContent, index: int, attached: Attached) -> Use
     texts: list[str] = []
     files: list[Attachment] = []
     for number, part in enumerate(content):
-        # The session already has this message, so its attachments are not stored.
+        # If a file was not stored, it is in an earlier message that the session already has.
         found = attached.get((index, number), f"[{part.type}]")
         if part.type in TEXT_PARTS:
             texts.append(part.text)

@@ -15,7 +15,8 @@ from hermes.types.platforms import WebhookHandler, WebhookRequest, WebhookRoute
 
 
 def check_paths(routes: Sequence[WebhookRoute], ours: Sequence[str]) -> None:
-    """Raises ConfigError if a path is not literal, or is served already by another route.
+    """Raises ConfigError if a path has parameters, does not begin with a slash, or is already
+    served by another route.
 
     The key and the host name are not checked for these paths, so the paths must not match any
     other route.
