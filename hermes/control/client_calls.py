@@ -164,7 +164,8 @@ def _place(call: CallId) -> tuple[int, int]:
 
 
 def _check(row: TurnRow, waiting: list[CallId], results: tuple[ToolMessage, ...]) -> None:
-    """Raises ResultsRefused unless these are the results of all calls that wait."""
+    """Raises ResultsRefused if the result of a waiting call is missing, or if a result belongs to a
+    call that does not wait."""
     given = [result.call for result in results]
     if row.state != "suspended" or not waiting:
         raise _closed(given[0], expired=row.code == "tool_results_expired")

@@ -30,7 +30,7 @@ error can't prevent the start."""
 
 class Recovery:
     """Recovers the turns that this process may own: its own turns and those of dead processes.
-    Turns whose files are on other nodes are left alone."""
+    Turns whose files are on other nodes are left to those nodes."""
 
     def __init__(
         self, store: Store, transactions: TurnTransactions, agents: Mapping[AgentId, HostedAgent]
@@ -180,8 +180,8 @@ class Recovery:
         return (yield from self._transactions.open_next(session, now))
 
     def _hosts(self, session: str) -> bool:
-        """Returns whether the session's agent is hosted here. The work of other agents is left
-        alone."""
+        """Returns whether the session's agent is hosted here. This process does not touch the work
+        of other agents."""
         agent = SessionKey.parse(session).agent
         self._warn_of({agent})
         return agent in self._agents

@@ -284,8 +284,7 @@ class TurnTransactions:
         log.error("message %s, which waits in %s, can't be read: given up", waiting.id, key)
         yield from inbox.bind(waiting.id, waiting.id, "done")
         target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
-        # A chat has had a delivery, because it was notified when its message was queued. An API
-        # client has had none, and reads the event instead.
+        # A chat was notified when its message was queued. An API client reads the event instead.
         if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
             yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
         else:
@@ -338,8 +337,7 @@ class TurnTransactions:
         if known is None:
             known = yield from sessions.prompt_of(session.prompt)
             if known is not None:
-                # The prompt may be cached before the commit. Its key is a hash, so it stays valid
-                # after a rollback.
+                # The prompt's key is a hash, so the prompt stays valid after a rollback.
                 self._prompts.keep(session.prompt, known)
         return known
 

@@ -55,7 +55,7 @@ class ClientConnection(Protocol):
         ...
 
     def close(self) -> None:
-        """Closes the connection once the client has received everything."""
+        """Closes the connection as soon as the client has received everything."""
         ...
 
     def cut(self) -> None:

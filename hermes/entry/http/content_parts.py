@@ -261,8 +261,8 @@ def _decoded(text: str, param: str) -> bytes:
 
 
 def _check(file: GivenFile, param: str) -> None:
-    """Raises ApiError unless the file has an accepted type and begins with that type's
-    signature."""
+    """Raises ApiError if the type of the file is not accepted, or if the file does not begin with
+    the signature of its type."""
     if not file.data:
         raise bad_request("The attachment is empty.", "empty_attachment", param)
     text = file.kind == "file" and _TEXTUAL.fullmatch(file.media_type)
