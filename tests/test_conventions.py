@@ -29,6 +29,7 @@ GENERAL = (
     "test_makefile",
     "test_node_folders",
     "test_nodes",
+    "test_platform_guide",
     "test_plugin_example",
     "test_privacy",
     "test_resume",

@@ -60,11 +60,12 @@ from hermes.types.turns import PromptPart, Turn
 
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
 TITLE_SOURCE_CHARS = 1000
-"""The title is written from this many characters of the question and of the answer, at most."""
+"""The model that writes a title gets at most this many characters of the question, and at most as
+many of the answer."""
 
 LONGEST_PAUSE, LONGEST_PAUSE_WITH_FALLBACK = 60.0, 10.0
-"""Longest pauses in seconds that a provider may request. The second limit applies if another model
-can be called."""
+"""If a provider requests a longer pause than this, in seconds, the call fails at once. The second
+limit applies if a fallback model is configured."""
 
 
 class AgentBuilder:
@@ -271,7 +272,7 @@ class _Prefilled(msgspec.Struct):
 
 
 def prefill_of(home: Home, file: str) -> tuple[Message, ...]:
-    """Reads the messages that are sent before every conversation."""
+    """Reads the messages that the model gets before the messages of every conversation."""
     if not file:
         return ()
     path = home.root / Path(file).expanduser()
@@ -301,14 +302,15 @@ def find_model(models: ConfiguredModels, name: str) -> ModelChoice:
     """Returns the model that a person means by a name, or the main model if the name is empty.
     Raises ConfigError if the model can't be used.
 
-    A model file must be in the models folder, as in an API request.
+    A model file must be in the models folder. API requests have the same restriction.
     """
     main = models.main()
     if name:
         offers = OfferedModels(models)
         meant = offers.read_name(name)
         if provider := meant.provider or (main.provider if main else ""):
-            # This is checked first, so that nobody learns which files exist in other folders.
+            # The folder is checked first, so that no error tells which files exist in other
+            # folders.
             choice = models.requested(f"{provider}/{meant.model}")
             if reason := offers.why_unlikely(meant):
                 raise ConfigError(reason)

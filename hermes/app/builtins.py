@@ -1,4 +1,4 @@
-"""The built-in features of Hermes, registered with the same hooks as those of plugins."""
+"""The built-in features of Hermes, registered through the same hooks as the features of plugins."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 
 class Builtins:
-    """The first plugin of every process."""
+    """The plugin that registers the built-in features. It is the first plugin of every process."""
 
     def __init__(self) -> None:
         self.builders: Mapping[AgentId, AgentBuilder] = {}
-        """The builders by agent. `register_tools` returns their tools."""
+        """The builder of each agent. `register_tools` gets the agent's tools from it."""
 
     @hookimpl
     def register_agents(self, home: Path) -> Sequence[AgentHome]:

@@ -63,7 +63,7 @@ class GatewayOverrides(msgspec.Struct, frozen=True, kw_only=True):
     plugins: Sequence[object] = ()
     """Plugins that are used in addition to the built-in plugins and those of installed packages."""
     tools: Sequence[AnyTool] | None = None
-    """Tools that replace all tools of the settings and plugins."""
+    """Tools that are used instead of all tools from settings and plugins."""
     model: ModelProvider | None = None
     backend: ExecutionBackend | None = None
     """A backend that replaces the one that the settings choose."""
@@ -133,8 +133,8 @@ def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settin
     """Returns the settings of every agent.
 
     The agent in the gateway's home uses the gateway's settings. An agent with another home reads
-    its own config.yaml and .env instead. If the gateway has a shared folder, such an agent has its
-    own folder inside the shared one.
+    its own config.yaml and .env instead. If the gateway has a shared folder, each agent with
+    another home gets a subfolder of it.
     """
     home, process = settings.home.root, settings.sources.process
     shared = settings.files.profiles if settings.store.shared_folder else None
@@ -149,12 +149,14 @@ def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settin
 
 
 def check_workspaces(profiles: Iterable[Settings]) -> None:
-    """Raises ConfigError if an agent has a shared folder, but its workspace is elsewhere."""
+    """Raises ConfigError if an agent has a shared folder and its workspace is outside of that
+    folder."""
     for own in profiles:
         if own.store.shared_folder and not own.workspace.is_relative_to(own.files.root):
             raise ConfigError(
                 f"workspace {str(own.workspace)!r} is outside of store.shared_folder"
-                f" {str(own.files.root)!r}: set it to a path inside, or remove the setting"
+                f" {str(own.files.root)!r}: set workspace to a path inside this folder, or remove"
+                " the setting workspace"
             )
 
 

@@ -66,7 +66,7 @@ notification."""
 ACCOUNT_SECONDS = 1.0
 """Seconds between two checks whether this process still serves an account."""
 CHANGES_PAUSE_SECONDS = 0.1
-"""Seconds between two looks at the changes of other processes."""
+"""Minimum time in seconds between two reads of the changes of other processes."""
 
 
 class GatewayOptions(Value):
@@ -80,13 +80,13 @@ class GatewayOptions(Value):
     unread_seconds: float = 10.0
     """Seconds for which a stateless request continues without a reader."""
     folder: NodeFolder | None = None
-    """The folder with the files of the agents; None if there are none, as in some tests."""
+    """The folder with the files of the agents; None if there are no files, as in some tests."""
     several_folders: bool = False
-    """Whether other processes of the store may have other folders. On SQLite, all processes have
-    the same one."""
+    """Whether other processes that use the store may have different folders. With SQLite, all
+    processes have the same folder."""
     terminal: bool = False
-    """Whether this is the gateway of a terminal. It runs only its own sessions and the sessions of
-    terminals that died."""
+    """Whether this is the gateway of a terminal. Such a gateway runs only its own sessions and the
+    sessions of terminals that died."""
 
 
 class Gateway:
@@ -164,14 +164,15 @@ class Gateway:
         source, principal = event.source, event.origin.principal
         self._need_open(source)
         if not self.admits(event):
-            # A refusal is logged only for debugging if the message is not addressed to us.
+            # A message that is not addressed to the agent is logged at level DEBUG only.
             level = logging.INFO if _is_addressed(event) else logging.DEBUG
             log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
             return Refused(reason="not admitted")
         try:
             key = self.session_of(event)
         except RoutingFailed as error:
-            # An error would make the platform deliver the event for ever, and block other chats.
+            # On an error, the platform would deliver the event again and again and block other
+            # chats.
             log.error("a message is refused: %s", error, exc_info=error.__cause__)
             return Refused(reason="no agent could be chosen")
         if isinstance(event.body, Asked):
@@ -181,7 +182,7 @@ class Gateway:
             await store_long_bodies(self._store, event)
             taken = await self._store.run(self._intake.take, event, key, person, time.time())
         except UnicodeEncodeError as error:
-            # This text can't be stored. An error would make the platform deliver it for ever.
+            # This text can't be stored. On an error, the platform would deliver it again and again.
             log.warning("a message of %s is not valid text: %s", source.account, error)
             return Refused(reason="not valid text")
         log_receipt(event, key, taken.receipt)
@@ -259,7 +260,8 @@ class Gateway:
         return await self._store.read(transaction, *args, **kwargs)
 
     async def reopen(self, name: str) -> Summary:
-        """Makes a conversation the current one of its session; see `control.sessions.find`."""
+        """Makes a conversation the current one of its session. `control.sessions.find` describes
+        which conversation a name selects."""
         return await self._store.run(sessions.reopen, name)
 
     async def knows(self, turn: TurnId, account: str) -> bool:
@@ -275,13 +277,14 @@ class Gateway:
         return None if epoch is None else await self._outbox.attach(adapter, epoch)
 
     async def account_lost(self, adapter: PlatformAdapter) -> None:
-        """Returns when another process serves the account. That process has assumed that this one
-        is dead."""
+        """Returns when another process has taken over the account, because it assumed that this
+        process was dead."""
         while await self._outbox.holds(adapter.account):  # noqa: ASYNC110  # the store is polled
             await anyio.sleep(ACCOUNT_SECONDS)
 
     def notice_change(self) -> None:
-        """Must be called after something was committed outside of this gateway."""
+        """Wakes the task that looks for changes in the store. Must be called after a commit by code
+        outside of this gateway."""
         self._changed.set()
 
     async def start(self) -> None:
@@ -332,8 +335,9 @@ class Gateway:
             self.notice_change()
 
     async def _follow_permission(self) -> None:
-        """Stops all turns while other processes may take them over. Afterwards takes back the turns
-        that no other process has taken over."""
+        """Stops all turns when this process loses its permission to run them, because other
+        processes may then take them over. When the permission is back, resumes the turns that no
+        other process has taken over."""
         async for permitted in self._store.permission():
             self._permitted = permitted
             if permitted:
@@ -342,7 +346,8 @@ class Gateway:
                 self._left |= self._runner.stop_all("lost")
 
     async def _take_back(self) -> None:
-        """Resumes the stopped turns, each as soon as it has ended in this process."""
+        """Resumes the stopped turns. Each turn is resumed as soon as its earlier run in this
+        process has ended."""
         while self._left and self._permitted:
             self.notice_change()
             await anyio.sleep(TAKE_BACK_SECONDS)
@@ -369,7 +374,7 @@ class Gateway:
 
     async def _resume(self) -> None:
         await self._recovery.resume(self._lanes.start, self._runner.runs)
-        # A chat whose message was given up must receive a notice.
+        # If a message was given up, a notice for its chat is pending.
         await self._outbox.look()
 
     def _mind_unread(self, turn: TurnId) -> None:

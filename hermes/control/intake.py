@@ -90,7 +90,7 @@ class Intake:
                 return IntakeResult(receipt=duplicate)
             done = yield from action(context)
             if unused := " ".join(file.label for file in files_of(event)):
-                # A command has no attachments. The person is told that the files are dropped.
+                # A command can't use attachments, so the reply names the files that are dropped.
                 done = replace(done, reply=f"{done.reply}\nNot used: {unused}")
             return (yield from self._tell(id, event, key, done, now))
         if turn and turn.state == "suspended":
@@ -138,12 +138,14 @@ class Intake:
         folder: FolderId | None,
         now: float,
     ) -> Work[IntakeResult]:
-        """Leaves a message to the nodes that have the files of its session."""
+        """Leaves a message to the nodes that have the files of its session. Refuses the message if
+        those nodes can't run it."""
         assert folder is not None, "a session without files can run here"
         attached = files_of(event)
         if not attached and not self._transactions.placement.terminal:
             return (yield from self._queue(event, key, person, None, now))
-        # The other nodes don't have the attachments, and don't run the messages of a terminal.
+        # The other nodes can't run this message: they don't have its attachments, and they don't
+        # run the messages of a terminal.
         place = yield from folders.place_of(folder)
         where = f"on {place.host}" if place else "on another machine"
         what = "send files there" if attached else "continue it there"
@@ -204,7 +206,7 @@ class Intake:
     def _go_on_without_results(
         self, event: MessageEvent, key: SessionKey, person: PersonId, turn: TurnRow, now: float
     ) -> Work[IntakeResult]:
-        """Handles a message that contains no results, to a turn that waits for results of client
+        """Handles a message without results that arrives while the turn waits for results of client
         tools."""
         id = new_id()
         duplicate = yield from self._insert_waiting(id, event, key, person)
@@ -224,7 +226,8 @@ class Intake:
     def _queue(
         self, event: MessageEvent, key: SessionKey, person: PersonId, when: str | None, now: float
     ) -> Work[IntakeResult]:
-        """Queues the message. Tells its chat when it will be answered, unless `when` is None."""
+        """Queues the message, and notifies its chat. `when` says when the message will be answered.
+        If it is None, the chat gets no notice."""
         id = new_id()
         duplicate = yield from self._insert_waiting(id, event, key, person)
         if duplicate:
@@ -233,7 +236,7 @@ class Intake:
             return IntakeResult(receipt=Accepted(id=id, turn=id))
         position = yield from inbox.count_pending(str(key))
         text = f"Queued ({position}): I answer this {when}. /stop ends what is running."
-        # The turn of an API request has the request's id, so that a reader can wait for the turn.
+        # The turn will have this id, so an API client can already wait for its events.
         receipt = Accepted(id=id, turn=id)
         target = event.origin.reply_to
         if target is None:

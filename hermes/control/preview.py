@@ -35,7 +35,7 @@ AdapterOf = Callable[[str], Awaitable[PlatformAdapter]]
 """Returns the adapter of an account, as soon as this process holds the account."""
 
 FINISH_SECONDS = 5.0
-"""Seconds that the end of a turn waits for a preview call in progress."""
+"""Maximum time in seconds that the end of a turn waits for a preview call in progress."""
 ORDER_SECONDS = 0.1
 """Seconds between two checks whether the older deliveries of the chat have been sent."""
 
@@ -62,7 +62,8 @@ class Preview:
             try:
                 yield
             finally:
-                # The reference of a message that is being placed must not be lost.
+                # If a message is being placed, its reference must not be lost, so the call may
+                # finish.
                 with anyio.move_on_after(FINISH_SECONDS, shield=True):
                     async with self._calling:
                         group.cancel_scope.cancel()

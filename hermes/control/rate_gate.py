@@ -1,4 +1,4 @@
-"""The gate through which every call to a chat passes."""
+"""Limits the rate of calls to each chat."""
 
 import time
 
@@ -8,7 +8,8 @@ from hermes.types.identity import Target
 
 
 class RateGate:
-    """Keeps the platform's interval between two calls, and lets no call pass during a freeze.
+    """Keeps the platform's minimum interval between two calls to a chat. If the platform requests a
+    pause, the chat is frozen: no call is made until the pause is over.
 
     The end of a freeze is a wall-clock time, because it is stored and read again after a restart.
     """
@@ -25,7 +26,7 @@ class RateGate:
         return max(self._free_at.get((target.account, target.chat_id), 0.0) - time.time(), 0.0)
 
     async def enter(self, target: Target, interval: float) -> None:
-        """Waits until a call may be made, and counts the call."""
+        """Waits until a call may be made. The next call may be made `interval` seconds later."""
         # The freeze may have been extended while we slept.
         while (seconds := self.wait_for(target)) > 0:  # noqa: ASYNC110
             await anyio.sleep(seconds)

@@ -52,7 +52,7 @@ class Sending:
                 await self._send_final(index, part)
                 if index + 1 < len(parts):
                     await self._keep_placed()
-        # Until this is committed, a restart would send the delivery again as a possible repeat.
+        # If the process dies before this commit, the delivery is sent again as a possible repeat.
         id, attempt = self._delivery.id, self._delivery.attempts
         await persist(self._store, deliveries.mark_delivered, id, attempt, self.placed, time.time())
 
@@ -73,7 +73,8 @@ class Sending:
         try:
             await self._edit(adapter, index, _content(part, text))
         except Rejected:
-            # An interrupted attempt may have made this edit; repeating it changes nothing.
+            # An interrupted attempt may have made this edit, and platforms reject an edit without a
+            # change.
             if self._delivery.doubtful and index < len(self._delivery.placed):
                 return
             await self._place(index, part, "replace")

@@ -265,7 +265,7 @@ class TurnTransactions:
         key = SessionKey.parse(row.session)
         yield from session_lock.lock(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
-        # If a message of the turn is damaged, reading the history repairs the turn.
+        # If a message of the turn is damaged, the open calls get results when the history is read.
         with suppress(msgspec.DecodeError):
             cut_off = "Not finished: the turn failed."
             yield from transcript.answer_open_calls(_transcript_writer(row, key), cut_off, now)
@@ -284,7 +284,7 @@ class TurnTransactions:
         log.error("message %s, which waits in %s, can't be read: given up", waiting.id, key)
         yield from inbox.bind(waiting.id, waiting.id, "done")
         target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
-        # A chat got a delivery when its message was queued. An API client reads the event instead.
+        # A chat was notified when its message was queued. An API client reads the event instead.
         if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
             yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
         else:
@@ -337,7 +337,7 @@ class TurnTransactions:
         if known is None:
             known = yield from sessions.prompt_of(session.prompt)
             if known is not None:
-                # The prompt stays valid after a rollback, because its key is a hash.
+                # The prompt's key is a hash, so the prompt stays valid after a rollback.
                 self._prompts.keep(session.prompt, known)
         return known
 
@@ -374,8 +374,8 @@ class TurnTransactions:
         request: MessageEvent | None = None,
         session: SessionRow | None = None,
     ) -> Claim:
-        """Returns the claim on the turn that `event` opened. If a later
-        message has replaced the options of the turn, it is `request`."""
+        """Returns the claim on the turn that `event` opened. `request` is the later message that
+        has replaced the options of the turn, if there is one."""
         body, origin = event.body, event.origin
         asked = (request or event).body
         turn = Turn(
@@ -392,7 +392,7 @@ class TurnTransactions:
             model=session.model if session else None,
             stateless=row.transient,
             reply_to=origin.reply_to,
-            # Live events are not needed for a chat, whose preview is edited at most once a second.
+            # A chat needs no live events, because its preview is edited at most once a second.
             live=asked.live if isinstance(asked, Asked) else origin.reply_to is None,
         )
         if isinstance(body, Asked) and isinstance(asked, Asked):

@@ -104,7 +104,7 @@ def run(
             error = sole(group)
             if not isinstance(error, ConfigError) or not isinstance(error.__cause__, OSError):
                 raise
-            # The address is in use. Another attempt may succeed, so this is not a wrong setting.
+            # The address is in use. A later attempt may succeed, so the exit code is 1.
             say(error, err=True)
             sys.exit(1)
         say("stopped")
@@ -165,7 +165,7 @@ class GatewayService:
         self._settings = settings
         self._registration = registration
         self._hello = hello
-        """A question that is sent to the API when it listens."""
+        """A question that is sent to the API as soon as the API listens."""
         self.pause_log: Callable[[], AbstractContextManager[None]] = nullcontext
         """Holds back log lines while a text for new users is printed."""
 

@@ -110,11 +110,11 @@ class DisconnectMiddleware:
 
 
 class HostMiddleware:
-    """Refuses requests to a local server under a foreign host name, because they come from web
-    pages.
+    """Refuses requests to a local server that name another host. They come from a web page whose
+    host name was made to resolve to this machine (DNS rebinding).
 
-    `public_paths` are served under every name, because platforms reach their webhooks through a
-    tunnel.
+    `public_paths` are served under every host name, because platforms reach their webhooks through
+    a tunnel.
     """
 
     def __init__(self, app: ASGIApp, host: str, public_paths: frozenset[str] = frozenset()) -> None:
