@@ -26,7 +26,7 @@ class ModelRequest(Value):
 
     choice: ModelChoice
     system: str
-    """The system prompt. It stays the same for a whole epoch, so that providers can cache it."""
+    """The system prompt. It stays the same for many turns, so that providers can cache it."""
     messages: Sequence[Message]
     step: str
     """Prefix of the CallIds of this answer: `<turn>_<step>`."""

@@ -36,7 +36,7 @@ class Checkpoint(Protocol):
     async def answered(self, message: ToolMessage) -> None: ...
 
     def prompted(self, prompt: Prompt) -> None:
-        """Sets the prompt of a new epoch. It is stored together with the next message."""
+        """Sets the session's new prompt, which is stored together with the next message."""
         ...
 
     def uses_files(self) -> None:
