@@ -58,7 +58,7 @@ class PromptWriter:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._read_notes = read_notes
-        # The results are cached, because most conversations begin with the same texts.
+        # The redacted texts are cached, because most prompts contain the same texts.
         self._redact = lru_cache(maxsize=MOST_CACHED)(redact)
         self._zone = zone
         self._clock = clock

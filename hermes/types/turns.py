@@ -96,7 +96,7 @@ class Turn(Value):
     client_tools: tuple[ClientTool, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
     requested_at: int = 0
-    """The step of the first model call after the last request. `tool_choice` applies to this
+    """The step of the first model call after the last request. `tool_choice` applies only to this
     step."""
     response_format: ResponseFormat | None = None
     """The format of the final answer; None for plain text."""
