@@ -71,7 +71,7 @@ class OfferedModels:
         file."""
         catalog = self._catalog
         if not name.endswith(MODEL_FILE) and (len(name.split()) != 1 or name.endswith("/")):
-            raise ConfigError(f"{name!r} is not the name of a model")
+            raise ConfigError(f"{name!r} is not the name of a model: write MODEL or provider/MODEL")
         if provider:
             return ModelName(model=name, provider=catalog.named(provider).name)
         if name.endswith(MODEL_FILE):
