@@ -275,8 +275,8 @@ class RanCalls(Value):
 
 
 async def run_calls(runner: CallRunner, calls: Sequence[ToolCall]) -> RanCalls:
-    """Runs the calls that need neither a person nor the client, concurrently if all are
-    read-only."""
+    """Runs the calls that need neither a person nor the client. The calls run concurrently if all
+    of them are read-only."""
     results: dict[int, ToolMessage] = {}
     questions: dict[int, Question] = {}
     waiting: dict[int, ToolCall] = {}

@@ -31,7 +31,7 @@ _BLOCKS = _names(
     " summary table tbody td tfoot th thead tr ul"
 )
 _VOID = _names("base br hr img")
-# These elements have no effect on the text unless they are hidden.
+# These elements change the text only if they are hidden.
 _PASSED = _names(
     "abbr acronym b bdi bdo big cite em font i ins kbd label mark q s samp small span strike strong"
     " sub sup time tt u var html head body tbody thead tfoot"
