@@ -52,7 +52,8 @@ _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff",
 
 
 def may_reach(address: str, port: int) -> bool:
-    """Returns whether the address is public and the port is one that a web server may use."""
+    """Returns whether the address is public and the port may belong to a web server: 80, 443, or a
+    port above 1023 that no other well-known service uses."""
     common = port in (80, 443) or (port >= 1024 and port not in _SERVICES)
     return common and is_public(address)
 
@@ -85,8 +86,8 @@ class Egress:
             raise ToolFailed(f"{_short(url)} {_reason(error)}.") from error
 
     async def download(self, url: str, limit: int) -> WebFile:
-        """Returns the file at the URL, of at most `limit` bytes. If the file can't be fetched,
-        raises a Rejected that says why.
+        """Returns the file at the URL. If the file is larger than `limit` bytes or can't be
+        fetched, raises a Rejected that says why.
 
         The error message is the same for an address that is not public and for one that does not
         answer.
@@ -195,7 +196,9 @@ async def _follow(
             if response.status not in _MOVED or location is None:
                 return await read(response)
         url = _parsed(location, url)
-    raise ToolFailed(f"{_short(str(url))} was reached only after more than {REDIRECTS} redirects.")
+    raise ToolFailed(
+        f"{_short(str(url))} comes after more than {REDIRECTS} redirects, and was not read."
+    )
 
 
 async def _read(response: aiohttp.ClientResponse) -> WebPage:

@@ -1,4 +1,5 @@
-"""Searches files for a pattern in its own process, because only a kill can stop a slow match.
+"""Searches files for a pattern in a separate process, because only killing the process can stop a
+slow match.
 
 The script is run by its path and does not import the package, so that it starts within
 milliseconds.

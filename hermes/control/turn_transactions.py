@@ -52,9 +52,9 @@ from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
 
-EPOCH_SECONDS = 3600.0
-"""Seconds without a message after which a new epoch begins. By then providers no longer cache the
-prompt, so a new prompt costs no more than the old one."""
+PROMPT_IDLE_SECONDS = 3600.0
+"""Seconds without a message after which a session gets a new prompt. By then providers no longer
+cache the old prompt, so the new prompt costs no more than the old one."""
 QUESTION_STEP = -1
 """The step of a person's message, which comes before step 0."""
 GIVEN_UP = (
@@ -95,7 +95,7 @@ class Closing(Value):
     """The content of the delivery to the chat."""
     usage: UsageReported
     prompt: Prompt | None = None
-    """The prompt of an epoch that began in this run and is not stored yet."""
+    """The prompt that was written in this run and is not stored yet."""
     question_ids: tuple[str, ...] = ()
 
 
@@ -329,9 +329,9 @@ class TurnTransactions:
         return known if known.compaction == fresh.compaction else fresh
 
     def _prompt_of(self, session: SessionRow, now: float) -> Work[Prompt | None]:
-        """Returns the prompt of the current epoch of the session; None if the epoch is over."""
+        """Returns the session's prompt; None if the session needs a new prompt."""
         idle = now - (session.used_before or now)
-        if session.prompt is None or idle > EPOCH_SECONDS:
+        if session.prompt is None or idle > PROMPT_IDLE_SECONDS:
             return None
         known = self._prompts.get(session.prompt)
         if known is None:

@@ -224,7 +224,7 @@ class TurnCheckpoint:
         self.used = NO_USAGE
         """Usage of the steps that this process has run."""
         self.prompt: Prompt | None = None
-        """The prompt of a new epoch, until it is stored."""
+        """The prompt that was written in this run, until it is stored."""
         self._spans = list(claim.spans)
         self._places: dict[CallId, tuple[int, int]] = {}
         self._find_places()

@@ -129,7 +129,8 @@ class AgentLoop:
             conversation.add(message)
 
     def _tools(self, turn: Turn, choice: ModelChoice) -> Mapping[str, AnyTool]:
-        """Returns the agent's own tools for the turn, without those that a client tool replaces."""
+        """Returns the agent's own tools for the turn. Tools that have the name of a client tool are
+        left out, because the client tool replaces them."""
         if not choice.tools:
             if turn.client_tools:
                 raise ToolsNotSupported(f"The model {choice.model!r} can't use tools; send none.")
@@ -176,7 +177,7 @@ class AgentLoop:
 
 
 def _client_timed_out(turn: Turn, calls: Sequence[ToolCall]) -> bool:
-    """Returns whether the client did not send its results in time."""
+    """Returns whether the calls include client tools whose results were not sent in time."""
     theirs = {tool.name for tool in turn.client_tools}
     return any(
         call.name in theirs and isinstance(turn.decisions.get(call.id), Expired) for call in calls
@@ -224,7 +225,8 @@ def unanswered(history: Sequence[Message]) -> list[ToolCall]:
 def repeated_call(history: Sequence[Message]) -> ToolCall | None:
     """Returns a call that was repeated without progress since the last request, or None.
 
-    A result that is new since the last request is progress, and resets all counts.
+    A call counts as progress, and resets all counts, if it or its result has not occurred since the
+    last request.
     """
     known: set[tuple[str, str, str]] = set()
     counts: Counter[tuple[str, str, str]] = Counter()
@@ -273,8 +275,8 @@ class RanCalls(Value):
 
 
 async def run_calls(runner: CallRunner, calls: Sequence[ToolCall]) -> RanCalls:
-    """Runs the calls that need neither a person nor the client, concurrently if all are
-    read-only."""
+    """Runs the calls that need neither a person nor the client. The calls run concurrently if all
+    of them are read-only."""
     results: dict[int, ToolMessage] = {}
     questions: dict[int, Question] = {}
     waiting: dict[int, ToolCall] = {}

@@ -69,8 +69,8 @@ class Compactor:
     async def summary(
         self, main: ModelChoice, messages: Sequence[Message], window: Window, emit: Emit
     ) -> UserMessage:
-        """Returns one message that replaces many. Raises a HermesError if no summary can be
-        made."""
+        """Returns a message with a summary of the messages. Raises a HermesError if no summary can
+        be made."""
         size = min(self._auxiliary.context_length(main), window.size)
         longest = min(LONGEST_SUMMARY, size // 8)
         notes = ""
@@ -159,7 +159,8 @@ def _tail(history: Sequence[Message], steps: Sequence[int], request: int, window
 
 
 def _is_worthwhile(history: Sequence[Message], cut: MessageRange) -> bool:
-    """Returns whether a summary is likely to be shorter than the messages."""
+    """Returns whether a summary of the messages in the range is likely to be shorter than they
+    are."""
     match history[cut.first : cut.last]:
         case [] | [UserMessage(summary=True)]:
             return False

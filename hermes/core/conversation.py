@@ -165,7 +165,7 @@ class ModelConversation:
                 break
             changed = True
         if changed:
-            # A summary begins a new epoch, whose prompt contains the newest notes.
+            # After a summary a new prompt is written, which contains the newest notes.
             self.turn = replace(self.turn, prompt=None)
             await self.begin(prompt_writer)
         if self.is_long():

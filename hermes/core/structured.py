@@ -49,7 +49,7 @@ async def structured_outcome(
 
 
 async def _checked(wanted: ResponseFormat, message: AssistantMessage) -> Outcome | str:
-    """Returns the outcome, or the problem with an answer that can be repaired."""
+    """Returns the outcome, or a description of the problem if the model can repair its answer."""
     if message.cut == "length":
         return TRUNCATED
     if message.cut:

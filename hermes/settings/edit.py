@@ -194,7 +194,7 @@ def _without_value(home: Home, text: str, field: Field) -> tuple[str, bool]:
     fresh, _ = migrated(raw)
     wanted = fresh
     for place in (field.key, *field.aliases.keys):
-        # The key `model` holds model.default only if it is not a section.
+        # If `model` is a section, its removal would remove more settings than model.default.
         if place not in schema().sections or not isinstance(fresh.get(place), Mapping):
             wanted = _dropped(wanted, place)
     return (text, True) if wanted == fresh else _rewritten(home, text, raw, wanted)

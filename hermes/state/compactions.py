@@ -30,7 +30,8 @@ class Condensed(Value):
 
 
 def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Work[None]:
-    """Replaces the rows by the summary, and starts a new prompt epoch."""
+    """Replaces the rows by the summary, and removes the session's prompt, so that a new prompt is
+    written."""
     body = encode(summary)
     rows = yield (
         "insert into compactions (session, generation, first, last, summary, crc, turn, at)"

@@ -1,5 +1,4 @@
-"""Sessions: their rows, the prompt of their epoch, their model, and the start of a new
-conversation."""
+"""Sessions: their rows, their prompts, their models, and the start of a new conversation."""
 
 import hashlib
 
@@ -29,7 +28,7 @@ class SessionRow(Value):
     used_before: float | None
     """Start time of the previous turn."""
     prompt: str | None
-    """The hash of the prompt of the session's epoch."""
+    """The hash of the session's prompt; None if a new prompt must be written."""
     compaction: int
     """The id of the newest summary; 0 if there is none."""
     model: str | None = None
@@ -199,7 +198,7 @@ def forget_ending(ending: EndedConversation) -> Work[None]:
 
 
 def keep_prompt(session: str, generation: int, prompt: Prompt) -> Work[None]:
-    """Stores the prompt of the session's epoch, unless a new conversation was started meanwhile."""
+    """Stores the session's new prompt, unless a new conversation was started meanwhile."""
     body = encode(prompt)
     name = hashlib.sha256(body).hexdigest()
     yield "insert into prompts (hash, body) values (?, ?) on conflict do nothing", (name, body)
@@ -214,7 +213,7 @@ def prompt_of(name: str) -> Work[Prompt | None]:
     try:
         return decode_prompt(rows[0][0]) if rows else None
     except msgspec.DecodeError:
-        # A damaged prompt only costs a new epoch. An error would make the session unusable.
+        # A damaged prompt is replaced by a new one. An error would make the session unusable.
         return None
 
 

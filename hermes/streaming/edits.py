@@ -51,8 +51,9 @@ PreviewStep = PlacePreview | EditPreview | Wait | Nothing
 class EditPlan:
     """Decides when a preview is sent or edited, and with what text.
 
-    A `PlacePreview` or `EditPreview` counts as a call when it is returned. Report its result with
-    `shown`, or with `frozen` if the platform asked for a pause.
+    After `wants` has returned a `PlacePreview` or an `EditPreview`, the plan assumes that the
+    caller calls the platform at once. Report the result with `shown`, or with `frozen` if the
+    platform asked for a pause.
     """
 
     def __init__(
@@ -119,7 +120,8 @@ class EditPlan:
         interval = self._policy.edit_interval
         if self._shown is not None:
             little = len(frame) - len(self._shown) < self._policy.buffer_threshold
-            # Text that replaces the shown text must not wait longer than necessary.
+            # A little text may wait longer if it extends the shown text. Text that corrects the
+            # shown text must not wait.
             if little and self._extends(source, frame, self._shown):
                 interval *= _PATIENCE
         return self._called_at + interval
@@ -130,8 +132,8 @@ class EditPlan:
         return frame.startswith(shown.removesuffix(self._policy.cursor).rstrip(_TAIL))
 
     def _rendered(self, source: str) -> str:
-        """Renders as much of the answer as fits into the message. Unfinished Markdown also gives a
-        valid text."""
+        """Renders as much of the answer as fits into the message. The result is valid even if the
+        Markdown is unfinished."""
         if self._shown is not None:
             return self._fitting(source, self._policy.cursor)[1]
         if self._policy.first == "placeholder":
@@ -141,7 +143,8 @@ class EditPlan:
         return self._render(begun) if len(letters) >= _FIRST_VISIBLE else ""
 
     def _fitting(self, source: str, end: str) -> tuple[Document, str]:
-        """Returns the first part of the answer, and its rendered text followed by `end`."""
+        """Returns the part of the answer that fits into the message, and the rendered text of this
+        part followed by `end`."""
         last: tuple[Document, str] = ((), "")
 
         def render(tree: Document) -> str:

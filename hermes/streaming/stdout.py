@@ -152,8 +152,8 @@ class SplitOutput(NamedTuple):
 
 
 class SplitStream:
-    """Separates the answer from all other output. Text of the answer is returned when it is
-    final."""
+    """Separates the answer from all other output. The text of the answer is returned one segment at
+    a time, when the segment has ended."""
 
     def __init__(self) -> None:
         self._labels: dict[CallId, str] = {}
@@ -221,7 +221,7 @@ def tool_label(event: ToolStarted | ToolFinished) -> str:
     parts = [event.name, event.label]
     for name, value in _arguments(event).items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        # The label already contains this string, so it is skipped here.
+        # The argument that the label shows is skipped.
         if not text.lstrip('["').startswith(event.label.removesuffix("…") or "\0"):
             parts.append(f"{name}={_one_line(text, ARGUMENT_WIDTH)}")
     return _one_line(" ".join(parts), LABEL_WIDTH)

@@ -306,9 +306,10 @@ class RunCompleted(RunEvent, tag="run.completed"):
 class RunSuspended(RunEvent, tag="run.suspended", kw_only=True):
     """The run waits for a person, or for the results of client tools."""
 
+    # This field precedes `output`, because the frame is searched for the answer's placeholder from
+    # its end.
     tool_calls: tuple[ClientCall, ...] | UnsetType = UNSET
-    """Calls of client tools whose results are missing. This field must precede `output`, because
-    the placeholder of the answer is searched for from the end of the frame."""
+    """Calls of client tools whose results are missing."""
     output: str
     """The text of the answer so far."""
 

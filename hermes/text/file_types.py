@@ -1,5 +1,4 @@
-"""The types of files that can be attached to a message, and how a text file is put into a
-message."""
+"""Recognizes the types of attached files, and formats a text file as a part of a message."""
 
 import re
 

@@ -4,8 +4,8 @@ import re
 import unicodedata
 
 _LOOK = 4
-"""The text is read up to this multiple of the wanted length, because spaces and hidden characters
-are removed from it."""
+"""The text is read up to this multiple of the wanted length, because it becomes shorter when spaces
+and hidden characters are removed."""
 _JOINERS = "\u200c\u200d"
 # Chat templates use these markers, and a model server may interpret them.
 _TEMPLATE = re.compile(r"<(?=[|\uff5c])")

@@ -136,8 +136,8 @@ def take_first(tree: nodes.Document, count: int) -> tuple[nodes.Document, bool]:
 
 
 _Taken = tuple[_T | None, int]
-"""The part that was taken, and the number of characters that may still be taken after it. The
-number is negative if something was left out."""
+"""The part that was taken, and how many more characters may be taken after it. This number is
+negative if something was left out."""
 
 
 def _take_each(
@@ -216,8 +216,7 @@ def drop_first(tree: nodes.Document, count: int) -> nodes.Document:
 
 
 _Dropped = tuple[tuple[_T, ...], int]
-"""The part of the tree that is left, and the number of characters that must still be dropped after
-it."""
+"""The part of the tree that is left, and how many more characters must be dropped after it."""
 
 
 def _drop_each(

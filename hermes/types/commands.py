@@ -30,7 +30,7 @@ class CommandContext(Value):
     """The session's unfinished turn; None while the session is idle."""
     now: float
     find_model: Callable[[str], ModelChoice]
-    """Finds the model that the session's agent knows by a name; see `types.agents.FindModel`."""
+    """Finds a model by the name that a person typed; see `types.agents.FindModel`."""
 
 
 class CommandReply(Value):

@@ -27,8 +27,8 @@ Other modules derive errors of their own from these: `ApiError` in `entry/http/e
 
 
 class HermesError(Exception):
-    """The root of all our errors. Its text can be shown to the party that the error is named
-    for."""
+    """The root of all our errors. The text of an error can be shown to the party that must act on
+    it."""
 
     code: str = "internal_error"
     """Identifies the problem for programs. Clients compare it, so it never changes."""

@@ -93,12 +93,12 @@ class Principal(Value):
     name: str
     """The name of the API key or of the entry point. It stays the same when a key is rotated."""
     person: PersonId
-    """The authenticated person. The field has no default, so that an entry point can't forget it
-    and treat its callers as owners."""
+    """The authenticated person. The field has no default, so that no entry point can treat its
+    callers as owners by omitting it."""
 
 
 class SessionKey(Value):
-    """Identifies a conversation. Different keys have different texts: `parse(str(key)) == key`."""
+    """Identifies a conversation. Each key has its own text: `parse(str(key)) == key`."""
 
     agent: AgentId
     platform: str
@@ -106,7 +106,7 @@ class SessionKey(Value):
     chat: str
     account: str | None = None
     """The account that received the message. It is None for the platform's default account, so that
-    adding a second account changes no existing key."""
+    existing keys stay the same when a second account is added."""
     user: str | None = None
     thread: str | None = None
 
@@ -150,7 +150,8 @@ _OPTIONAL = {"account", "user", "thread"}
 # The result is cached, because a turn writes its session's key several times.
 @lru_cache(maxsize=4096)
 def _quoted(part: str) -> str:
-    # With surrogatepass, a lone surrogate from a hostile client neither raises nor collides.
+    # With surrogatepass, a lone surrogate from a hostile client raises no error, and its key equals
+    # no other key.
     return quote(part, safe="-_.~@+!#$&=,", errors="surrogatepass")
 
 

@@ -22,8 +22,8 @@ class Attachment(Value):
     at: int = 0
     """The attachment's position: the number of characters of the text before it."""
     detail: str = ""
-    """How closely a model looks at an image (`low`, `high`, …); empty leaves the choice to the
-    provider."""
+    """The resolution at which the model sees an image (`low`, `high`, …); if empty, the provider
+    chooses."""
 
     @property
     def label(self) -> str:
@@ -77,8 +77,8 @@ class UserMessage(Value, tag_field="role", tag="user"):
 
 
 class Echo(Value):
-    """Data of a provider, such as signed reasoning, that must be sent back unchanged with the
-    results of its tool calls."""
+    """Data in a model's answer, such as signed reasoning, that must be sent back unchanged together
+    with the results of the tool calls."""
 
     wire: str
     model: str
@@ -172,7 +172,8 @@ class Asked(Value, tag=True):
     """The client's own tools, offered in addition to the agent's tools."""
     tool_choice: ToolChoice = ToolChoice()
     results: tuple[ToolMessage, ...] = ()
-    """Results of client tools. They resume the turn that made the calls; `messages` follow them."""
+    """Results of client tools. They resume the turn that made the calls. The turn's history then
+    continues with `messages`."""
     response_format: ResponseFormat | None = None
     """The required format of the answer; None for plain text."""
     stateless: bool = True
@@ -187,8 +188,8 @@ Body = Said | Edited | Pressed | Asked
 
 
 class Origin(Value):
-    """Facts about a message. The entry point states them, so that no other code depends on the
-    platform's name."""
+    """Facts about a message that the entry point knows. With these facts, other code does not
+    depend on the platform's name."""
 
     trigger: Trigger = "message"
     principal: Principal | None = None
@@ -203,8 +204,9 @@ class Origin(Value):
 
 
 class ClientKey(Value):
-    """The client's own idempotency key. Only requests whose `dedupe_key` is built from other data
-    have it."""
+    """The client's own idempotency key, for a request with tool results. The `dedupe_key` of this
+    request is built from the results. In other requests, the client's key is a part of
+    `dedupe_key`."""
 
     dedupe_key: str
     fingerprint: str
@@ -223,10 +225,9 @@ class MessageEvent(Value):
     addressed: bool = True
     """Whether the message is addressed to the agent. Some messages in a group are not."""
     fingerprint: str = ""
-    """Hash of the request's body. It detects a key that is used for two different requests."""
+    """Hash of the request's body. It shows whether one key was used for two different requests."""
     client_key: ClientKey | None = None
-    """The client's key for a request with tool results. The `dedupe_key` of such a request names
-    the results."""
+    """The client's idempotency key if the request has tool results; None for other requests."""
 
 
 class Accepted(Value, tag=True):

@@ -37,8 +37,8 @@ class ModelName(Value):
 
 
 class ModelResolver(Protocol):
-    """Finds the models that a configuration names. Raises ConfigError if such a model can't be
-    used."""
+    """Finds the models that a configuration names. The methods raise ConfigError if such a model
+    can't be used."""
 
     @property
     def advice(self) -> str:

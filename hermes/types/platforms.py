@@ -151,8 +151,9 @@ class Platform(Value, Generic[ConfigT]):
     """The type of the platform's section in config.yaml. A field may name environment variables
     with `Aliases`."""
     accounts: Callable[[ConfigT], Sequence[str]]
-    """Returns the configured accounts: the platform's name for the default account, and
-    `<platform>.<name>` for others. The result is empty if the credentials are missing."""
+    """Returns the names of the configured accounts. The default account has the platform's name,
+    and other accounts are named `<platform>.<name>`. The result is empty if the credentials are
+    missing."""
     make: Callable[[str, ConfigT], PlatformAdapter]
     """Returns the adapter of an account. This call imports the SDK."""
     extra: str = ""

@@ -42,9 +42,9 @@ class Quirks(Value):
     """The kinds of `ResponseFormat` that the endpoint enforces, also with tools and streaming. For
     other kinds, the format is described in the prompt."""
     reasoning: Literal["budget", "effort", "none"] = "budget"
-    """How a request controls reasoning. `budget` is a number of tokens. A model with `effort` takes
-    an effort level and accepts neither a budget nor sampling options. A model with `none` does not
-    reason."""
+    """How a request controls reasoning. With `budget`, the request has a number of tokens. With
+    `effort`, it has an effort level, and the model accepts neither a budget nor sampling options.
+    With `none`, the model does not reason."""
 
 
 class ModelChoice(Value):
@@ -55,7 +55,8 @@ class ModelChoice(Value):
     base_url: str
     api_key: str = ""
     key_place: str = ""
-    """The variable or setting that holds or should hold the key. Error messages show it."""
+    """The environment variable or setting for the key, which may still be missing. Error messages
+    show this place."""
     wire: str = "chat"
     """Name of the endpoint's wire format."""
     context_length: int | None = None

@@ -6,13 +6,14 @@ pipe for the output. The server forks a supervisor, which reads the request, a l
 the control socket. The supervisor and the gateway then exchange these lines:
 
 - The supervisor writes `ready <its pid> <pid of the shell>`, or `failed <reason>`.
-- The gateway writes `go`. Only then does the shell begin. `kill` ends everything at any time, and
-  so does the end of the stream: a gateway that dies leaves no foreground command.
+- The gateway writes `go`. Only then does the shell execute the command. At any time, the gateway
+  can write `kill` to end everything. The end of the stream has the same effect, so a gateway that
+  dies leaves no foreground command running.
 - The supervisor writes `shell <code>` if the shell has ended and other processes still run, and
   `ended <code> <number killed>` when everything has ended.
 
-The supervisor is a subreaper. A process that leaves its session stays a descendant of the
-supervisor.
+The supervisor is a subreaper, so even a process that leaves the shell's session stays a descendant
+of the supervisor.
 """
 
 import contextlib
@@ -35,8 +36,8 @@ from hermes.boundary.execution.process_tree import (
 )
 
 KEPT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-"""Signals that end a command. The server and the supervisors block these signals, because they must
-outlive the command."""
+"""Signals that end a command. The server and the supervisors must outlive the command, so they
+block these signals."""
 EXEC_FAILED = 127
 
 
@@ -174,7 +175,8 @@ class Supervisor:
             _become([shell, "-c", command], request["environment"], self._waiting, self._output)
         self._waiting.close()
         os.close(self._output)
-        # The group of the shell must exist before anything can signal it.
+        # The shell sends this byte when its process group exists. Signals must not be sent before
+        # that.
         self._gate.recv(1)
 
     def _read_line(self) -> bytes:

@@ -24,8 +24,8 @@ _PID_NAMESPACE = Path("/proc/self/ns/pid")
 
 @cache
 def boot_id() -> str:
-    """Returns an id that changes with every boot of the machine, and that differs between the
-    containers of a machine, because each has its own process numbers.
+    """Returns an id that changes with every boot of the machine. Containers on one machine have
+    different ids, because each container has its own process numbers.
 
     Two machines never have the same id, so a process of another machine is left alone.
     """
@@ -48,7 +48,7 @@ def _machine_boot() -> str:
 
 def is_here(boot: str) -> bool:
     """Returns whether a process that was started under this boot id can still run here. Earlier
-    versions recorded an empty id, or one without the container."""
+    versions recorded an empty id, or an id that is the same in all containers of a machine."""
     return boot in ("", boot_id(), _machine_boot())
 
 

@@ -111,8 +111,8 @@ def send_signal(pid: int, started: int, number: signal.Signals) -> bool:
 
 
 def restore_signals() -> None:
-    """Restores the default action of all ignored signals, because an executed program would also
-    ignore them.
+    """Restores the default action of all ignored signals, because a program that this process
+    executes would inherit the ignored signals.
 
     Python ignores SIGPIPE and SIGXFSZ. `nohup` and shells make the gateway ignore other signals.
     """

@@ -77,10 +77,11 @@ def main() -> None:
     folder = Path(name)
     if os.fork():
         os._exit(0)
-    # The supervisor blocks these signals to outlive the command, because it writes the exit code.
+    # The supervisor must outlive the command to write its exit code, so it blocks these signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, MEANT_FOR_THE_COMMAND)
     os.setsid()
-    # The input is also opened for writing, because otherwise the command could read an end of file.
+    # The pipe is also opened for writing. Without any writer, the command would read an end of
+    # file.
     keys = os.open(folder / "input", os.O_RDWR)
     os.write(1, b"%d\n" % os.getpid())
     if os.read(0, 1) != b"g":

@@ -205,7 +205,8 @@ def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
         if start:
             parts.append(_with_cache_marker(encode_all(said[start - 1], said[start:end], encode)))
         else:
-            # This part is cached without the marker, because the next call repeats it without one.
+            # The marker is added after the part was cached, because the next call sends this part
+            # without it.
             parts.append(_with_cache_marker(cache.encoded(cache_name(request), said[:end], encode)))
         start = end
     parts.append(encode_all(said[start - 1] if start else None, said[start:], encode))

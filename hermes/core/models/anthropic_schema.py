@@ -10,7 +10,7 @@ from hermes.text.json_schema import resolved
 from hermes.types.models import ModelRequest
 
 _KINDS = frozenset({"type", "properties", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"})
-"""A schema needs at least one of these keywords."""
+"""Anthropic's API can enforce only schemas that contain at least one of these keywords."""
 _KEPT = frozenset({"type", "title", "description", "required", "enum", "const", "format", "$ref"})
 _NO_SCHEMAS = ("$defs", "definitions", "enum", "const", "default", "examples")
 """Keywords whose values are not schemas, or are used only through references."""

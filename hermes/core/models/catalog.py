@@ -109,8 +109,9 @@ class Catalog(Value):
         return next((one for one in self.providers if one.base_url == wanted), None)
 
     def auto(self, environ: Mapping[str, str], model: str = "") -> Provider | None:
-        """Returns the first provider whose key is set, or the provider that the model's name begins
-        with."""
+        """Returns the provider that `auto` selects. A model file belongs to `local`. Otherwise the
+        provider that the model's name begins with is preferred to the first provider whose key is
+        set. Returns None if no key is set."""
         if model.endswith(MODEL_FILE):
             return self.named(LOCAL)
         ready = [one for one in self.providers if one.key_required and one.ready(environ)]
@@ -118,7 +119,8 @@ class Catalog(Value):
             return None
         prefix = model.partition("/")[0].casefold()
         explicit = [one for one in ready if prefix in one.names]
-        # If the first provider is a router, it serves `vendor/model` itself.
+        # A router names its models `vendor/model`, so the prefix may be a vendor and not a
+        # provider.
         if explicit and (not ready[0].vendor_names or model.count("/") > 1):
             return explicit[0]
         return ready[0]

@@ -162,7 +162,8 @@ class _OpenCall(Struct):
             return piece.id == self.provider_id if piece.id else not named
         if piece.index != self.index:
             return False
-        # Some servers give every call the index 0, and others give every piece a new id.
+        # The index alone is not enough, because some servers give every call the index 0. The id
+        # alone is not enough, because others give every piece a new id.
         return not (named and piece.id and self.provider_id and piece.id != self.provider_id)
 
     def add(self, piece: _CallPiece) -> None:

@@ -36,7 +36,7 @@ PASSED_VARIABLES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 LOADING_NOTICE = 2.0
 """Seconds of loading after which the person gets a notice."""
 ENDING_SECONDS = 1.0
-"""Longest wait for the process to end after its connection was lost."""
+"""Longest wait in seconds for the process to end after the connection to it was lost."""
 LONGEST_OUTPUT_LINE = 4096
 _STAMP = re.compile(r"^[\d.]+ [A-Z] +")
 """Matches the time and the level at the beginning of a line from llama.cpp."""
@@ -53,7 +53,8 @@ async def local_models(
 
 
 class LocalModel:
-    """Calls models in files. One file is loaded at a time, when it is first needed."""
+    """Calls models that are files on this machine. One model is loaded at a time, when it is first
+    needed."""
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class LocalModel:
             emit(Notice(text="the embedded model is downloaded first, once"))
             await fetch(self._models, lambda done, total: None, self._environ)
         options = server_options(choice, self._models)
-        # The lock is held while another model finishes its answers, so that later requests wait.
+        # While the previous model finishes its answers, the lock makes later requests wait.
         async with self._choosing:
             engine = self._engine
             if engine is None or not engine.serves(options):
@@ -149,8 +150,8 @@ class Engine:
         self.users = 0
         self.ended = anyio.Event()
         self.end = ""
-        """The reason why the process ended, as the end of a sentence that begins with `the
-        process`."""
+        """Why the process ended, as a text that continues the words `the process`; empty while it
+        runs."""
         self._settled = anyio.Event()
         self._left = anyio.Event()
         self._scope = anyio.CancelScope()

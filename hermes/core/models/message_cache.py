@@ -15,7 +15,7 @@ CACHED_BYTES = 16 << 20
 
 
 class EncodedMessageCache:
-    """A cache of encoded messages. Its results are the same as without a cache."""
+    """A cache of encoded messages. It saves time, and never changes the result."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[tuple[Message, ...], bytes]] = OrderedDict()
@@ -54,7 +54,7 @@ def encode_all(before: Message | None, messages: Sequence[Message], encode: Enco
 
 
 def _begins(known: Sequence[Message], messages: Sequence[Message]) -> bool:
-    """Returns whether the messages begin with the known messages."""
+    """Returns whether `messages` begins with `known`."""
     if len(known) > len(messages):
         return False
     # Most messages are identical objects, so only the last few are compared.

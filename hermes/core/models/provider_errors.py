@@ -156,8 +156,8 @@ def _key_place(choice: ModelChoice) -> str:
 
 
 def address_advice(choice: ModelChoice) -> str:
-    """Returns advice on correcting the address. Servers with OpenAI's API usually serve it under
-    /v1."""
+    """Returns advice on correcting the address. It suggests /v1, the path under which most servers
+    offer OpenAI's API."""
     base_url = redact_tokens(choice.base_url)
     if choice.wire in OPENAI_WIRES and not urlsplit(choice.base_url).path.strip("/"):
         return f"set the address {base_url.rstrip('/')}/v1: {base_url!r} has no /v1"

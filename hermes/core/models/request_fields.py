@@ -61,8 +61,8 @@ def file_name(attachment: Attachment) -> bytes:
 
 
 def call_arguments(call: ToolCall) -> str:
-    """Returns the arguments as a JSON object, even if the model wrote invalid JSON, because servers
-    refuse anything else."""
+    """Returns the arguments as a JSON object, even if the model wrote invalid JSON. Servers refuse
+    arguments that are not a JSON object."""
     try:
         _json_object.decode(call.arguments)
     except (msgspec.DecodeError, RecursionError):

@@ -170,10 +170,11 @@ class ConfiguredModels:
         return self._chosen(endpoint, model, reason, "auxiliary.model")
 
     def _without_demo(self, wanted: EndpointConfig) -> tuple[EndpointConfig, str]:
-        """Returns the settings without the demo model, and the source that named it.
+        """Returns the settings without the demo model if another model replaces it, and the source
+        that named the demo model. Otherwise returns the settings unchanged and "".
 
-        The demo model in config.yaml is a fallback. An address replaces it, and so does the first
-        provider with a key.
+        A demo model that config.yaml names is only a fallback: a configured address or the first
+        provider with a key replaces it.
         """
         local = self.catalog.named(LOCAL)
         if (
@@ -197,7 +198,8 @@ class ConfiguredModels:
             return None
 
     def _beside(self, main: ChosenModel) -> _Endpoint:
-        """Returns the endpoint of the main model, for another model of the same provider."""
+        """Returns the main model's endpoint, so that another model of the same provider can use
+        it."""
         choice, fields = main.choice, ("provider", "base_url", "api_key", "wire")
         return _Endpoint(
             provider=self.catalog.named(choice.provider),
@@ -265,7 +267,8 @@ class ConfiguredModels:
         return _Endpoint(provider=provider, base_url=base_url, api_key=key, sources=sources)
 
     def _sources(self, section: str, **used: str) -> dict[str, str]:
-        """Returns the sources of those settings of a section that have a value."""
+        """Returns where the settings of a section come from. Settings without a value are left
+        out."""
         return {
             name: self.config.source(f"{section}.{name}") for name, value in used.items() if value
         }
@@ -321,8 +324,8 @@ class ConfiguredModels:
         return key
 
     def _key_place(self, provider: Provider) -> str:
-        """Returns the variable of the provider's key, and the file that contains it or should
-        contain it."""
+        """Returns the environment variable for the provider's key, and the file in which the
+        variable is or should be set."""
         name = provider.key_variable(self.config.environ) or next(iter(provider.keys), "")
         return self.config.variable_source(name)
 

@@ -18,8 +18,8 @@ PAGE_LINES = 2000
 PAGE_WIDTH = 2000
 """Maximum number of characters of a line."""
 PAGE_SIZE = LONGEST_RESULT - 200
-"""Maximum number of characters of a page. A result may be a little longer, which leaves room for
-the note about the next page."""
+"""Maximum number of characters of a page. It is a little less than the maximum for a result,
+because a note about the next page is added."""
 BINARY_CHECK = 8192
 """Number of bytes at the beginning of a file that are searched for NUL. Only binary files
 contain NUL."""

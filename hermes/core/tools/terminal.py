@@ -46,7 +46,8 @@ def terminal_tools(timeout: float, isolation: str) -> tuple[AnyTool, ...]:
 async def _terminal(timeout: float, context: ToolContext, arguments: RunCommand) -> str:
     command, workdir = arguments.command, arguments.workdir
     if arguments.background:
-        # No handle is committed: recovery ends commands by their handles, and this one must go on.
+        # No handle is committed, because recovery ends the commands whose handles it finds. A
+        # background command must continue after a restart.
         async with watched(context.turn, context.call):
             process = await context.sandbox.start(command, workdir=workdir)
             await rename_watched(context.turn, context.call, process.id)
