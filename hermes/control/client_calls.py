@@ -2,13 +2,12 @@
 
 from msgspec.structs import replace
 
-from hermes.control.event_hub import EPOCH
 from hermes.control.repeats import Repeated, repeat
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.core.agent import unanswered
 from hermes.state import inbox, session_lock, transcript, turns
 from hermes.state.codec import record
-from hermes.state.turns import OpenQuestion, TurnRow
+from hermes.state.turns import EVENTS_PER_CLAIM, OpenQuestion, TurnRow
 from hermes.streaming.fold import SEGMENT_SEPARATOR
 from hermes.types.errors import HermesError
 from hermes.types.events import TurnFinished
@@ -86,7 +85,7 @@ class ClientCalls:
         found = yield from turns.get(row.id)
         assert found is not None
         claim = yield from self._transactions.resume_if_here(found, now)
-        after = (found.epoch + 1) * EPOCH
+        after = (found.epoch + 1) * EVENTS_PER_CLAIM
         yield from inbox.set_after(id, after)
         return TakenResults(receipt=Accepted(id=id, turn=row.id, after=after), claim=claim)
 
@@ -106,7 +105,7 @@ class ClientCalls:
         epoch = yield from turns.claim(row.id, row.epoch, self._transactions.owner)
         yield from turns.close(row.id, epoch, "stopped", now, reason=(WENT_ON, ""))
         finished = TurnFinished(outcome="stopped", text=WENT_ON)
-        first = epoch * EPOCH + 1
+        first = epoch * EVENTS_PER_CLAIM + 1
         yield from turns.keep_events(row.id, first, record(first, [finished]))
         yield from inbox.finish(row.id)
 
@@ -227,7 +226,7 @@ def _repeated(repeated: Repeated, row: TurnRow, questions: list[OpenQuestion]) -
     # These results arrived while a question was open, so they have not resumed the turn.
     if questions:
         return TakenResults(receipt=Accepted(id=receipt.id, reply=_asked(questions)))
-    followed = Accepted(id=receipt.id, turn=row.id, after=row.epoch * EPOCH)
+    followed = Accepted(id=receipt.id, turn=row.id, after=row.epoch * EVENTS_PER_CLAIM)
     return TakenResults(receipt=followed, claim=repeated.claim)
 
 

@@ -31,9 +31,6 @@ READ_JOINED = 64
 HELD_CHARACTERS = 65_536
 """At the end of a turn, a log with more characters of text than this is released from memory. Its
 readers then read the events from the store."""
-EPOCH = EVENTS_PER_CLAIM
-"""Number of event numbers that each claim reserves. The events of the next claim have higher
-numbers."""
 
 
 class _Run:
@@ -55,7 +52,7 @@ class _Run:
 
 
 class EventLog:
-    """The events of one claim on a turn, numbered from `epoch * EPOCH + 1`."""
+    """The events of one claim on a turn, numbered from `epoch * EVENTS_PER_CLAIM + 1`."""
 
     def __init__(self, turn: TurnId) -> None:
         self.turn = turn
@@ -77,7 +74,7 @@ class EventLog:
         self._enders: set[asyncio.Future[None]] = set()
 
     def begin(self, epoch: int) -> None:
-        self._base = epoch * EPOCH
+        self._base = epoch * EVENTS_PER_CLAIM
         self._events = []
         self._released = self._kept = self._segment = 0
         self.finished = False
@@ -87,7 +84,7 @@ class EventLog:
     def epoch(self) -> int:
         """The epoch of the claim that the events belong to; 0 before the turn has begun in this
         process."""
-        return self._base // EPOCH
+        return self._base // EVENTS_PER_CLAIM
 
     def covers(self, after: int) -> bool:
         """Returns whether the log contains every event after this number."""

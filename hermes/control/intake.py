@@ -7,12 +7,11 @@ from msgspec.structs import replace
 from hermes.control.client_calls import ClientCalls
 from hermes.control.commands import CommandTable
 from hermes.control.event_content import answer_text, files_of
-from hermes.control.event_hub import EPOCH
 from hermes.control.repeats import repeat
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.state import deliveries, folders, inbox, session_lock, turns
 from hermes.state.codec import record
-from hermes.state.turns import OpenQuestion, TurnRow
+from hermes.state.turns import EVENTS_PER_CLAIM, OpenQuestion, TurnRow
 from hermes.types.commands import CommandContext, CommandReply, OpenTurn
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
 from hermes.types.identity import FolderId, PersonId, SessionKey, Target, TurnId, new_id
@@ -199,7 +198,7 @@ class Intake:
         yield from inbox.bind(id, turn.id, "done")
         yield from self._client_calls.give_up(turn, now)
         claim = yield from self._transactions.resume_if_here(turn, now)
-        after = (turn.epoch + 1) * EPOCH
+        after = (turn.epoch + 1) * EVENTS_PER_CLAIM
         yield from inbox.set_after(id, after)
         return IntakeResult(receipt=Accepted(id=id, turn=turn.id, after=after), claim=claim)
 

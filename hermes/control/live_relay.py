@@ -12,9 +12,10 @@ from contextlib import ExitStack
 import anyio
 import msgspec
 
-from hermes.control.event_hub import EPOCH, EventHub, EventLog
+from hermes.control.event_hub import EventHub, EventLog
 from hermes.control.remote_events import LiveEvents, RemoteEvents
 from hermes.state.codec import encode
+from hermes.state.turns import EVENTS_PER_CLAIM
 from hermes.types.bus import Bus
 from hermes.types.identity import OwnerId, TurnId
 from hermes.types.value import Value
@@ -75,7 +76,7 @@ class RemoteReader:
         if log.finished:
             return LiveEvents(turn=log.turn, kept=log.kept, first=0, over=True)
         # The turn may have been suspended and resumed here.
-        self.sent = max(self.sent, log.epoch * EPOCH)
+        self.sent = max(self.sent, log.epoch * EVENTS_PER_CLAIM)
         recorded = log.recorded(self.sent)
         if not recorded:
             return None

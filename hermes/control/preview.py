@@ -12,12 +12,13 @@ from typing import TypeVar
 import anyio
 from msgspec.structs import replace
 
-from hermes.control.event_hub import EPOCH, EventLog
+from hermes.control.event_hub import EventLog
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following
 from hermes.control.rate_gate import RateGate
 from hermes.control.turn_transactions import Claim
 from hermes.state import deliveries, inbox
+from hermes.state.turns import EVENTS_PER_CLAIM
 from hermes.streaming.edits import EditPlan, EditPreview, Nothing, PlacePreview, Wait
 from hermes.streaming.fold import EventFold, View, answer
 from hermes.streaming.policy import StreamingPolicy
@@ -121,7 +122,9 @@ class Preview:
             plan.shown(anyio.current_time(), delivery.placed[0].text)
         fold = EventFold(View(segments=tuple(text for text in claim.said if text.strip())))
         # The text of earlier claims on the turn is in `claim.said`.
-        following = Following(EventPages(self._store), live, live.epoch * EPOCH, expected=True)
+        following = Following(
+            EventPages(self._store), live, live.epoch * EVENTS_PER_CLAIM, expected=True
+        )
         within = 0.0
         while not following.ended:
             for envelope in await following.next(within):

@@ -5,13 +5,12 @@ import time
 
 import anyio
 
-from hermes.control.event_hub import EPOCH
 from hermes.control.recovery import StartTurn
 from hermes.control.turn_transactions import Claim, Closing, TurnTransactions
 from hermes.control.turns import finish_of, owed_content
 from hermes.state import folders, inbox, session_lock, turns
 from hermes.state.codec import record
-from hermes.state.turns import TurnRow
+from hermes.state.turns import EVENTS_PER_CLAIM, TurnRow
 from hermes.types.errors import ClaimLost
 from hermes.types.events import NO_USAGE
 from hermes.types.identity import FolderId, OwnerId, SessionKey
@@ -111,7 +110,7 @@ class StrandedWork:
             yield from self._transactions.give_up_waiting(waiting, key, now)
             return FailedMessage(message=waiting.id)
         claim = yield from self._transactions.open_waiting(waiting, waiting.event, key, now)
-        end, first = finish_of(failed), claim.row.epoch * EPOCH + 1
+        end, first = finish_of(failed), claim.row.epoch * EVENTS_PER_CLAIM + 1
         closing = Closing(
             outcome=failed,
             step=0,

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from hermes.control.caches import HistoryCache, PromptCache
 from hermes.control.event_content import first_step, has_files, new_messages
-from hermes.control.event_hub import EPOCH
 from hermes.control.placement import Placement
 from hermes.state import deliveries, inbox, session_lock, sessions, transcript, turns
 from hermes.state.codec import Recorded, record
@@ -17,7 +16,7 @@ from hermes.state.compactions import Span
 from hermes.state.inbox import Waiting
 from hermes.state.sessions import SessionRow
 from hermes.state.transcript import History, TranscriptWriter
-from hermes.state.turns import TurnRow
+from hermes.state.turns import EVENTS_PER_CLAIM, TurnRow
 from hermes.types.agents import FindModel, HostedAgent
 from hermes.types.events import TurnFinished, UsageReported
 from hermes.types.identity import (
@@ -426,7 +425,7 @@ def _keep_failure(turn: TurnId, epoch: int, failed: Failed) -> Work[None]:
     finished = TurnFinished(
         outcome="failed", text=failed.reason, code=failed.code, status=failed.status
     )
-    first = epoch * EPOCH + 1
+    first = epoch * EVENTS_PER_CLAIM + 1
     yield from turns.keep_events(turn, first, record(first, [finished]))
 
 

@@ -10,11 +10,12 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from hermes.control.event_hub import EPOCH, EventHub
+from hermes.control.event_hub import EventHub
 from hermes.control.event_pages import EventPages
 from hermes.control.following import following
 from hermes.control.gateway import Gateway
 from hermes.state.codec import TEXT_PIECE
+from hermes.state.turns import EVENTS_PER_CLAIM
 from hermes.testing.running import (
     QUIET,
     Conditions,
@@ -178,7 +179,7 @@ async def test_a_reader_of_the_suspended_turn_does_not_stop_the_reader_of_the_re
         with gateway.following(turn) as old:
             assert last(await old.rest()) == TurnFinished(outcome="suspended")
             receipt = await asked(gateway, "blue")
-            assert receipt.after == 2 * EPOCH
+            assert receipt.after == 2 * EVENTS_PER_CLAIM
             found = await all_of(gateway, turn, receipt.after)
     assert said(found) == "Blue it is."
 
