@@ -85,8 +85,7 @@ class ContextTrust:
                 if digest and digest != before.get(path, "")
             }
             if changed:
-                # The command's record is deleted only afterwards. While it exists, the changes are
-                # not trusted.
+                # Until the record is deleted below, the changes by the command are not trusted.
                 self._change(lambda records: _marked(records, changed))
             self._command(command).unlink(missing_ok=True)
 

@@ -148,8 +148,7 @@ class StoreCopy:
             upto = None if progress.complete else progress.last
             expected = 0
             after: Key | None = None
-            # If no row of the table was copied, the loop is skipped and the target's table must be
-            # empty.
+            # If no row of the table was copied, the loop is skipped and the target must be empty.
             while progress.complete or upto is not None:
                 rows = await self._source.store.read(next_rows, table, after, upto)
                 if not rows:

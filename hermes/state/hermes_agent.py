@@ -83,8 +83,7 @@ def _sessions(path: Path) -> int | None:
         with closing(sqlite3.connect(address, uri=True)) as database:
             known = "select name from sqlite_master where type = 'table'"
             tables = {name for (name,) in database.execute(known)}
-            # `immutable` ignores the WAL. If all tables are still in the WAL, the database may be
-            # ours.
+            # `immutable` ignores the WAL, and all tables of a database of ours may still be in it.
             if not tables or "turns" in tables:
                 return 0
             if not {"sessions", "messages"} <= tables:

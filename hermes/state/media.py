@@ -66,8 +66,7 @@ class MediaCache:
 
     def _refreshed(self, path: Path) -> bool:
         """Records a use of the file. Returns False if there is no such file."""
-        # Without the lock, `forget` could read the old time just before this call and delete the
-        # file just after it.
+        # Without the lock, `forget` could read the old time and delete the file after this call.
         with self._locked():
             try:
                 os.utime(path)

@@ -186,8 +186,7 @@ def _rewrite(path: Path, limit: int, edits: Sequence[EntryEdit]) -> ChangedNotes
         )
     after = edited(before.entries, edits)
     text, old = BETWEEN.join(after), BETWEEN.join(before.entries)
-    # A person may have made the file longer than the limit. It can still be edited, if it does not
-    # grow.
+    # A file that a person has made longer than the limit can be edited if it does not grow.
     if len(text) > max(limit, len(old)):
         raise ToolFailed(
             f"{path.name} would hold {len(text)} characters of {limit}; now it holds {len(old)}."

@@ -125,8 +125,7 @@ def file_name(session: str) -> str:
 def write_private(path: Path, content: str | bytes) -> None:
     """Replaces the file's content atomically and durably. Only its owner can read the file."""
     data = content.encode() if isinstance(content, str) else content
-    # If the path is a symbolic link, its target is written, so that links into a dotfiles
-    # repository stay.
+    # If the path is a symbolic link, its target is written, so that links to dotfiles are kept.
     path = path.resolve()
     for folder in [*reversed(path.parents)]:
         if not folder.exists():
@@ -134,8 +133,7 @@ def write_private(path: Path, content: str | bytes) -> None:
     try:
         _replace(path, data)
     except OSError as error:
-        # The original error has no file name if the disk is full, and otherwise names the temporary
-        # file.
+        # The error of a full disk has no file name, and other errors name the temporary file.
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 

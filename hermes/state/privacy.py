@@ -28,8 +28,7 @@ def restrict_to_owner(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except OSError:
-        # A file that is missing or that this process can't read is not used, so it needs no
-        # protection.
+        # A file that is missing or can't be read is not used, so it needs no protection.
         return
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or not mode & OTHERS:
         return

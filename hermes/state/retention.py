@@ -10,8 +10,7 @@ TURNS_AT_ONCE = 1000
 def forget_requests(before: float) -> Work[None]:
     """Deletes old rows of stateless requests, and the old events of all turns."""
     last = id_prefix_at(before)
-    # The turns are deleted first. If another transaction has resumed a turn, it is not deleted and
-    # its other rows are kept.
+    # The turns are deleted first, so that a turn that was resumed meanwhile keeps all its rows.
     rows = yield (
         "delete from turns where transient = 1 and id < ?"
         " and state not in ('running', 'suspended') returning id",
@@ -29,8 +28,7 @@ def forget_requests(before: float) -> Work[None]:
 
 def _forget_rows(turns: list[str]) -> Work[None]:
     """Deletes the rows in other tables that belong to the deleted turns."""
-    # The list is padded to a fixed length, so that PostgreSQL prepares only one statement for each
-    # table.
+    # The list is padded to a fixed length, so that each table needs one prepared statement.
     padded = [*turns, *turns[-1:] * (TURNS_AT_ONCE - len(turns))]
     marks = ", ".join("?" for _ in padded)
     for table in ("messages", "calls", "questions"):

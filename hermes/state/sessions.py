@@ -214,8 +214,7 @@ def prompt_of(name: str) -> Work[Prompt | None]:
     try:
         return decode_prompt(rows[0][0]) if rows else None
     except msgspec.DecodeError:
-        # Without the damaged prompt, the session just starts a new epoch. An error would make the
-        # session unusable.
+        # A damaged prompt only causes a new epoch. An error would make the session unusable.
         return None
 
 

@@ -203,8 +203,7 @@ class NatsConnection:
             token=address.token,
             error_cb=self._note_error,
             closed_cb=self._note_end,
-            # `NatsBus` reconnects itself. The client would queue messages while it is disconnected,
-            # and send them late.
+            # `NatsBus` reconnects itself. The client would queue messages and send them late.
             allow_reconnect=False,
             max_reconnect_attempts=1,
             reconnect_time_wait=0,
@@ -245,8 +244,7 @@ async def open_nats_bus(
         yield bus
     finally:
         group.cancel_scope.cancel()
-        # The caller's exception is not passed to the group, which would wrap it in an
-        # ExceptionGroup.
+        # The caller's exception is not passed to the group, because the group would wrap it.
         await group.__aexit__(None, None, None)
 
 

@@ -118,8 +118,7 @@ async def postgres_source(url: str, direct_url: str) -> AsyncIterator[PostgresCo
             await require_complete(connection)
             await migrate(connection)
         async with connected_store(url, None, direct_url) as store:
-            # The first check is made before the tables are locked, because the lock would block a
-            # running gateway.
+            # This check comes before the table locks, because they would block a running gateway.
             await _require_idle(store, server.place)
             with _translated():
                 await _forbid_writing(connection, server.place)

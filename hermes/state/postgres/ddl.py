@@ -47,8 +47,7 @@ alter table messages add column words tsvector generated always as
 create index messages_words on messages using gin (words);
 """
 _OWN = {
-    # The statements that change rows of earlier versions are left out. Only SQLite databases have
-    # such rows.
+    # Statements that change rows of earlier versions are left out: only SQLite has such rows.
     "m003_origin": "",
     "m004_handles": "alter table calls add column handle text;",
 }

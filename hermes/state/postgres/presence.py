@@ -60,8 +60,7 @@ def held_locks() -> Work[dict[OwnerId, bool]]:
         " and l.database = (select d.oid from pg_database d where d.datname = current_database())"
         " and l.classid = cast(? as bigint)::oid"
         " and l.objid = (hashtext(o.id)::bigint & 4294967295)::oid)"
-        # Shortly after the server's start, a process that has not reconnected yet may still be
-        # alive.
+        # Shortly after the server's start, a process without a lock may still be alive.
         " or (o.beat_at < extract(epoch from pg_postmaster_start_time())"
         " and pg_postmaster_start_time()"
         " > clock_timestamp() - make_interval(secs => cast(? as double precision))))",

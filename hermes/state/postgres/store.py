@@ -214,8 +214,7 @@ async def connected_store(
                 await presence.close()
                 await pool.close()
             group.cancel_scope.cancel()
-            # The caller's exception is not passed to the group, which would wrap it in an
-            # ExceptionGroup.
+            # The caller's exception is not passed to the group, because the group would wrap it.
             await group.__aexit__(None, None, None)
 
 
