@@ -12,7 +12,8 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 Span = tuple[int, int]
-"""The first and the last row that a message of a history represents."""
+"""The first and the last row of a message in a history. A summary spans all rows that it
+replaces."""
 
 
 class Compaction(Value):

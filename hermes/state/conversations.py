@@ -8,9 +8,11 @@ from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
 SHORT_ID_CHARS = 8
-"""Number of characters to which a random chat name is shortened. The last characters are shown."""
+"""Number of characters that are shown of a random chat name. They are the last characters of the
+name."""
 SHORTEST_END = 6
-"""Minimum number of characters that select a session by the end of its name."""
+"""Minimum length of a text that selects a session by the end of its chat name. A shorter text must
+be the beginning of the name."""
 
 _MADE_NAME = re.compile(r"[0-9a-f]{21}")
 
@@ -116,7 +118,8 @@ def resembling(name: str) -> Work[list[Summary]]:
 
 
 def of_generation(session: str, generation: int) -> Work[list[Summary]]:
-    """Returns the conversation that follows `generation` earlier conversations of the session."""
+    """Returns the session's conversation with this generation, which is the number of earlier
+    conversations."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found where key = ? and generation = ?",
         (session, generation),

@@ -1,4 +1,4 @@
-"""Finds the data that Hermes Agent, another program, has left in a home. Files are only read."""
+"""Finds the data that another program, Hermes Agent, has left in a home. No file is changed."""
 
 import os
 import sqlite3
@@ -83,7 +83,7 @@ def _sessions(path: Path) -> int | None:
         with closing(sqlite3.connect(address, uri=True)) as database:
             known = "select name from sqlite_master where type = 'table'"
             tables = {name for (name,) in database.execute(known)}
-            # No table is visible if all are still in the WAL. Such a database may be ours.
+            # `immutable` ignores the WAL, and all tables of a database of ours may still be in it.
             if not tables or "turns" in tables:
                 return 0
             if not {"sessions", "messages"} <= tables:

@@ -70,8 +70,8 @@ class FileLock:
         return True
 
     def is_removed(self) -> bool:
-        """Returns whether the file was removed or replaced. Other processes do not see the lock
-        then."""
+        """Returns whether the file was removed or replaced. If so, the lock no longer excludes
+        other processes."""
         try:
             return self.path.stat().st_ino != os.fstat(self._descriptor).st_ino
         except FileNotFoundError:

@@ -23,7 +23,7 @@ def others(owner: OwnerId) -> Work[dict[OwnerId, str]]:
 
 def forget(owner: OwnerId) -> Work[None]:
     """Removes an owner that has left no work to take over."""
-    # The epochs are kept, so that a later holder never has the same epoch.
+    # The leases keep their epochs, so that a later holder never gets the same epoch.
     yield "update leases set owner = '' where owner = ?", (owner,)
     yield "delete from owners where id = ?", (owner,)
 
@@ -40,7 +40,7 @@ def leave(owner: OwnerId) -> Work[None]:
 
 
 def touch(owner: OwnerId) -> Work[None]:
-    """Makes the smallest possible write, which shows whether the disk accepts writes again."""
+    """Writes one unchanged row, to find out whether the disk accepts writes again."""
     yield "update owners set started_at = started_at where id = ?", (owner,)
 
 
@@ -60,7 +60,7 @@ def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Wo
     if rows and rows[0][0] not in ("", owner, *dead):
         return None
     epoch: int = rows[0][1] + 1 if rows else 1
-    # On PostgreSQL, another claim may commit between the two statements.
+    # On PostgreSQL, another process may claim the lease between the two statements.
     taken = yield (
         "insert into leases (name, owner, epoch, taken_at) values (?, ?, ?, ?)"
         " on conflict (name) do update set owner = excluded.owner, epoch = excluded.epoch,"

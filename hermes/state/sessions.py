@@ -149,11 +149,11 @@ def begin_anew(session: str, now: float) -> Work[None]:
 def take_ending(
     now: float, patience: float, session: str | None = None, folder: FolderId | None = None
 ) -> Work[EndedConversation | None]:
-    """Claims the oldest ended conversation that is unclaimed, or whose claim is older than
-    `patience`.
+    """Claims the oldest ended conversation that no process has claimed in the last `patience`
+    seconds.
 
-    `session` restricts the choice to one session, and `folder` to conversations that have used no
-    other folder.
+    With `session`, conversations of other sessions are left out. With `folder`, conversations that
+    have used another folder are left out.
     """
     rows = yield (
         "update endings set taken_at = ? where (session, generation) in"

@@ -1,4 +1,5 @@
-"""The tables of a store as a copy sees them, and the SQL that reads and writes their rows."""
+"""Describes the tables of a store for a copy, and contains the SQL that reads and writes their
+rows."""
 
 # The table and column names in the SQL come from the schema of the database.
 # ruff: noqa: S608
@@ -20,10 +21,11 @@ Key = tuple[str | int, ...]
 
 BATCH_ROWS = 500
 BATCH_SIZE = 4 << 20
-"""Maximum number of characters and bytes of a batch. A single row may be larger."""
+"""Maximum size of a batch: the characters of its texts plus the bytes of its blobs. A single row
+may be larger."""
 _CREATED = re.compile(r"^(?:create table|alter table \w+ rename to) (\w+)", re.MULTILINE)
 _TYPES = {"integer": "bigint", "text": "text"}
-"""The types of the columns in primary keys, in SQL that both databases understand."""
+"""The SQL types of columns in primary keys, with names that SQLite and PostgreSQL both accept."""
 _CLASSES: dict[ColumnKind, type] = {"integer": int, "real": float, "text": str, "bytes": bytes}
 
 

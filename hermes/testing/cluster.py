@@ -61,8 +61,8 @@ class ClusterClient:
         """The id of the last run that a node has accepted."""
 
     async def ask(self, text: str) -> list[RunFrame]:
-        """Returns the events of the run that answers the text. The text is also the key of the
-        request."""
+        """Sends the text, and returns the events of the run that answers it. The text is also part
+        of the idempotency key, so it must be unique in the session."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=SILENT_SECONDS)
         headers = {"Authorization": f"Bearer {SERVICE_KEY}"}
         async with aiohttp.ClientSession(headers=headers, timeout=timeout) as http:

@@ -63,8 +63,8 @@ def _live(before: set[int]) -> list[ProcessEntry]:
 def local_backend(
     root: Path, environment: Mapping[str, str] = EMPTY_ENVIRONMENT
 ) -> Iterator[LocalBackend]:
-    """Yields a backend with its background processes in `root/processes`. They end with the block.
-    No new child process may be left, not even a zombie."""
+    """Yields a backend with its background processes in `root/processes`. They are killed when the
+    block ends. Fails if a new child process is left, even a zombie."""
     processes, before = root / "processes", children()
     backend = LocalBackend(processes, environment)
     try:

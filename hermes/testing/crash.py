@@ -35,8 +35,8 @@ from hermes.testing.stores import forget_store, stores_on_postgres
 
 AT_ONCE = 5
 ALIKE = 3
-"""The gateway is killed at the first passes of each point, up to this number. Later passes are
-like these."""
+"""Number of passes of each point at which the gateway is killed. Later passes are not tried,
+because they are like the first ones."""
 SCENARIO_SECONDS = 20.0
 Script = Callable[[Stage], Awaitable[None]]
 
@@ -68,7 +68,7 @@ async def _stopped_tool(stage: Stage) -> None:
     await stage.until(lambda: stage.calls() > 0)
     person.command("/stop")
     await person.answered(sent)
-    # A model refuses a history in which the stopped call has no result.
+    # The model would refuse this message if the stopped call had no result in the history.
     await person.ask("plain")
 
 

@@ -64,7 +64,7 @@ async def record(folder: Path, transactions: int, seed: int) -> Recording:
                 async with anyio.create_task_group() as group:
                     for number in batch:
                         group.start_soon(commit, number, chance.choice((10, 5_000, 300_000)))
-            # No power cut is tried while the store is being closed, because that removes the WAL.
+            # The recording ends before the store is closed, because closing it removes the WAL.
             done = list(operations)
     return Recording(operations=done, acknowledged=acknowledged)
 

@@ -78,7 +78,7 @@ class CuttingProxy:
     async def _pass(self, client: anyio.abc.SocketStream, server: asyncio.StreamWriter) -> None:
         """Passes messages to the server until the connection must be cut."""
         reader = _Messages(client)
-        # The first message opens the connection and has no kind.
+        # The startup message has no byte for its kind.
         server.write(await reader.next(kinds=False))
         while True:
             message = await reader.next()

@@ -61,7 +61,7 @@ def _value(
     if name in table.key and kind == "integer":
         return number
     absent = name in rules.nullable - set(table.key) and (number + len(name)) % 3 == 0
-    # A process with a heartbeat counts as alive for some seconds after the server's start.
+    # `beat_at` stays null: a process with a heartbeat counts as alive after the server's start.
     if absent or name == "beat_at":
         return None
     if name == "state" and rules.states:

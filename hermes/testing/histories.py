@@ -36,7 +36,7 @@ def _steps(draw: st.DrawFn, step: str, echoes: st.SearchStrategy[Echo | None]) -
         for index, (name, written) in enumerate(wanted)
     )
     said = AssistantMessage(text=draw(texts), calls=calls, echo=draw(echoes))
-    # Results that a person had to decide on come last.
+    # The results have any order, because results that need a person's decision are stored last.
     results = [
         ToolMessage(call=call.id, text=draw(texts), failed=draw(st.booleans()))
         for call in draw(st.permutations(calls))

@@ -24,7 +24,8 @@ UNLOCKED = {
 }
 """Transactions that change rows of sessions but need no lock. A comment gives the reason."""
 CHECKED = "hermes.control"
-"""The package whose transactions are checked. Tests change rows without the lock."""
+"""The package whose transactions are checked. Transactions of tests are not checked, because they
+change rows without the lock."""
 
 
 class LockCheckingStore(WrappedStore):

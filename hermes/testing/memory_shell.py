@@ -150,7 +150,7 @@ class MemoryShell:
             if word in (">", ">>"):
                 target, append = next(rest), word == ">>"
             elif word == ">&":
-                # Output and errors go to the same place in any case.
+                # `>&2` is ignored, because this shell writes output and errors to the same place.
                 next(rest)
             else:
                 kept.append(word)

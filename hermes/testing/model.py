@@ -42,7 +42,7 @@ class Stats(Struct):
     failed: int = 0
     cut: int = 0
     gone: int = 0
-    """Number of answers whose reader left before the end."""
+    """Number of answers whose client disconnected before the end."""
     open: int = 0
     most_open: int = 0
     refused: dict[str, int] = {}
@@ -261,8 +261,8 @@ def _words(plan: Plan, request: ChatRequest, call: str) -> list[str]:
 def _stream(
     head: _Fields, reasoning: int, words: list[str], made: list[dict[str, object]]
 ) -> list[bytes]:
-    """Returns the head of the response, and one frame for each word. Arguments come in two
-    pieces."""
+    """Returns the frames of the response, one for each word. The arguments of a tool call are split
+    into two frames. The first frame also contains the HTTP head."""
     start = b'%b,"object":"chat.completion.chunk","choices":[{"index":0,"delta":' % _json(head)[:-1]
     deltas: list[object] = [{"reasoning_content": "hm "} for _ in range(reasoning)]
     deltas += [{"content": word} for word in words]

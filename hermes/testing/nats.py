@@ -39,7 +39,7 @@ class NatsProcess:
             if self._process is None or self._process.poll() is not None:
                 self._process = self._launched()
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port)) as found:
-                # The server speaks first.
+                # A NATS server sends INFO to every new client.
                 if found.recv(4) == b"INFO":
                     return
             if time.monotonic() > deadline:

@@ -30,8 +30,8 @@ PGBOUNCER_INSTALL_SECONDS = 300
 PORT = 6432
 """The number in the name of the socket. Nothing listens on a TCP port."""
 SERVER_CONNECTIONS = 3
-"""Number of connections to the server. A gateway has more connections to pgbouncer, so that its
-transactions change between these."""
+"""Number of connections from pgbouncer to the server. A gateway has more connections to pgbouncer,
+so its transactions run on different connections to the server."""
 _SETTINGS = f"""
 [databases]
 * = host={{server}} user={SUPERUSER}

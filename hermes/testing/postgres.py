@@ -229,7 +229,7 @@ def server_account() -> dict[str, Any]:
 
 
 def _binaries(folder: Path) -> Path:
-    """Returns the folder of the server's programs, which its account can read."""
+    """Returns a folder with the server's programs that the server's account can read."""
     spec = find_spec(PACKAGE)
     assert spec is not None, f"install {PACKAGE}: `make test` does it"
     assert spec.submodule_search_locations is not None
@@ -238,8 +238,8 @@ def _binaries(folder: Path) -> Path:
         command = [str(installed / "bin" / "postgres"), "--version"]
         subprocess.run(command, check=True, capture_output=True, **server_account())  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
-        # The checkout may be in a folder that only root can read.
-        # The programs find their libraries by a relative path, so the libraries are copied too.
+        # The programs are copied, because they may be in a folder that only root can read. They
+        # find their libraries by a relative path, so the libraries are copied too.
         package, libraries = installed.parent, installed.parent.with_name(f"{PACKAGE}.libs")
         copied = folder / "install"
         shutil.copytree(installed, copied / package.name / installed.name)

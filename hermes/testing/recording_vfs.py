@@ -12,7 +12,7 @@ _Method = ctypes.c_void_p
 _OPEN = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.c_void_p,
-    # This is a pointer, because SQLite uses it for as long as the file is open.
+    # The path is passed on as an address, because SQLite uses it until the file is closed.
     ctypes.c_void_p,
     ctypes.c_void_p,
     ctypes.c_int,
@@ -26,7 +26,7 @@ _SYNC = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 
 
 class DiskOperation(Value):
-    """One operation on a file: a change, or a sync, after which earlier changes survive a power
+    """One operation on a file: a change or a sync. The changes before a sync survive a power
     cut."""
 
     kind: Literal["write", "truncate", "sync"]
@@ -75,7 +75,7 @@ class _Recorder:
         self._names: dict[int, str] = {}
         self._methods: dict[int, _IoMethods] = {}
         self._kept: list[Any] = []
-        """Callbacks, which live as long as SQLite may call them."""
+        """References to the callbacks, so that they are not deleted while SQLite may call them."""
         self.vfs = _Vfs()
         ctypes.memmove(ctypes.byref(self.vfs), ctypes.byref(usual), ctypes.sizeof(_Vfs))
         self.vfs.next, self.vfs.name = None, b"recording"

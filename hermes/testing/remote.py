@@ -82,7 +82,7 @@ async def serve_rooms(
     *,
     task_status: anyio.abc.TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serves the platforms, by account, until cancelled. Reports the port once it listens.
+    """Serves the platforms, by account, until cancelled. Reports the port as soon as it listens.
 
     A UNIX socket is not used for this. If a read on anyio's UNIX socket is cancelled in the same
     round of the event loop in which data arrives, asyncio prints "Exception in callback …

@@ -52,7 +52,8 @@ class Conditions(Value):
     """The options of a test's gateway."""
 
     agent: AgentSettings = AgentSettings(drain_seconds=0.0)
-    """Settings of the agent. The gateway does not drain, so it ends as if it were killed."""
+    """Settings of the agent. By default, the gateway does not wait for running turns when it ends,
+    so it ends as if it were killed."""
     streaming: StreamingSettings = StreamingSettings(edit_interval=0.02, buffer_threshold=1)
     access: AccessSettings = AccessSettings(allow_all=True)
     model: ModelSettings = ModelSettings(default="m", base_url="http://127.0.0.1:9/v1")
@@ -66,7 +67,8 @@ class Conditions(Value):
     workspace: str = "workspace"
     """The name of the workspace's folder in the home."""
     backend: ExecutionBackend | None = None
-    """The execution backend; None for this machine. Commands are allowed if `tools` are given."""
+    """The execution backend. If it is None, a gateway with `tools` runs commands on this machine,
+    and otherwise the settings choose the backend."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     bus: BusSettings = BusSettings()
     terminal: bool = False
@@ -220,8 +222,8 @@ class TroubledStore(WrappedStore):
 class ConflictingStore(WrappedStore):
     """A store that runs every transaction twice.
 
-    The first attempt executes all statements, fails with a conflict and is rolled back. The driver
-    then runs the transaction again, as a database does after a serialization failure.
+    The first attempt executes all statements, fails with a conflict and is rolled back. The inner
+    store then runs the transaction again, as after a serialization failure.
     """
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -132,7 +132,8 @@ def mixes_calls(text: str) -> bool:
 
 
 def is_complete(text: str) -> bool:
-    """Returns whether the text is one complete answer, with no word lost, doubled or mixed."""
+    """Returns whether the text is one complete answer: no word is lost or repeated, and all words
+    come from the same call."""
     first, last = _TAG.search(text), next((tag for tag in _TAG.finditer(text) if tag[2]), None)
     if first is None or last is None or mixes_calls(text):
         return False
@@ -144,7 +145,7 @@ def is_complete(text: str) -> bool:
 def tagged(call: str, words: list[str], tokens: int | None) -> list[str]:
     """Returns the words of an answer, with the tag of the call at the start, in the middle and at
     the end."""
-    # A quoted answer must not look like a mixed one.
+    # Tags of quoted answers are changed, so that `calls_in` finds only the tag of this call.
     words = _TAG.sub(r"(\1)", " ".join(words)).split()
     said: list[str] = []
     for word in words if tokens is None else islice(cycle(words), tokens):

@@ -76,7 +76,7 @@ SAMPLINGS = (
 )
 GARBAGE = (b"7", b'{"type":7,"choices":7}', b'{"type":"\xff"}', b"[" * 9999, b"nonsense")
 
-# Each class that inherits a test runs the test with its own object.
+# Several classes inherit each test, so Hypothesis runs the test with objects of different classes.
 inherited = settings(deadline=None, suppress_health_check=[HealthCheck.differing_executors])
 wrongs = st.sampled_from([None, True, 7, -1.5, "", "x", [], {}, [None], {"type": None}])
 
@@ -118,11 +118,12 @@ class WireFormatContract(ToolsContract):
         raise NotImplementedError
 
     def echo(self, text: str) -> str:
-        """Returns the body of an echo that holds some text."""
+        """Returns the body of an `Echo` that contains the text."""
         raise NotImplementedError
 
     def unmarked(self, body: bytes) -> bytes:
-        """Returns the body without the marks that move while a conversation grows."""
+        """Returns the body without the vendor's cache marks, which move when the conversation
+        grows."""
         return body
 
     def choice(self, base_url: str = "http://127.0.0.1:9/v1") -> ModelChoice:

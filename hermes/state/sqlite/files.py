@@ -18,7 +18,7 @@ def make_private(path: Path) -> None:
     SQLite gives a new WAL the access rights of its database.
     """
     try:
-        # An existing database must not be opened, because closing it would release SQLite's locks.
+        # `O_EXCL` never opens an existing database: closing it would release SQLite's locks.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         restrict(path)
@@ -49,12 +49,12 @@ def is_emptied(path: Path) -> bool:
 
 
 def suspicion(path: Path) -> Path:
-    """Returns the path of the marker file. If it exists, the next start checks the whole database,
-    whatever its size."""
+    """Returns the path of the marker file for suspected damage. If the file exists, the next start
+    checks the whole database, whatever its size."""
     return path.with_name(path.name + "-suspect")
 
 
 def suspect(path: Path) -> None:
-    """Creates the marker, because a statement has found damage."""
+    """Creates the marker file. Call this when a statement has found damage."""
     with contextlib.suppress(OSError):
         suspicion(path).touch()

@@ -61,7 +61,7 @@ def take_snapshot(home: Home, watch: FileWatch) -> Path:
     half = target.with_suffix(".part")
     try:
         copy(home.store, half)
-        # The files are checked again, because the backup opens the file by its name.
+        # The file may have been replaced between the first check and the opening.
         watch.check()
         half.replace(target)
     finally:
