@@ -156,7 +156,8 @@ def _cut(line: str, start: int) -> str:
 
 
 def output(place: int, task: ScanTask) -> Iterator[str]:
-    """Yields the hits and then the remarks, or the error in the pattern."""
+    """Yields the output lines: the hits and then the remarks. If the pattern is invalid, yields
+    only the error."""
     try:
         scan = Scan(task)
     except (re.error, OverflowError, RecursionError) as error:

@@ -48,8 +48,8 @@ class Workspace:
         return data
 
     def write(self, path: str, data: bytes, expected: bytes | None = None) -> bool:
-        """Replaces the file atomically and durably, and keeps its mode. Returns True if the file
-        is new."""
+        """Replaces the file atomically and durably, and keeps its mode. Returns True if the file is
+        new. Raises ToolFailed if `expected` is given and is not the current content."""
         if len(data) > LARGEST_FILE:
             raise ToolFailed(f"That is more than {LARGEST_FILE} bytes for {path!r}; write less.")
         *above, name = self.parts(path) or ["."]

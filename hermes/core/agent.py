@@ -28,7 +28,7 @@ from hermes.types.value import Value
 ChooseModel = Callable[[AgentProfile, str | None], ModelChoice]
 """Returns the model for a turn: the model that the request names, or else the profile's model."""
 Recall = Callable[[Turn], Awaitable[str]]
-"""Returns text from a memory that is relevant to the last request."""
+"""Searches a memory, and returns the text that is relevant to the last request."""
 LOOP_CALLS = 3
 """Number of identical calls with identical results after which a turn is ended."""
 NO_RESULTS = "The client did not send the results of its tools in time."
@@ -140,7 +140,8 @@ class AgentLoop:
             return tools
         theirs = {tool.name for tool in turn.client_tools}
         if theirs.isdisjoint(tools):
-            # The object must be the same for all turns, because prompts are cached by its identity.
+            # This is the same object in all turns. A copy would not be found in the cache of
+            # prompts, which uses the identity of the object as its key.
             return tools
         return {name: tool for name, tool in tools.items() if name not in theirs}
 
@@ -225,8 +226,8 @@ def unanswered(history: Sequence[Message]) -> list[ToolCall]:
 def repeated_call(history: Sequence[Message]) -> ToolCall | None:
     """Returns a call that was repeated without progress since the last request, or None.
 
-    A call counts as progress, and resets all counts, if it or its result has not occurred since the
-    last request.
+    A call is progress if the same call with the same result has not occurred since the last
+    request. Progress resets all counts.
     """
     known: set[tuple[str, str, str]] = set()
     counts: Counter[tuple[str, str, str]] = Counter()

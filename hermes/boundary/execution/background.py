@@ -57,8 +57,8 @@ class BackgroundProcess(Value):
     """The process group of the command. The supervisor is its leader."""
     started_at: float
     boot: str = ""
-    """The boot id of the machine when the process was started. If another machine has taken over
-    the disk with the records, its boot id differs, so the process is not looked for there."""
+    """The boot id of the machine when the process was started. A machine that has taken over the
+    disk with the records has another boot id, and therefore does not look for the process."""
 
 
 class Background:
@@ -244,7 +244,8 @@ def _terminate_all(record: BackgroundProcess) -> None:
 
 
 def _end_all(record: BackgroundProcess) -> None:
-    """Ends all processes except the supervisor, which ends last because it writes the exit code."""
+    """Ends all processes except the supervisor. The supervisor ends by itself after it has written
+    the exit code."""
     if runs(record.process):
         end_descendants(record.process.group)
     # If the supervisor was killed, the other processes are no longer its descendants.

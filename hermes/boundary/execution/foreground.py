@@ -72,7 +72,8 @@ async def _attend(
             await supervised.shell_ended()
         if limit.cancelled_caught:
             supervised.terminate()
-        # A process that the command left behind may keep the pipe open forever.
+        # The wait is limited, because a process that the command left behind may keep the pipe open
+        # forever.
         with anyio.move_on_after(KILL_GRACE if limit.cancelled_caught else OUTPUT_GRACE):
             await supervised.shell_ended()
             await silent.wait()

@@ -27,7 +27,8 @@ def boot_id() -> str:
     """Returns an id that changes with every boot of the machine. Containers on one machine have
     different ids, because each container has its own process numbers.
 
-    Two machines never have the same id, so a process of another machine is left alone.
+    Two machines never have the same id, so a process number that another machine has recorded is
+    never mistaken for a process of this machine.
     """
     try:
         number = "".join(filter(str.isdecimal, str(_PID_NAMESPACE.readlink())))

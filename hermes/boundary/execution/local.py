@@ -161,7 +161,8 @@ class LocalProcess:
 
 
 def folder_in(workspace: Path, wanted: str) -> Path:
-    """Returns the folder in which a command begins. The command may `cd` anywhere."""
+    """Returns the folder in which a command begins. Raises ToolFailed if this is not a folder of
+    the workspace. The command itself can `cd` anywhere."""
     try:
         folder = Path(workspace, wanted).resolve()
         is_folder = folder.is_dir()

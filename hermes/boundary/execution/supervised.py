@@ -274,7 +274,8 @@ class SupervisedCommand:
 
 
 def _ready(word: str, rest: str) -> tuple[ProcessGroup, ProcessGroup]:
-    """Returns the supervisor and the shell. Raises OSError if the command can't begin."""
+    """Returns the process groups of the supervisor and of the shell. Raises OSError if the command
+    can't begin."""
     if word != "ready":
         raise OSError(rest)
     supervisor, shell = map(int, rest.split())

@@ -19,7 +19,7 @@ MEANT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 
 class OutputFiles:
-    """The output, in numbered files."""
+    """Writes the output of the command to numbered files, of which the last two are kept."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -59,7 +59,7 @@ class StreamedAnswer:
         self._fresh.append(text)
 
     def call(self, name: str = "") -> PartialCall:
-        """Adds a call. Calls that still have no name at the end are dropped."""
+        """Adds a call. Calls that have no name by the end of the answer are dropped."""
         self._calls.append(PartialCall(name))
         return self._calls[-1]
 

@@ -86,7 +86,8 @@ _encoder = msgspec.json.Encoder()
 class AnthropicMessages:
     """Builds requests to `{base_url}/v1/messages`.
 
-    Apart from the cache markers, the body of a call begins with the body of the previous call.
+    Apart from the cache markers, the body of a call begins with the body of the previous call of
+    the same conversation. So the provider can reuse its prompt cache.
     """
 
     name = "anthropic"

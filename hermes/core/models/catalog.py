@@ -27,8 +27,8 @@ class ModelFamily(Value):
     """The facts about a model that do not depend on its provider."""
 
     name: str
-    """The name of the model, written with dashes instead of dots. Some providers write dashes and
-    others write dots."""
+    """The name of the model, written with dashes instead of dots. Some providers write dots, so
+    names are compared with dashes only."""
     context_length: int
     price: Price | None = None
 
@@ -109,9 +109,9 @@ class Catalog(Value):
         return next((one for one in self.providers if one.base_url == wanted), None)
 
     def auto(self, environ: Mapping[str, str], model: str = "") -> Provider | None:
-        """Returns the provider that `auto` selects. A model file belongs to `local`. Otherwise the
-        provider that the model's name begins with is preferred to the first provider whose key is
-        set. Returns None if no key is set."""
+        """Returns the provider that `auto` selects. A model file belongs to `local`. For other
+        models, only providers whose key is set are considered: the provider that the model's name
+        begins with, or else the first one. Returns None if no key is set."""
         if model.endswith(MODEL_FILE):
             return self.named(LOCAL)
         ready = [one for one in self.providers if one.key_required and one.ready(environ)]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from hermes.types.messages import Message
 
 Encode = Callable[[Message | None, Message], bytes]
-"""Encodes the second message, preceded by the separator between it and the first message."""
+"""Encodes a message, the second argument. The first argument is the previous message or None, and
+the result begins with the separator between the two."""
 
 FEWEST_CACHED_MESSAGES = 32
 """A conversation is cached only if it has at least this number of messages."""
@@ -57,5 +58,5 @@ def _begins(known: Sequence[Message], messages: Sequence[Message]) -> bool:
     """Returns whether `messages` begins with `known`."""
     if len(known) > len(messages):
         return False
-    # Most messages are identical objects, so only the last few are compared.
+    # Most messages are identical objects, so `==` is called only for the last few.
     return all(one is other or one == other for one, other in zip(known, messages, strict=False))

@@ -129,8 +129,8 @@ class OfferedModels:
         return demo, *sorted(file.name for file in files - {SMOLLM2.path(folder)})
 
     def _instead_of_demo(self) -> str:
-        """If config.yaml names the demo model, but another provider is used because its key or
-        address is set, returns that provider. Otherwise returns ""."""
+        """Returns the provider that replaces the demo model, because a key or an address is set
+        although config.yaml names the demo model. Otherwise returns ""."""
         if not self._configured.names_demo:
             return ""
         written = self._config.layer("model.base_url") == SettingLayer.CONFIG

@@ -110,7 +110,7 @@ def _error(
     said = _sentence(choice, problem)
     words = f"{problem.code} {problem.type} {said}"
     who, model = choice.provider, choice.model
-    # Providers quote parts of a key that they refuse.
+    # The text of a 401 is not shown, because providers quote parts of the key that they refuse.
     quote = f": {said[:LONGEST_QUOTE]}" if said and status != 401 else ""
     if _TOO_LONG.search(words):
         return TooLong(

@@ -170,8 +170,8 @@ class ConfiguredModels:
         return self._chosen(endpoint, model, reason, "auxiliary.model")
 
     def _without_demo(self, wanted: EndpointConfig) -> tuple[EndpointConfig, str]:
-        """Returns the settings without the demo model if another model replaces it, and the source
-        that named the demo model. Otherwise returns the settings unchanged and "".
+        """If another model replaces the demo model, returns two values: the settings without the
+        demo model, and the source that named it. Otherwise returns the unchanged settings and "".
 
         A demo model that config.yaml names is only a fallback: a configured address or the first
         provider with a key replaces it.
@@ -194,7 +194,7 @@ class ConfiguredModels:
         try:
             return self.explain_main()
         except ConfigError:
-            # Other models can be used even if the main model can't.
+            # An error in the settings of the main model must not prevent the use of other models.
             return None
 
     def _beside(self, main: ChosenModel) -> _Endpoint:
@@ -210,8 +210,8 @@ class ConfiguredModels:
         )
 
     def _endpoint(self, wanted: EndpointConfig) -> _Endpoint | None:
-        """Returns the endpoint that a section names, or None if the section names no endpoint and
-        no key is set."""
+        """Returns the endpoint that a section names. If the section names none, returns the
+        endpoint of the first provider whose key is set, or None if no key is set."""
         config, section = self.config, wanted.section
         name = wanted.provider.casefold() or "auto"
         kept_address = name == CUSTOM and self.catalog.named(CUSTOM).base_url

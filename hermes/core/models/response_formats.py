@@ -30,9 +30,10 @@ _encoder = msgspec.json.Encoder()
 
 
 def enforced(request: ModelRequest) -> ResponseFormat | None:
-    """Returns the format that the endpoint is asked to enforce, or None if it can't enforce any.
+    """Returns the format that the endpoint is asked to enforce, or None if no format is wanted or
+    the endpoint can't enforce any.
 
-    An endpoint that can't enforce a schema may be able to enforce that the answer is a JSON object.
+    If the endpoint can't enforce a schema, it is asked to enforce a JSON object, if it can do that.
     """
     wanted, able = request.response_format, request.choice.quirks.structured
     if wanted is None or wanted.kind in able:
@@ -41,7 +42,8 @@ def enforced(request: ModelRequest) -> ResponseFormat | None:
 
 
 def format_instruction(wanted: ResponseFormat | None, enforced: ResponseFormat | None) -> str:
-    """Returns the prompt that describes the format, or "" if the endpoint enforces the schema."""
+    """Returns the prompt that describes the wanted format. Returns "" if no format is wanted or the
+    endpoint enforces the schema."""
     if wanted is None or (wanted.kind == "json_schema" and wanted == enforced):
         return ""
     # An enforced `json_object` needs an instruction, too, because endpoints require that the

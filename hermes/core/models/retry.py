@@ -117,7 +117,7 @@ class TrackedEmit:
         self._emit(event)
 
     def discard(self) -> None:
-        """Discards the text of the previous attempt, if it has any."""
+        """Discards the text of the previous attempt, if that attempt has emitted text."""
         if self._text:
             self(SegmentDiscarded(from_seq=0))
 

@@ -60,7 +60,8 @@ class ResultFilter:
 
 
 def redacted(text: str, redact: Redact, longest: int) -> str:
-    """Redacts the text, and cuts it if it is too long. The cut leaves no part of a secret."""
+    """Redacts the text, and cuts it if it has more than `longest` characters. If the cut falls
+    inside a secret, the whole secret is removed."""
     kept = redacted_beginning(text, redact, longest)
     if len(text) <= longest:
         return kept
