@@ -149,7 +149,8 @@ class PromptWriter:
 
 
 def describe_place(turn: Turn) -> str:
-    """Describes where the conversation takes place. The text is the same for all its messages."""
+    """Describes where the conversation takes place. The text is the same for all messages of the
+    conversation."""
     source = turn.source
     if turn.principal is not None:
         return turn.place
@@ -159,7 +160,7 @@ def describe_place(turn: Turn) -> str:
 
 
 def ephemeral(turn: Turn) -> str:
-    """Returns the text that is sent with every call of the turn and never stored."""
+    """Returns the text that is sent with every model call of the turn and never stored."""
     source, profile = turn.source, turn.profile
     channel = profile.channel_prompts.get(f"{source.platform}:{source.chat_id}", "")
     parts = (profile.ephemeral, channel, turn.instructions)

@@ -25,7 +25,8 @@ TRUNCATED = Failed(
 )
 
 Repair = Callable[[AssistantMessage, str], Awaitable[AssistantMessage]]
-"""Calls the model again with its answer and a message that describes the problem."""
+"""Calls the model again with its answer and a message that describes the problem. Returns the new
+answer."""
 
 _FENCED = re.compile(r"```[\w-]*\n(.*?)\n?```", re.DOTALL)
 

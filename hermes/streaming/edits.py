@@ -18,8 +18,9 @@ _PATIENCE = 3
 _LONG_WORD = 24
 _TAIL = " \t\r\n…"
 _SOURCE = (1.25, 4)
-"""Number of characters of Markdown that are read for each unit of the message's limit. The second
-number is used if the first one does not give enough text to fill the message."""
+"""The parsed beginning of the answer has this many times as many characters as the platform's limit
+for one message. The second number is used if the first one does not give enough text to fill the
+message."""
 _PLACEHOLDER: Document = (Paragraph(children=(Text(text=PLACEHOLDER),)),)
 
 
@@ -100,7 +101,7 @@ class EditPlan:
         self._called_at = max(self._called_at, now)
         self._source = self._frame[0] if self._frame and self._frame[1] == text else None
         if self._shown is None:
-            # Later frames look different, because they end with the cursor.
+            # The frame must be rendered again, because later frames end with the cursor.
             self._frame = None
         self._shown = text
 
@@ -167,8 +168,8 @@ class EditPlan:
 
 
 def placeholder_text(tree: Document) -> Document:
-    """Returns the tree without its last word, so that the first message is never a complete
-    answer."""
+    """Returns the tree with "…" instead of its last word, so that nobody mistakes the first message
+    for a complete answer."""
     text = visible(tree)
     body = text.rstrip(_TAIL)
     words = body.rsplit(None, 1)

@@ -227,10 +227,10 @@ class RunStream:
     def end(
         self, seq: int, event: TurnFinished, usage: UsageReported | None
     ) -> tuple[bytes, bytes]:
-        """Returns the last frame in two halves, to be sent before and after the answer.
+        """Returns the last frame in two halves. The caller sends the answer between them.
 
-        The answer is the content of a JSON string. If the run has failed, there is no answer, and
-        the second half is empty.
+        The answer must be encoded as the content of a JSON string. If the run has failed, there is
+        no answer, and the second half is empty.
         """
         frame = _run_frame(seq, self._finished(event, usage))
         if event.outcome == "failed":

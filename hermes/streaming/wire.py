@@ -56,7 +56,7 @@ class ClientCall(WireValue):
     """A call of a client tool."""
 
     id: str
-    """The `tool_call_id` of the message with the result."""
+    """The id of the call. The message with the result must repeat it as `tool_call_id`."""
     function: FunctionCall
     """The tool and the arguments of the call."""
     type: Literal["function"] = "function"
@@ -306,8 +306,8 @@ class RunCompleted(RunEvent, tag="run.completed"):
 class RunSuspended(RunEvent, tag="run.suspended", kw_only=True):
     """The run waits for a person, or for the results of client tools."""
 
-    # This field precedes `output`, because the frame is searched for the answer's placeholder from
-    # its end.
+    # `output` must be the last field, because the answer replaces the last placeholder in the
+    # frame.
     tool_calls: tuple[ClientCall, ...] | UnsetType = UNSET
     """Calls of client tools whose results are missing."""
     output: str

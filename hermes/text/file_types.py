@@ -15,7 +15,8 @@ BEGINNINGS = {
 }
 """Patterns for the beginning of a file, by media type."""
 _UTF16 = b"\xff\xfe"
-"""The byte order mark of a text in UTF-16. The pattern for MP3 files matches it, too."""
+"""The byte order mark of a text in UTF-16. It must be checked first, because the pattern for MP3
+files also matches it."""
 
 
 def media_type_of(data: bytes) -> str | None:

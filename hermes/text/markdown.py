@@ -54,7 +54,8 @@ def _nested(tokens: Sequence[Token]) -> list[_Node]:
         if token.nesting < 0:
             levels.pop()
         elif token.nesting > 0 and len(levels) > _DEEPEST:
-            # Thousands of asterisks mean thousands of nested nodes. Deeper markup is dropped.
+            # Markup that is nested deeper than `_DEEPEST` is dropped. Otherwise thousands of
+            # asterisks would give thousands of nested nodes.
             levels.append(levels[-1])
         else:
             node = _Node(token)

@@ -29,8 +29,8 @@ _BEGINNINGS = (("<", _ANGLED), ("[", _SQUARE), ("\n\n", _LINES))
 
 
 def _markers(slashes: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Returns the start of each marker, with a pattern that matches the start and its
-    backslashes."""
+    """Returns pairs of a marker's start, such as `<`, and a pattern. The pattern matches the start
+    and the backslashes after it (as `slashes` requires) if the rest of a marker follows."""
     # The start is searched for first, because that is fast and most texts contain no marker.
     return tuple(
         (start, re.compile(f"{re.escape(start)}{slashes}(?={rest})")) for start, rest in _BEGINNINGS

@@ -70,7 +70,8 @@ class _Splitter:
         while tree:
             reach = self._reach(tree)
             if reach is None:
-                # Code may consist of white space alone.
+                # A tree without visible text is dropped, for example a code block that contains
+                # only spaces.
                 return tree if visible(tree).strip() else (), ()
             if reach <= self._limit // _ROOM and (plainer := _plainer(tree)) is not None:
                 tree = _without_space(plainer)

@@ -219,7 +219,8 @@ class ExecutionBackend(Protocol):
         """Ends a foreground command that a dead gateway left running. Returns False if the
         command is not running any more.
 
-        The handle may come from another backend, or from before a reboot.
+        The handle may come from another backend, or from before a reboot. For such a handle, the
+        method returns False.
         """
         ...
 

@@ -24,7 +24,8 @@ CallId = NewType("CallId", str)
 they are not unique. `parse_call_id` parses an id."""
 
 OWNER = PersonId("owner")
-"""The person who installed Hermes. This person uses the terminal, or the API key of the gateway."""
+"""The person who installed Hermes. Everyone who uses the terminal, or the gateway's own API key,
+counts as this person."""
 
 Trigger = Literal["message", "api", "job", "webhook", "a2a", "hook"]
 """The kind of event that causes a turn."""

@@ -188,8 +188,8 @@ Body = Said | Edited | Pressed | Asked
 
 
 class Origin(Value):
-    """Facts about a message that the entry point knows. With these facts, other code does not
-    depend on the platform's name."""
+    """Facts that the entry point knows about a message. Other code uses these facts instead of the
+    platform's name."""
 
     trigger: Trigger = "message"
     principal: Principal | None = None
@@ -204,9 +204,8 @@ class Origin(Value):
 
 
 class ClientKey(Value):
-    """The client's own idempotency key, for a request with tool results. The `dedupe_key` of this
-    request is built from the results. In other requests, the client's key is a part of
-    `dedupe_key`."""
+    """The client's own idempotency key. It is separate only in a request with tool results, whose
+    `dedupe_key` is built from the results. In other requests, it is a part of `dedupe_key`."""
 
     dedupe_key: str
     fingerprint: str
@@ -214,7 +213,8 @@ class ClientKey(Value):
 
 
 class MessageEvent(Value):
-    """The only kind of value that an entry point passes to the control layer."""
+    """A message, a press of a button or an API request. Entry points pass nothing else to the
+    control layer."""
 
     dedupe_key: str
     """The inbox stores each key once, so a redelivered message must have the same key."""
@@ -237,9 +237,10 @@ class Accepted(Value, tag=True):
     id: str
     turn: str | None = None
     after: int = 0
-    """The number of the turn's last event before this message."""
+    """The number of the turn's last event before this message. Later events belong to the
+    answer."""
     reply: str | None = None
-    """The whole answer if no turn is needed, for example after a command."""
+    """The whole answer if no turn is needed, for example the reply to a command."""
     failed: bool = False
     """Whether the reply says why a command was not carried out."""
 
@@ -252,7 +253,8 @@ class Duplicate(Value, tag=True):
     same: bool = True
     """Whether the earlier message had the same body."""
     after: int = 0
-    """The number of the turn's last event before this message."""
+    """The number of
+    the turn's last event before the earlier message. Later events belong to the answer."""
 
 
 class Refused(Value, tag=True):

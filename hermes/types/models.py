@@ -92,7 +92,7 @@ class AnswerBuilder(Protocol):
         ...
 
     def call(self, name: str = "") -> CallBuilder:
-        """Adds a tool call. Calls that still have no name at the end are dropped."""
+        """Adds a tool call. Calls that have no name by the end of the answer are dropped."""
         ...
 
 

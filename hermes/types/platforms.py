@@ -97,7 +97,7 @@ class CanReact(Protocol):
 
 FetchFile = Callable[[Attachment], Awaitable[bytes]]
 """Downloads a received file. `path` of the attachment is the platform's own id of the file. Raises
-Rejected if the file can't be downloaded, also not later."""
+Rejected if the file can't be downloaded and a later attempt would fail, too."""
 
 
 @runtime_checkable

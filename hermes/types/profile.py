@@ -112,7 +112,7 @@ class AgentProfile(Value):
     channel_prompts: dict[str, str] = msgspec.field(default_factory=dict)
     """Additional text for single chats, by `platform:chat`."""
     prefill: tuple[Message, ...] = ()
-    """Messages that are sent before every conversation."""
+    """Messages that are sent to the model before the history of every conversation."""
     toolsets: tuple[str, ...] = ("default",)
     """Names of the toolsets and single tools that the agent may use."""
     platform_toolsets: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)

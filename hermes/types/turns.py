@@ -75,8 +75,8 @@ class Turn(Value):
     """The chat and the user that the message came from."""
     profile: AgentProfile
     history: tuple[Message, ...]
-    """The messages of the conversation. The last message is the new one or, in a resumed turn, the
-    one with the unanswered tool calls."""
+    """The messages of the conversation. The last message is the new message or, in a resumed turn,
+    the message with the unanswered tool calls."""
     size: int = 0
     """Size of the stored history in bytes, without the new message; 0 if unknown."""
     trigger: Trigger = "message"

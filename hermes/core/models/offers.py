@@ -52,7 +52,8 @@ class OfferedModels:
         return tuple(self._described(endpoint, one, used) for one in models)
 
     def models(self, provider: str) -> tuple[ModelChoice, ...]:
-        """Returns the models in the provider's last list, or the model files on this machine."""
+        """Returns the models in the provider's last list. For the provider `local`, returns the
+        model files on this machine."""
         if provider == LOCAL:
             here, used = ModelChoice(provider=LOCAL, model="", base_url=""), self.used()
             names = self._on_this_machine()

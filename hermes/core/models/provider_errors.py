@@ -68,7 +68,7 @@ class ProviderProblem(Struct, frozen=True):
 class _Body(Struct):
     error: ProviderProblem | str | None = None
     message: object = None
-    """The error text of servers that send no `error`. Other servers use `detail`."""
+    """The error text. Some servers send it in this field or in `detail`, instead of in `error`."""
     detail: object = None
 
     def problem(self) -> ProviderProblem:

@@ -51,7 +51,7 @@ def user_parts(message: UserMessage) -> list[str | Attachment]:
 def data_url(request: ModelRequest, attachment: Attachment) -> bytes:
     """Returns the content of an attachment as a data URL in a JSON string."""
     head = msgspec.json.encode(f"data:{attachment.media_type};base64,")
-    # Base64 needs no escapes.
+    # Base64 needs no JSON escapes, so the content is inserted unchanged.
     return b'%b%b"' % (head[:-1], request.media[attachment.path])
 
 

@@ -59,7 +59,8 @@ class ConfiguredModels:
 
     @property
     def example_key(self) -> str:
-        """The environment variable for the API key of the first provider, for examples."""
+        """The environment variable for the API key of the first provider. Advice shows it as an
+        example."""
         return self.catalog.providers[0].keys[0]
 
     def main(self) -> ModelChoice | None:

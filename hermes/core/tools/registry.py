@@ -11,8 +11,8 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "safe": ("web", "todo", "clarify"),
     "none": (),
 }
-"""Names for groups of toolsets. Settings can also name a toolset or a single tool. The empty name
-is the toolset of the tools that an embedding program adds."""
+"""Names for groups of toolsets. Settings can also name a toolset or a single tool. Tools that an
+embedding program adds belong to the toolset with the empty name."""
 
 UNSUPPORTED_SETS = (
     *("browser", "code_execution", "computer_use", "context_engine", "cronjob", "delegation"),
