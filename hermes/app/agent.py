@@ -174,7 +174,7 @@ class AgentBuilder:
         return tuple(found)
 
     def _check_request(self, asked: Asked) -> None:
-        """Raises NotAccepted if the request's model does not accept its attachments."""
+        """Raises NotAccepted if the model does not accept the attachments of the request."""
         if any(isinstance(one, UserMessage) and one.attachments for one in asked.messages):
             choice = choose_model(self._models, self.profile, asked.model)
             check_attachments(choice, self._models.wires, asked.messages)

@@ -34,7 +34,8 @@ class BusMessages:
     def pieces(self, text: str, characters: int) -> list[str]:
         """Returns the message in pieces. Each piece has at most `characters` characters of the
         message."""
-        # PostgreSQL drops a notification that equals an earlier one. The number makes them differ.
+        # The number makes every piece different, because PostgreSQL drops a notification that
+        # equals an earlier one.
         number = next(self._numbers)
         starts = range(0, max(len(text), 1), characters)
         return [
@@ -53,7 +54,7 @@ class BusMessages:
         key = f"{sender} {number}"
         pieces = self._pieces.pop(key, [])
         if len(pieces) + 1 != int(position):
-            # An earlier piece was lost.
+            # An earlier piece was lost, so the whole message is dropped.
             return
         pieces.append(text)
         if len(pieces) >= int(count):

@@ -85,7 +85,8 @@ class ContextTrust:
                 if digest and digest != before.get(path, "")
             }
             if changed:
-                # Until the record is deleted below, the changes by the command are not trusted.
+                # The files are marked before the record is deleted, so that the command's changes
+                # are never trusted in between.
                 self._change(lambda records: _marked(records, changed))
             self._command(command).unlink(missing_ok=True)
 

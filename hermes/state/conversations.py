@@ -85,7 +85,8 @@ def numbered(number: int) -> Work[list[Summary]]:
 
 
 def latest(platform: str) -> Work[Summary | None]:
-    """Returns the current conversation of the platform's most recently used session."""
+    """Returns the current conversation of the platform's most recently used session; None if the
+    platform has no session."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found"
         " where current = 1 and platform = ? order by updated_at desc limit 1",
@@ -95,7 +96,8 @@ def latest(platform: str) -> Work[Summary | None]:
 
 
 def named(name: str) -> Work[list[Summary]]:
-    """Returns the current conversation of the session with this key or chat."""
+    """Returns the current conversations of the sessions that have this key or this chat; an empty
+    list if there is no such session."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found"
         " where current = 1 and (key = ? or chat_id = ?)",

@@ -53,8 +53,8 @@ class CopyEnd(Protocol):
         ...
 
     def settle(self, counters: dict[str, int]) -> Work[None]:
-        """Sets the counter of each table, so that new rows get higher numbers than these. Call this
-        when all rows are copied."""
+        """Sets the counter of each table to its value in `counters`, so that new rows get higher
+        numbers. Call this when all rows are copied."""
         ...
 
     async def confirm(self) -> None:
@@ -116,7 +116,8 @@ class StoreCopy:
         if await self._first_difference("check", record.tables) is None:
             self.resumed = True
             return dict(record.tables)
-        # A gateway has changed the source since the copy was interrupted.
+        # A gateway has changed the source since the copy was interrupted, so everything is copied
+        # again.
         await self._target.store.run(start_again, self._shapes)
         return {}
 
@@ -180,5 +181,5 @@ def digest(rows: Sequence[Row]) -> bytes:
 
 
 def _canonical(value: object) -> object:
-    # SQLite stores -0.0 as 0.0.
+    # SQLite stores -0.0 as 0.0, so both must have the same hash.
     return value + 0.0 if isinstance(value, float) else value

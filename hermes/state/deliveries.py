@@ -79,8 +79,8 @@ def owe_again(turn: TurnId, content: Content, agent: str, now: float) -> Work[No
 
 
 def has_been_owed(account: str, chat_id: str) -> Work[bool]:
-    """Returns whether the store has a delivery to this chat. Chats of the API never have one, and
-    old deliveries are deleted."""
+    """Returns whether the store has a delivery to this chat. The result is False for chats of the
+    API, and for chats whose deliveries are so old that they were deleted."""
     rows = yield (
         "select 1 from deliveries where account = ? and chat_id = ? limit 1",
         (account, chat_id),
@@ -91,7 +91,8 @@ def has_been_owed(account: str, chat_id: str) -> Work[bool]:
 def take_next(
     account: str, chat_id: str, lease: tuple[OwnerId, int], now: float
 ) -> Work[Delivery | None]:
-    """Returns the chat's oldest pending delivery, and marks it as *sending* if it is due.
+    """Returns the chat's oldest pending delivery, or None if there is none. Marks the delivery as
+    *sending* if it is due.
 
     Only the process that holds the account may call this. If the delivery is *sending* already, it
     is doubtful, because an attempt to send it was interrupted. A delivery that can't be read is
@@ -168,7 +169,7 @@ def put_back(
     id: str, attempt: int, placed: tuple[Placed, ...], not_before: float, *, doubtful: bool
 ) -> Work[None]:
     """Makes the delivery ready again, and stores the messages that the failed attempt has sent.
-    Does nothing if the delivery is finished. Otherwise a process that has lost the account could
+    Does nothing if the delivery is finished, so that a process that has lost the account can't
     cause a second delivery."""
     yield (
         "update deliveries set state = 'ready', placed = ?, not_before = ?,"

@@ -83,7 +83,8 @@ def _sessions(path: Path) -> int | None:
         with closing(sqlite3.connect(address, uri=True)) as database:
             known = "select name from sqlite_master where type = 'table'"
             tables = {name for (name,) in database.execute(known)}
-            # `immutable` ignores the WAL, and all tables of a database of ours may still be in it.
+            # A database without tables counts as ours: with `immutable`, SQLite does not read the
+            # WAL, and all tables of a young database may still be in the WAL.
             if not tables or "turns" in tables:
                 return 0
             if not {"sessions", "messages"} <= tables:

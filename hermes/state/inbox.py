@@ -211,7 +211,8 @@ def idle_sessions(owner: OwnerId) -> Work[list[str]]:
 def idle_sessions_of(owner: OwnerId, folder: FolderId) -> Work[list[str]]:
     """Returns the idle sessions with waiting rows that a gateway with this folder may take.
 
-    It may take its own rows that need no folder, and the rows of any gateway that need this folder.
+    The gateway `owner` may take its own rows that need no folder. It may also take rows of any
+    gateway that need `folder`.
     """
     rows = yield (
         "select distinct i.session from inbox i left join sessions s on s.key = i.session"

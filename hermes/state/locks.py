@@ -41,7 +41,8 @@ class FileLock:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def try_acquire(self) -> bool:
-        """Takes the exclusive lock if no other process holds the exclusive or the shared lock.
+        """Takes the exclusive lock, and returns True, if no other process holds the exclusive or
+        the shared lock. Otherwise returns False.
 
         If the attempt fails, a shared lock that this object holds may be lost.
         """

@@ -60,7 +60,7 @@ class MediaCache:
         for part, before in ((REQUESTS, requests), (SESSIONS, sessions)):
             for path in (self._folder / part).glob("*"):
                 with contextlib.suppress(OSError), self._locked():
-                    # A use within `REFRESH_SECONDS` after the recorded use was not recorded.
+                    # The last use may be up to `REFRESH_SECONDS` later than the recorded use.
                     if path.stat().st_mtime < before - REFRESH_SECONDS:
                         path.unlink()
 

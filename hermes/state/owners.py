@@ -60,7 +60,8 @@ def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Wo
     if rows and rows[0][0] not in ("", owner, *dead):
         return None
     epoch: int = rows[0][1] + 1 if rows else 1
-    # On PostgreSQL, another process may claim the lease between the two statements.
+    # On PostgreSQL, another process may claim the lease between the two statements. Then the epoch
+    # is no longer the one that was read, and nothing is written.
     taken = yield (
         "insert into leases (name, owner, epoch, taken_at) values (?, ?, ?, ?)"
         " on conflict (name) do update set owner = excluded.owner, epoch = excluded.epoch,"

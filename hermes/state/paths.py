@@ -133,7 +133,8 @@ def write_private(path: Path, content: str | bytes) -> None:
     try:
         _replace(path, data)
     except OSError as error:
-        # The error of a full disk has no file name, and other errors name the temporary file.
+        # The new error names the path. The original error names the temporary file or, if the disk
+        # is full, no file.
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 

@@ -28,7 +28,7 @@ def forget_requests(before: float) -> Work[None]:
 
 def _forget_rows(turns: list[str]) -> Work[None]:
     """Deletes the rows in other tables that belong to the deleted turns."""
-    # The list is padded to a fixed length, so that each table needs one prepared statement.
+    # The list is padded to a fixed length, so that each table needs only one prepared statement.
     padded = [*turns, *turns[-1:] * (TURNS_AT_ONCE - len(turns))]
     marks = ", ".join("?" for _ in padded)
     for table in ("messages", "calls", "questions"):

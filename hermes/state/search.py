@@ -80,7 +80,8 @@ def _heard(audience: Audience) -> tuple[str, tuple[str | int, ...]]:
         case Person(agent=agent, person=person):
             return "m.agent = ? and m.person = ?", (agent, person)
         case Room(agent=agent, account=account, sessions=sessions):
-            # The session keys are compared, because a private chat might have the same chat id.
+            # Session keys are compared instead of chat ids, because a private chat might have the
+            # same chat id.
             return (
                 "m.agent = ? and m.account = ?"
                 " and (m.session = ? or substr(m.session, 1, cast(? as integer)) = ?)",

@@ -41,7 +41,7 @@ class TableShape(Value):
 
     @property
     def key_places(self) -> tuple[int, ...]:
-        """The positions of the primary key in a row."""
+        """The positions of the primary key's columns in a row."""
         names = [name for name, _ in self.columns]
         return tuple(names.index(name) for name in self.key)
 
@@ -96,8 +96,8 @@ def _end_of_batch(table: TableShape, after: Key | None, upto: Key | None) -> Wor
 
 
 def rows_with_keys(table: TableShape, keys: Sequence[Key]) -> Work[list[Row]]:
-    """Returns the rows that have these keys. A range of keys can't be used, because two databases
-    may sort text differently."""
+    """Returns the rows that have these keys. The keys are listed, because two databases may sort
+    text differently and would return different rows for a range of keys."""
     if len(table.key) == 1:
         wanted = ", ".join("?" for _ in keys)
     else:

@@ -113,7 +113,7 @@ def get(turn: str) -> Work[TurnRow | None]:
 
 
 def open_in(session: str) -> Work[TurnRow | None]:
-    """Returns the session's running or suspended turn."""
+    """Returns the session's running or suspended turn; None if it has none."""
     rows = yield (
         f"select {_COLUMNS} from turns"  # noqa: S608
         " where session = ? and state in ('running', 'suspended')",
@@ -273,7 +273,8 @@ def started_calls(turn: TurnId) -> Work[dict[CallId, str | None]]:
 
 
 def ask(id: str, turn: TurnRow, agent: str, question: Question, now: float) -> Work[None]:
-    """Stores the question. The call that asks it counts as not started."""
+    """Stores the question. The call that asks it counts as not started, and runs again when the
+    question is answered."""
     yield "delete from calls where id = ?", (question.call,)
     yield (
         "insert into questions (id, turn, call, session, agent, person, kind, prompt, choices,"
@@ -460,8 +461,8 @@ def _event_rows(recorded: list[Recorded]) -> Iterator[tuple[int, bytes]]:
 
 
 def events_page(turn: TurnId, after: int) -> Work[EventPage]:
-    """Returns the first stored events after a number. The reader may have seen a part of the first
-    event."""
+    """Returns the first page of the stored events after event number `after`. The page may begin
+    with events, or parts of an event, that the reader has already seen."""
     recorded: list[Recorded] = []
     size = 0
     while size < PAGE_BYTES:

@@ -220,7 +220,7 @@ class NatsConnection:
     async def _note_error(self, error: Exception) -> None:
         self.reason = _described(error)
         if _FORBIDDEN in self.reason.lower():
-            # The server leaves the connection open, but does not deliver messages.
+            # The connection is useless: the server leaves it open, but does not deliver messages.
             self.closed.set()
 
     async def _note_end(self) -> None:

@@ -56,7 +56,8 @@ class PostgresBus:
             self._messages.take_piece(payload)
 
     def interrupted(self) -> None:
-        """Call this when the connection is lost, and again when a new connection is open."""
+        """Tells the reader that announcements may have been lost. Call this when the connection is
+        lost, and again when a new connection is open."""
         self._messages.interrupted()
 
     def close(self) -> None:

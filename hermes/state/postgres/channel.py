@@ -252,9 +252,9 @@ class Channel:
 
 
 def encoded(parameters: Sequence[object]) -> tuple[list[bytes | None], list[int]]:
-    """Returns the parameters in PostgreSQL's text format, and bytes unchanged. The server infers
-    the types from the statement. Therefore a statement needs only one preparation for all types of
-    values."""
+    """Returns the encoded values of the parameters, and the format code of each value. Bytes are
+    sent unchanged, in binary format. All other values are sent in text format, because the server
+    then infers their types from the statement, which needs only one preparation."""
     values: list[bytes | None] = []
     formats: list[int] = []
     for value in parameters:

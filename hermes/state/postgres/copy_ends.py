@@ -30,7 +30,7 @@ _KINDS: dict[str, ColumnKind] = {
 _TABLES = (
     "select c.relname::text from pg_class c where c.relkind in ('r', 'p', 'f')"
     " and c.relnamespace = (select oid from pg_namespace where nspname = current_schema())"
-    # Extensions of the server may have tables of their own.
+    # Tables that belong to an extension of the server are left out.
     " and not exists (select 1 from pg_depend d where d.classid = 'pg_class'::regclass"
     " and d.objid = c.oid and d.deptype = 'e') order by c.relname collate \"C\""
 )

@@ -282,7 +282,8 @@ class Presence:
 
     async def _lock(self, connection: psycopg.AsyncConnection[Any], owner: OwnerId) -> None:
         if self._backend:
-            # The server may not have noticed yet that the previous connection has ended.
+            # The server may not have noticed yet that our previous connection has ended. That
+            # connection still holds the lock, so it is terminated.
             await connection.execute(
                 "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory'"
                 " and classid = %s::bigint::oid and objsubid = 2 and pid = %s",
@@ -351,7 +352,8 @@ class Presence:
             finally:
                 await self._pool.release(channel)
         except (StoreUnavailable, transactions.CommitDoubtful) as error:
-            # Nothing is lost: without its lock this process counts as dead.
+            # No work is lost: this process no longer holds its lock, so others treat it as dead and
+            # take its work over.
             log.error("can't remove this process from the store: %s", error)
 
 

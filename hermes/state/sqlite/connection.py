@@ -83,7 +83,7 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
         sql, parameters = next(work)
         while True:
             if sql == LOCK_SESSION:
-                # There is one writer, so a transaction has the lock of every session.
+                # SQLite has one writer, so the statement that locks a session is skipped.
                 sql, parameters = work.send([])
                 continue
             # This runs for every statement, so the search for NUL avoids a loop in Python.

@@ -159,6 +159,6 @@ def _leave(home: Home, lock: FileLock) -> None:
 
 
 def _lost_wal(home: Home) -> bool:
-    """Returns whether a killed process has left its lock file, but its WAL is missing. A clean exit
-    removes both files."""
+    """Returns whether commits were lost, because the WAL of a killed process is missing. Its lock
+    file shows that the process was killed: a clean exit removes both the lock file and the WAL."""
     return home.store.exists() and bool(unclean(home.run)) and not wal_of(home.store).exists()

@@ -83,7 +83,8 @@ def is_ours(path: Path, scratch: Path) -> bool:
     try:
         if _looks_ours(path):
             return True
-        # All tables of a young database may still be in its WAL.
+        # A database without tables may be ours, because all tables of a young database may still be
+        # in its WAL.
         if not _is_blank(path) or not wal_of(path).exists():
             return False
         with TemporaryDirectory(dir=scratch) as folder:

@@ -8,7 +8,8 @@ from hermes.state.sqlite.migration import statements
 
 
 def missing_part(connection: sqlite3.Connection) -> str | None:
-    """Describes a table or column that the schema of this version has and the database lacks."""
+    """Describes a table, index or column that the database lacks, although the schema of its
+    version has it; None if nothing is missing."""
     version: int = connection.execute("pragma user_version").fetchone()[0]
     with contextlib.closing(sqlite3.connect(":memory:")) as pattern:
         for _, script in MIGRATIONS[:version]:

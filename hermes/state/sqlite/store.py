@@ -100,7 +100,8 @@ class SQLiteStore:
             with anyio.CancelScope(shield=True):
                 await self.run(owners.leave, owner)
         except StoreUnavailable as error:
-            # Nothing is lost: without its lock this process counts as dead.
+            # No work is lost: this process no longer holds its lock, so others treat it as dead and
+            # take its work over.
             log.error("can't remove this process from the store: %s", error)
 
 
