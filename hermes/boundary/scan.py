@@ -118,8 +118,8 @@ def _lines(data: bytes) -> list[str]:
 def walk(
     folder: int, path: str, depth: int, left_out: tuple[int, int] | None = None
 ) -> Iterator[tuple[int, str, str]]:
-    """Yields every file below the folder: the open folder that contains it, its name and its
-    path."""
+    """Yields three values for every file below the folder: the descriptor of the folder that
+    contains the file, the name of the file, and its path."""
     known = os.fstat(folder)
     if (known.st_dev, known.st_ino) == left_out:
         return

@@ -215,7 +215,7 @@ def _check_content(name: str, path: str, expected: bytes, folder: int) -> None:
 
 def _read(descriptor: int) -> bytes:
     """Returns the content of the file. If the file is larger than `LARGEST_FILE`, returns one byte
-    more than this limit."""
+    more than this limit, so that the caller notices."""
     with os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read(LARGEST_FILE + 1)
 

@@ -252,7 +252,8 @@ def cut_off_twice(history: Sequence[Message]) -> bool:
 def _steps_since_request(
     history: Sequence[Message],
 ) -> list[tuple[tuple[ToolCall, ...], dict[str, str]]]:
-    """Returns the calls of each step since the last request, with all results by call id."""
+    """Returns two values for each step since the last request: the calls of the step, and the
+    results of all these steps by call id."""
     steps: list[tuple[tuple[ToolCall, ...], dict[str, str]]] = []
     results: dict[str, str] = {}
     for message in reversed(history):

@@ -23,7 +23,7 @@ def split(body: bytes) -> list[bytes]:
 
 
 def digest(body: bytes) -> str:
-    """Returns the name of a body that is stored in pieces."""
+    """Returns the hash of a body, which is the name of its pieces."""
     return hashlib.sha256(body).hexdigest()
 
 

@@ -21,8 +21,8 @@ _COLUMNS = (
 def owe(
     target: Target, content: Content | None, agent: str, turn: TurnId | None, now: float
 ) -> Work[str]:
-    """Adds a delivery. With content, it is ready to send. Without content, it is open until its
-    turn ends."""
+    """Adds a delivery, and returns its id. A delivery with content is ready to send. A delivery
+    without content is open until its turn ends."""
     id = new_id()
     yield (
         "insert into deliveries (id, turn, agent, account, chat_id, thread_id, state, content,"
@@ -140,7 +140,7 @@ def mark_placed(id: str, attempt: int, placed: tuple[Placed, ...]) -> Work[None]
     """Stores the messages of the current attempt.
 
     If there is a later attempt, nothing is changed, because another process may hold the account
-    now. The same applies to all functions here that take an `attempt`.
+    now. The same applies to all functions of this module that take an `attempt`.
     """
     yield (
         "update deliveries set placed = ?, doubtful = 0"

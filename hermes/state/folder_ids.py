@@ -23,7 +23,7 @@ at the last start."""
 
 
 def home_folder(home: Home) -> NodeFolder:
-    """Returns the home, which is the folder of its node. Creates its id if it has none."""
+    """Returns the home as the folder of this node. Creates the id of the folder if it has none."""
     try:
         id = _read(home.root) or _create(home.root)
     except OSError as error:
@@ -33,7 +33,7 @@ def home_folder(home: Home) -> NodeFolder:
 
 
 def shared_folder(folder: Path, home: Home) -> NodeFolder:
-    """Returns the folder that the nodes share. Creates its id if it has none.
+    """Returns the folder that the nodes share. Creates the id of the folder if it has none.
 
     Raises ConfigError if the folder can't be used, or if it is not the folder of the last start.
     """

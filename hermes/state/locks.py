@@ -18,7 +18,7 @@ class FileLock:
     """
 
     def __init__(self, path: Path) -> None:
-        """Creates the file if it is missing; only its owner can read it."""
+        """Creates the file if it is missing. Only the user who owns the file can read it."""
         self.path = path
         self._descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
 

@@ -14,7 +14,7 @@ STORE_NAME = "hermes.db"
 
 
 class Home(Value):
-    """The folder of one profile. Only its owner can read it."""
+    """The folder of one profile. Only the user who owns the folder can read it."""
 
     root: Path
 

@@ -2,7 +2,7 @@
 
 With the lock, each transaction sees the writes of earlier transactions of the session. Otherwise a
 message that is accepted while the previous turn is being closed could wait for ever. SQLite has one
-writer and needs no lock. PostgreSQL runs transactions concurrently. There, a transaction holds the
+writer and needs no lock. PostgreSQL runs transactions concurrently, and a transaction holds the
 lock until it ends.
 """
 

@@ -123,9 +123,9 @@ def delete_rows(table: TableShape) -> Statement:
 def portable(table: TableShape, row: Row) -> Row:
     """Returns the row with values that every store can hold.
 
-    Earlier versions stored NUL characters in SQLite. They are replaced by U+FFFD. Raises
-    StoreDamaged if a value does not have the type of its column. SQLite accepts such values, but
-    only damage causes them.
+    NUL characters, which earlier versions stored in SQLite, are replaced by U+FFFD. Raises
+    StoreDamaged if a value does not have the type of its column. SQLite accepts values of a wrong
+    type, but only damage causes them.
     """
     return tuple(
         _portable(table, name, kind, value)

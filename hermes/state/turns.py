@@ -347,7 +347,8 @@ def open_client_calls(turn: TurnId) -> Work[list[CallId]]:
 
 
 def close_client_calls(turn: TurnId, now: float) -> Work[None]:
-    """Closes the calls of client tools, because the transcript has a result for each."""
+    """Marks the turn's calls of client tools as closed. Call this when the transcript has a result
+    for each of these calls."""
     yield (
         "update questions set state = 'answered', decided_at = ?"
         " where turn = ? and state = 'open' and kind = ?",

@@ -237,7 +237,8 @@ def _arguments(event: ToolStarted) -> dict[str, object]:
 def outcome_text(event: ToolFinished) -> str:
     """Describes how a call ended, as text after its label: ` (failed, 0.1 s): No such file.`"""
     failed = "failed, " if event.failed else ""
-    # If there is a diff, only the first line is shown, because the other lines repeat the diff.
+    # If there is a diff, only the first line of the result is shown, because the other lines repeat
+    # the diff.
     said = event.result.partition("\n")[0] if event.diff else event.result
     result = f": {_one_line(said, RESULT_WIDTH)}" if said else ""
     return f" ({failed}{event.seconds:.1f} s){result}"

@@ -32,7 +32,7 @@ def shorten(text: str, longest: int) -> str:
 
 
 def _visible(letter: str) -> bool:
-    # Emoji, Persian and the scripts of India are written with joiners.
+    # Joiners are kept, because emoji, Persian and the scripts of India need them.
     return letter == "\t" or letter in _JOINERS or unicodedata.category(letter) not in _HIDDEN
 
 

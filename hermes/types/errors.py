@@ -31,7 +31,8 @@ class HermesError(Exception):
     it."""
 
     code: str = "internal_error"
-    """Identifies the problem for programs. Clients compare it, so it never changes."""
+    """Identifies the problem for programs. Clients compare codes, so the code of an error never
+    changes."""
     status: int = 500
     """The HTTP status of a request that ends with this error."""
     retry_after: float | None = None

@@ -94,8 +94,8 @@ class Principal(Value):
     name: str
     """The name of the API key or of the entry point. It stays the same when a key is rotated."""
     person: PersonId
-    """The authenticated person. The field has no default, so that no entry point can treat its
-    callers as owners by omitting it."""
+    """The authenticated person. The field has no default. Otherwise an entry point that omits the
+    field could treat its callers as owners by mistake."""
 
 
 class SessionKey(Value):

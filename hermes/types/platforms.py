@@ -91,7 +91,8 @@ class CanType(Protocol):
 @runtime_checkable
 class CanReact(Protocol):
     async def react(self, target: Target, message_id: str) -> None:
-        """Shows on a received message that the agent works on it. It may be called again."""
+        """Shows on a received message that the agent works on it. The method may be called more
+        than once for the same message."""
         ...
 
 

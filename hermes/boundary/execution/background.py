@@ -37,7 +37,7 @@ RECORD = "record.json"
 PROCESS_MARK = "HERMES_PROCESS"
 """The environment variable by which the processes of a background command are found."""
 MOST_RUNNING = 64
-"""Maximum number of running processes of one agent."""
+"""Maximum number of background processes of one agent that run at the same time."""
 MOST_FINISHED = 256
 """Maximum number of finished processes whose records are kept."""
 FINISHED_SECONDS = 86_400.0
@@ -73,8 +73,8 @@ class Background:
     async def start(
         self, command: str, workdir: Path, session: SessionKey, agent: AgentId
     ) -> BackgroundProcess:
-        """Records the command before it begins, so that a crash never leaves an unrecorded
-        process."""
+        """Starts the command. The command is recorded before it begins, so that a crash never
+        leaves an unrecorded process."""
         folder = self._root / new_id()
         reading, gate = os.pipe()
         begun = False

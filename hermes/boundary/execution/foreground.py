@@ -1,4 +1,5 @@
-"""Runs a command on this machine to its end, and ends everything that it started."""
+"""Runs a command on this machine until it ends, and then ends all processes that the command
+started."""
 
 import time
 from collections.abc import Mapping

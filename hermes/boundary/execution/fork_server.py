@@ -123,7 +123,7 @@ class ForkServer:
 
 
 class Supervisor:
-    """Runs one command, and ends everything that it started."""
+    """Runs one command, and ends all processes that the command started."""
 
     def __init__(self, control: socket.socket, output: int) -> None:
         self._control = control
@@ -189,7 +189,8 @@ class Supervisor:
         return data
 
     def _obey(self) -> bool:
-        """Reads an order from the gateway. Returns True if all processes must be ended."""
+        """Reads an order from the gateway (`go` or `kill`). Returns True if all processes must be
+        ended."""
         order = b""
         with contextlib.suppress(ConnectionError):
             order = self._control.recv(4096)

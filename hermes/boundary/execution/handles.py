@@ -1,5 +1,5 @@
-"""Handles of commands on this machine. A handle is a text that is stored and that a later gateway
-can read.
+"""Handles of commands on this machine. A handle is a stored text with which a later gateway can
+find and end the command.
 
 A handle is `local:<boot id>:<process group>:<start time>:<mark>:<supervisor>:<start time>`. Older
 handles have no supervisor, and the oldest have an empty boot id.
@@ -48,8 +48,9 @@ def _machine_boot() -> str:
 
 
 def is_here(boot: str) -> bool:
-    """Returns whether a process that was started under this boot id can still run here. Earlier
-    versions recorded an empty id, or an id that is the same in all containers of a machine."""
+    """Returns whether a process that was started under this boot id can still run here. Also
+    accepts the ids that earlier versions recorded: an empty id, or an id that is the same in all
+    containers of a machine."""
     return boot in ("", boot_id(), _machine_boot())
 
 

@@ -122,7 +122,8 @@ def end_marked(mark: str, spared: int = 0) -> int:
     """
     ended: set[int] = set()
     while found := {pid for pid in _pids() - ended - {spared} if _end_if_marked(pid, mark)}:
-        # A process may have started another one before it was killed, so the search is repeated.
+        # The search is repeated, because a killed process may have started another process just
+        # before.
         ended |= found
     return len(ended)
 

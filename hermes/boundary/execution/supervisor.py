@@ -77,7 +77,8 @@ def main() -> None:
     folder = Path(name)
     if os.fork():
         os._exit(0)
-    # The supervisor must outlive the command to write its exit code, so it blocks these signals.
+    # The supervisor blocks these signals, because it must outlive the command to write the
+    # command's exit code.
     signal.pthread_sigmask(signal.SIG_BLOCK, MEANT_FOR_THE_COMMAND)
     os.setsid()
     # The pipe is also opened for writing. Without any writer, the command would read an end of

@@ -198,7 +198,7 @@ def _options(choice: ModelChoice, sampling: Sampling) -> _Options:
 
 def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
     """Encodes all messages, with a cache marker at each position that `_ends` returns. The closing
-    brackets of the last message are left out."""
+    brackets of the last message are left out; `body` adds them."""
     said, encode = request.messages, partial(_encoded, request)
     parts: list[bytes] = []
     start = 0

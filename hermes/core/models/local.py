@@ -186,7 +186,8 @@ class Engine:
         await self.ended.wait()
 
     async def run(self, environment: Mapping[str, str]) -> None:
-        """Runs the child process and reads its output, until it ends or this task is cancelled."""
+        """Runs the child process and reads its output, until the process ends or this task is
+        cancelled."""
         try:
             with self._scope:
                 await self._serve(environment)

@@ -37,7 +37,8 @@ def read_file_tool(spill: Spill) -> Tool[ReadFile]:
         offset, limit = arguments.offset, arguments.limit
 
         def safe(line: str) -> str:
-            # Long lines are redacted before they are cut. Other lines are redacted later.
+            # A long line is redacted here, before it is cut. Other lines are redacted later, with
+            # the whole result.
             return line if len(line) <= PAGE_WIDTH else context.redact(line)
 
         if path.startswith(PREFIX):

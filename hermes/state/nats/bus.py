@@ -136,7 +136,7 @@ class NatsBus:
             log.info("the bus is connected to NATS at %s", place)
         self._client = connection.client
         self._disconnected = anyio.Event()
-        # Other processes may have announced commits before this process could receive them.
+        # Announcements from before this connection may have been missed.
         self._messages.interrupted()
         self._tried.set()
 

@@ -21,7 +21,8 @@ from hermes.types.store import Row
 
 READ_AGAIN_SECONDS = 1.0
 """While a reply is expected, the connection is read at this interval even if no event reports data.
-uvloop reports a socket with an error only once, and one read may not return all its data."""
+uvloop reports a socket with an error only once, but one read may not return all data of the
+socket."""
 _BINARY = 1
 _double = struct.Struct("!d").unpack
 
@@ -82,7 +83,8 @@ class Channel:
     """One connection. The caller sends several statements, and then waits for all their results.
 
     Each statement is prepared once. With `pooled`, statements are not prepared, because a pooler
-    may run the next transaction on another connection of the server, where they are not prepared.
+    may run the next transaction on another connection to the server, which does not know the
+    prepared statements.
     """
 
     def __init__(self, connection: psycopg.AsyncConnection[Any], *, pooled: bool = False) -> None:

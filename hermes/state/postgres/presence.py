@@ -91,8 +91,8 @@ def listed_nodes() -> Work[list[StoreNode]]:
 
 
 def end_connections(owner: OwnerId) -> Work[None]:
-    """Ends the connections of a process that hangs. This also ends its lock and its
-    transactions."""
+    """Ends the connections of a process that hangs. This also frees the lock of the process and
+    rolls back its transactions."""
     yield (
         "select pg_terminate_backend(pid) from (select pid from pg_stat_activity"
         " where application_name = ? and datname = current_database()"
@@ -105,7 +105,7 @@ def end_connections(owner: OwnerId) -> Work[None]:
 
 
 class Presence:
-    """The connection whose lock represents this process. It is reopened whenever it is lost.
+    """The connection that holds the lock of this process. It is reopened whenever it is lost.
 
     If `bus` is given, a registered process uses it for messages and announcements, instead of
     notifications.
@@ -325,7 +325,8 @@ class Presence:
         self._set_permitted(permitted=True)
 
     async def _lose(self, error: Exception) -> None:
-        """Waits before the next attempt. After a while, withdraws the permission to run turns."""
+        """Waits before the next attempt to connect. If the lock has been lost for too long,
+        withdraws the permission to run turns."""
         now = time.monotonic()
         if self.trouble is None:
             log.error("the connection for locks and notifications is lost: %s", error)

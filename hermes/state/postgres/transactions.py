@@ -55,8 +55,8 @@ class CommitDoubtful(HermesError):
 
 
 async def commit(channel: Channel, transaction: Callable[[], Work[T]]) -> tuple[T, int | None]:
-    """Runs and commits the transaction. Returns its result, and its number if it has written
-    anything.
+    """Runs and commits the transaction. Returns its result and its number. The number is None if
+    the transaction has written nothing.
 
     Raises CommitDoubtful if the outcome is unknown. Every other error means that nothing was
     changed.

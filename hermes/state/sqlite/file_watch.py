@@ -42,8 +42,8 @@ class FileWatch:
             raise self._lost(f"{self._path} or its WAL was truncated")
 
     def _is_whole(self) -> bool:
-        """Returns whether every page can be read. Call this when the file has become shorter. It
-        may still be complete, because `VACUUM` shortens a file too."""
+        """Returns whether every page can be read. Call this when the file has become shorter. Such
+        a file may still be complete, because `VACUUM` also shortens a file."""
         if is_emptied(self._path):
             suspect(self._path)
             return False

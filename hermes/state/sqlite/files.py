@@ -13,7 +13,7 @@ def wal_of(path: Path) -> Path:
 
 
 def make_private(path: Path) -> None:
-    """Creates the file or restricts it to its owner, before SQLite writes to it.
+    """Creates the file, or restricts an existing file to its owner, before SQLite writes to it.
 
     SQLite gives a new WAL the access rights of its database.
     """

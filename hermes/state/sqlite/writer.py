@@ -27,7 +27,7 @@ T = TypeVar("T")
 CHANGE_POLL_SECONDS = 0.1
 """Seconds between two checks for commits of other processes."""
 BATCH = 64
-"""Maximum number of transactions in one commit. It is limited because the event loop wakes the
+"""Maximum number of transactions in one commit. There is a limit, because the event loop wakes the
 callers of all these transactions at once."""
 WATCH_SECONDS = 5.0
 """Seconds between two checks of the files while nothing is committed."""
