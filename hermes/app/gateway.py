@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 THREADS = 3
 """Threads for blocking work. Together with the event loop, the store's writer and two readers, and
-one thread of libuv, the process has at most 8."""
+one thread of libuv, the process has at most 8 threads."""
 
 MEDIA_SECONDS = 20.0
 """Longest time for the download of a file whose URL is in a message."""
@@ -134,7 +134,7 @@ def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settin
 
     The agent in the gateway's home uses the gateway's settings. An agent with another home reads
     its own config.yaml and .env instead. If the gateway has a shared folder, each agent with
-    another home gets a subfolder of it.
+    another home gets a subfolder of the shared folder.
     """
     home, process = settings.home.root, settings.sources.process
     shared = settings.files.profiles if settings.store.shared_folder else None

@@ -21,7 +21,7 @@ PASSES = 3
 HEAD_STEPS = 2
 HEAD_SHARE, TAIL_SHARE = 0.1, 0.25
 """Largest shares of the window for the beginning of a conversation (first number) and for its end
-(second number). Both are not summarised."""
+(second number). Neither is summarised."""
 LONGEST_SUMMARY = 4096
 CHUNK_SHARE = 0.5
 """Share of the summarising model's window that one call may fill."""

@@ -120,8 +120,8 @@ def resembling(name: str) -> Work[list[Summary]]:
 
 
 def of_generation(session: str, generation: int) -> Work[list[Summary]]:
-    """Returns the session's conversation with this generation, which is the number of earlier
-    conversations."""
+    """Returns a list with the session's conversation of this generation (the number of earlier
+    conversations); an empty list if there is none."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found where key = ? and generation = ?",
         (session, generation),
@@ -130,7 +130,8 @@ def of_generation(session: str, generation: int) -> Work[list[Summary]]:
 
 
 def of_message(number: int) -> Work[list[Summary]]:
-    """Returns the conversation of the message in the row with this number."""
+    """Returns a list with the conversation of the message in the row with this number; an empty
+    list if there is no such message."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found where"  # noqa: S608
         " (key, generation) in (select session, generation from messages where id = ?)",

@@ -67,7 +67,8 @@ def check_shared_folder(folder: Path) -> None:
 
 
 def _check_expected(folder: Path, found: FolderId | None, home: Home) -> None:
-    """Raises ConfigError if the folder had another id at the last start of a gateway."""
+    """Raises ConfigError if the folder at this path had another id at the last start of a
+    gateway."""
     record = home.run / _EXPECTED
     try:
         id, _, path = record.read_text("utf-8").strip().partition(" ")

@@ -74,7 +74,8 @@ def found_data(
 
 
 def _sessions(path: Path) -> int | None:
-    """Returns the number of sessions; 0 if the file is our own database or does not exist."""
+    """Returns the number of sessions; 0 if the file is our own database or does not exist, and None
+    if it can't be read."""
     if not path.is_file() or not path.stat().st_size:
         return 0
     # With `immutable`, SQLite neither takes a lock nor creates a WAL.

@@ -37,8 +37,8 @@ def insert(
     state: str = "pending",
     folder: FolderId | None = None,
 ) -> Work[Duplicate | None]:
-    """Inserts the event. If a row with its dedupe key exists already, inserts nothing and returns
-    that row.
+    """Inserts the event. If a row with the event's dedupe key exists already, inserts nothing and
+    returns a Duplicate that describes that row.
 
     If `state` is bound or done, the row belongs to the turn with the same id. `folder` is the
     folder with the event's attachments.

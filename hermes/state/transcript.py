@@ -22,8 +22,8 @@ class TranscriptWriter(Value):
     session: SessionKey
     generation: int
     transient: bool
-    """Whether the request is stateless. Its messages can be replayed, but are in no transcript
-    or search."""
+    """Whether the request is stateless. The messages of a stateless request can be replayed, but
+    they do not appear in a transcript or a search."""
     account: str
     person: PersonId | None
 

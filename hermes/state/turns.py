@@ -123,7 +123,8 @@ def open_in(session: str) -> Work[TurnRow | None]:
 
 
 def open_turns(condition: str, *parameters: str | None) -> Work[list[TurnRow]]:
-    """Returns the open turns that meet a condition in SQL, in which `t` is the table."""
+    """Returns the open turns that meet a condition in SQL. In the condition, `t` is the table of
+    turns."""
     rows = yield (
         f"select {_COLUMNS} from turns t where {_OPEN} and {condition}",  # noqa: S608
         parameters,

@@ -18,9 +18,8 @@ _PATIENCE = 3
 _LONG_WORD = 24
 _TAIL = " \t\r\n…"
 _SOURCE = (1.25, 4)
-"""The parsed beginning of the answer has this many times as many characters as the platform's limit
-for one message. The second number is used if the first one does not give enough text to fill the
-message."""
+"""How much of the answer is parsed, as a multiple of the platform's limit for one message. The
+second number is used if the first one does not give enough text to fill the message."""
 _PLACEHOLDER: Document = (Paragraph(children=(Text(text=PLACEHOLDER),)),)
 
 

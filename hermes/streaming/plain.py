@@ -15,7 +15,7 @@ _CONTENT = b'"content":"' + ANSWER_PLACEHOLDER
 
 
 class PlainAnswer:
-    """Adds up the events of a turn, up to its first `TurnFinished`."""
+    """Computes the answer from the events of a turn, up to the first `TurnFinished`."""
 
     def __init__(self) -> None:
         self.end = 0

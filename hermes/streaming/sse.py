@@ -107,7 +107,8 @@ class ChatStream:
         return b"data: %b\n\n" % encode(self._with(Delta(role="assistant", content="")))
 
     def feed(self, seq: int, event: AgentEvent) -> bytes:
-        """Returns the bytes to send for the event, or b"" if the stream has ended."""
+        """Returns the bytes to send for the event; empty if the event is not shown or the stream
+        has ended."""
         if self._speaking and type(event) is TextDelta:
             self._text_seq = seq
             return self._text % (seq, encode(event.text)) if event.text else b""

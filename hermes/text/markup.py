@@ -136,7 +136,8 @@ class _Rewriter:
         if name in _LEFT_OUT:
             return
         if name in _IN_TABLE and not self._tables:
-            # The parser drops cell tags outside a table, which would join the words of two cells.
+            # The parser drops cell tags outside a table. A rule separates the cells, so that their
+            # words are not joined.
             name = "hr"
         if name == "a":
             self._links += 1

@@ -7,7 +7,8 @@ _LOOK = 4
 """The text is read up to this multiple of the wanted length, because it becomes shorter when spaces
 and hidden characters are removed."""
 _JOINERS = "\u200c\u200d"
-# Chat templates use these markers, and a model server may interpret them.
+# The start of a chat template's marker, such as `<|`. It is broken with a space, because a model
+# server may interpret markers.
 _TEMPLATE = re.compile(r"<(?=[|\uff5c])")
 
 

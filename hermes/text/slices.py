@@ -304,8 +304,8 @@ def _rows(table: nodes.Table) -> tuple[tuple[nodes.Inlines, ...], ...]:
 
 
 def _margin(row: tuple[nodes.Inlines, ...]) -> int:
-    """Returns the number of empty cells at the start of a row. The gaps between these cells are not
-    visible characters."""
+    """Returns the number of empty cells at the start of a row. The gaps between these cells do not
+    count as visible characters."""
     return next((index for index, cell in enumerate(row) if cell), len(row))
 
 

@@ -125,7 +125,7 @@ class SessionKey(Value):
 
     @classmethod
     def parse(cls, text: str) -> "SessionKey":
-        """Returns the key whose text is `text`. Raises ValueError for anything else."""
+        """Returns the key whose text is `text`. Raises ValueError if there is no such key."""
         parts = text.split(":")
         if len(parts) < 5 or len(parts) % 2 == 0 or parts[0] != "agent":
             raise ValueError(f"not a session key: {text!r}")

@@ -225,7 +225,8 @@ class MessageEvent(Value):
     addressed: bool = True
     """Whether the message is addressed to the agent. Some messages in a group are not."""
     fingerprint: str = ""
-    """Hash of the request's body. It shows whether one key was used for two different requests."""
+    """Hash of the request's body. It shows whether one idempotency key was used for two different
+    requests."""
     client_key: ClientKey | None = None
     """The client's idempotency key if the request has tool results; None for other requests."""
 

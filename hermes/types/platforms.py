@@ -20,7 +20,7 @@ class PlatformLimits(Value):
     text: int = 4096
     """Longest rendered text of one message, in the units that `measure` counts."""
     chat_interval: float = 0.0
-    """Shortest time in seconds between two calls for the same chat."""
+    """Shortest time in seconds between two calls to the platform for the same chat."""
     buttons: int = 0
     """Maximum number of buttons of one message; 0 if the platform has no buttons."""
     attachments: bool = False

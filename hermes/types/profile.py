@@ -34,13 +34,14 @@ class Quirks(Value):
     call_id_length: int = 0
     """Number of characters that the id of a tool call must have; 0 if our own ids are accepted."""
     extra_body: str = ""
-    """Further fields of every request in the provider's own wire format, as a JSON object."""
+    """A JSON object with further fields, which are added to every request in the provider's own
+    wire format."""
     list_prefix: str = ""
     """Prefix of model names in the provider's list. In a request, the name must not have the
     prefix."""
     structured: tuple[Literal["json_object", "json_schema"], ...] = ("json_object", "json_schema")
-    """The kinds of `ResponseFormat` that the endpoint enforces, also with tools and streaming. For
-    other kinds, the format is described in the prompt."""
+    """The kinds of `ResponseFormat` that the endpoint enforces, even in requests with tools and
+    streaming. For other kinds, the format is described in the prompt."""
     reasoning: Literal["budget", "effort", "none"] = "budget"
     """How a request controls reasoning. With `budget`, the request has a number of tokens. With
     `effort`, it has an effort level, and the model accepts neither a budget nor sampling options.

@@ -33,7 +33,7 @@ class Provider(Value):
     quirks: Quirks = Quirks()
     custom_address_provider: str = ""
     """Name of the provider whose wire format and quirks are used if the address is overridden. If
-    it is empty, this provider's own are used."""
+    this name is empty, the provider's own wire format and quirks are used."""
     tools: bool = True
     """Whether the provider's models can call tools."""
     attachments: tuple[AttachmentKind, ...] | None = None

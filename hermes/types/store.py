@@ -37,7 +37,8 @@ class Store(Protocol):
         ...
 
     async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Runs `transaction(*args, **kwargs)`, which must not write, on one snapshot."""
+        """Runs `transaction(*args, **kwargs)` on one snapshot of the store. The transaction must
+        not write."""
         ...
 
     async def dead(self, kind: OwnerKind | None = None) -> list[OwnerId]:

@@ -1,5 +1,5 @@
-"""Runs commands in the background. Each command has a folder, so that a restart loses none of
-them."""
+"""Runs commands in the background. Each command has a folder with its record and its output, so
+that no command is lost when the gateway restarts."""
 
 import contextlib
 import os

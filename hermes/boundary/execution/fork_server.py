@@ -213,7 +213,7 @@ class Supervisor:
                 self._code = os.waitstatus_to_exitcode(status)
 
     def _tell(self, line: str) -> None:
-        # If the gateway is dead, nobody reads the result.
+        # The write fails if the gateway is dead. Then nobody needs the result.
         with contextlib.suppress(OSError):
             self._control.sendall(f"{line}\n".encode(errors="replace"))
 
@@ -257,7 +257,7 @@ def main() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(null, descriptor)
-    # The server's working directory must not keep a folder in use.
+    # A folder that is the working directory of a process can't be unmounted.
     os.chdir("/")
     adopt_orphans()
     forbid_inspection()

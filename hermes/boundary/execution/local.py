@@ -131,7 +131,7 @@ class LocalSandbox:
 
     async def _folder(self, command: str, workdir: str) -> Path:
         if "\0" in command + workdir:
-            # uvloop would run the part of the command before the NUL.
+            # Without this check, uvloop would run the part of the command before the NUL.
             raise ToolFailed("A command can't contain a NUL character.")
         return await anyio.to_thread.run_sync(folder_in, Path(self._scope.workspace), workdir)
 

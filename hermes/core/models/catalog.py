@@ -126,8 +126,8 @@ class Catalog(Value):
         return ready[0]
 
     def family(self, model: str) -> ModelFamily | None:
-        """Returns the known facts about a model by its name. The facts about a variant of a model
-        contain no price."""
+        """Returns the known facts about a model by its name. For a variant of a known model,
+        returns the facts about that model without the price."""
         name = model.rpartition("/")[2].casefold().replace(".", "-")
         found = [one for one in self.models if name.startswith(one.name)]
         if not found:
@@ -137,8 +137,8 @@ class Catalog(Value):
         return best if same else replace(best, price=None)
 
     def accepted(self, model: str) -> tuple[AttachmentKind, ...] | None:
-        """Returns the kinds of attachments that a model accepts, by its name, or None if
-        unknown."""
+        """Returns the kinds of attachments that the model with this name accepts, or None if they
+        are unknown."""
         name = model.casefold()
         return next((one.kinds for one in self.attachments if re.search(one.models, name)), None)
 

@@ -10,7 +10,7 @@ from hermes.types.models import AnswerBuilder, CallBuilder
 
 
 class ChatEcho(Struct, omit_defaults=True):
-    """Fields of an answer with tool calls that must be sent back unchanged."""
+    """Fields that must be sent back unchanged if an answer has tool calls."""
 
     reasoning_content: str | UnsetType = UNSET
     """The reasoning of the answer. A server that sends this field, even if it is empty, refuses

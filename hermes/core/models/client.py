@@ -103,8 +103,8 @@ async def _read(response: aiohttp.ClientResponse, stream: PayloadStream, *, live
         stream.end()
     if content.at_eof():
         return
-    # A connection can be reused after its response was read to the end, but some servers end the
-    # response late.
+    # A connection can be reused only after its response was read to the end. The wait is limited,
+    # because some servers end the response late.
     with anyio.move_on_after(CLOSING_SECONDS):
         async for data in content.iter_any():
             stream.feed(data)

@@ -46,7 +46,8 @@ _STAMP = re.compile(r"^[\d.]+ [A-Z] +")
 async def local_models(
     models: Path, wire: ModelProvider, environ: Mapping[str, str]
 ) -> AsyncIterator["LocalModel"]:
-    """Yields the provider for `local` models. Its processes end with the block."""
+    """Yields the provider for `local` models. The processes of the models end when the block
+    ends."""
     async with anyio.create_task_group() as group:
         yield LocalModel(models, wire, environ, group)
         group.cancel_scope.cancel()
@@ -123,7 +124,7 @@ def _addressed(request: ModelRequest, engine: "Engine") -> ModelRequest:
 
 
 def server_options(choice: ModelChoice, models: Path) -> ServerOptions:
-    """Returns the instructions for a child process. Raises ConfigError if the file is missing."""
+    """Returns the options for a child process. Raises ConfigError if the model file is missing."""
     embedded = choice.model == EMBEDDED
     path = SMOLLM2.path(models) if embedded else models / Path(choice.model).expanduser()
     if not path.is_file():

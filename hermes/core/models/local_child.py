@@ -18,7 +18,7 @@ CACHED_MEGABYTES = 256
 
 
 class ServerOptions(Value):
-    """The instructions for the child process, which are the first line of stdin."""
+    """The options of the child process, which it reads from the first line of stdin."""
 
     path: str
     context: int
@@ -57,7 +57,7 @@ def main() -> None:
         # llama.cpp has already printed the cause of the error.
         sys.exit(1)
     try:
-        # Fails if the parent process has ended while the model was loaded.
+        # This write fails if the parent process has ended while the model was being loaded.
         os.write(1, f"{LISTENING}{server.listening_address}\n".encode())
         sys.stdin.buffer.read()
     finally:

@@ -12,7 +12,7 @@ the result begins with the separator between the two."""
 FEWEST_CACHED_MESSAGES = 32
 """A conversation is cached only if it has at least this number of messages."""
 CACHED_BYTES = 16 << 20
-"""Size of the cache. The least recently used conversations are dropped first."""
+"""Maximum size of the cache in bytes. The least recently used conversations are dropped first."""
 
 
 class EncodedMessageCache:

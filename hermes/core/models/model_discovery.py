@@ -108,8 +108,8 @@ class _Pricing(Struct):
 class _Entry(Struct):
     id: str
     context_length: int | None = None
-    """The context length. This field and the next four are the names that different servers use for
-    it."""
+    """The context length. Different servers use different names for it: this field and the next
+    four."""
     context_window: int | None = None
     max_context_length: int | None = None
     max_model_len: int | None = None

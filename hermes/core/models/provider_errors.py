@@ -182,7 +182,8 @@ def _status(problem: ProviderProblem) -> int:
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Returns the seconds to wait, from a header with seconds, milliseconds or a date."""
+    """Returns the seconds to wait, from a header with seconds, milliseconds or a date; None if
+    there is no such header."""
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:
             return _seconds(float(milliseconds) / 1000)

@@ -36,8 +36,8 @@ def user_text(message: UserMessage) -> str:
 
 
 def user_parts(message: UserMessage) -> list[str | Attachment]:
-    """Returns the parts of a message that has attachments. They begin with the sender's name, if
-    known."""
+    """Returns the parts of a message that has attachments. The parts begin with the sender's name,
+    if it is known."""
     parts = list(message.parts)
     if not message.sender:
         return parts

@@ -33,7 +33,8 @@ def enforced(request: ModelRequest) -> ResponseFormat | None:
     """Returns the format that the endpoint is asked to enforce, or None if no format is wanted or
     the endpoint can't enforce any.
 
-    If the endpoint can't enforce a schema, it is asked to enforce a JSON object, if it can do that.
+    An endpoint that can enforce a JSON object, but no schema, is asked to enforce a JSON object
+    instead of the schema.
     """
     wanted, able = request.response_format, request.choice.quirks.structured
     if wanted is None or wanted.kind in able:

@@ -75,7 +75,8 @@ class Registry:
                 )
 
     def _members(self, names: Sequence[str]) -> set[str]:
-        """Returns the names of the tools that are named directly or by a toolset."""
+        """Returns the names of the tools that `names` lists, either directly or through a
+        toolset."""
         sets = {inner for name in names for inner in SETS.get(name, (name,))}
         # The name itself stays in the set, because a plugin may have a toolset of that name.
         sets.update(inner for name in names for inner in HERMES_AGENT_SETS.get(name, ()))

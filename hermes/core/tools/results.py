@@ -12,7 +12,7 @@ from hermes.types.value import Value
 LARGEST_RESULT = 1_000_000
 """Maximum number of characters of a result that are stored. Further characters are dropped."""
 SECRET_MARGIN = 10_000
-"""Maximum length, in characters, of a secret that is removed completely if the text is cut in the
+"""A secret of up to this number of characters is removed completely if the text is cut in the
 middle of the secret."""
 LONGEST_RESULT = 24_000
 """Maximum number of characters of a result that the model sees. A longer result is spilled to a
@@ -69,7 +69,8 @@ def redacted(text: str, redact: Redact, longest: int) -> str:
 
 
 def redacted_beginning(text: str, redact: Redact, longest: int) -> str:
-    """Returns at most `longest` characters of the text, without secrets or parts of them."""
+    """Returns the beginning of the text, at most `longest` characters, without secrets or parts of
+    secrets."""
     kept = redact(text[: longest + SECRET_MARGIN])
     if len(text) > longest + SECRET_MARGIN:
         # The cut may have split a secret, and redaction does not recognize half a secret. So the

@@ -25,8 +25,8 @@ SHOWN_RESULT = 300
 """Maximum number of characters of a result."""
 LABEL_LENGTH = 80
 _MARGIN = 200
-"""Minimum number of characters that are read beyond the shown text, so that a secret at its end is
-read completely and recognised."""
+"""Minimum number of characters that are read beyond the shown text, so that a secret at the end of
+the shown text is read completely and recognised."""
 _TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
 """Characters that may occur in a token."""
 _LONGEST_PATH = 4096

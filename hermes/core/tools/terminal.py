@@ -13,7 +13,8 @@ from hermes.types.tools import AnyTool, Tool, ToolContext
 LONGEST_COMMAND = 600.0
 """Longest timeout of a call in seconds."""
 LONG_SECONDS = 10.0
-"""If a command took longer than this number of seconds, the model is told its duration."""
+"""If a command took longer than this number of seconds, the result tells the model how long it
+took."""
 
 
 class RunCommand(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

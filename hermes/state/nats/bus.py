@@ -203,7 +203,8 @@ class NatsConnection:
             token=address.token,
             error_cb=self._note_error,
             closed_cb=self._note_end,
-            # `NatsBus` reconnects itself. The client would queue messages and send them late.
+            # `NatsBus` reconnects itself. If the client reconnected, it would queue messages and
+            # send them late.
             allow_reconnect=False,
             max_reconnect_attempts=1,
             reconnect_time_wait=0,

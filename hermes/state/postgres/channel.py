@@ -255,8 +255,9 @@ class Channel:
 
 def encoded(parameters: Sequence[object]) -> tuple[list[bytes | None], list[int]]:
     """Returns the encoded values of the parameters, and the format code of each value. Bytes are
-    sent unchanged, in binary format. All other values are sent in text format, because the server
-    then infers their types from the statement, which needs only one preparation."""
+    sent unchanged, in binary format. All other values are sent in text format. The server infers
+    their types from the statement, so one preparation of the statement is enough for all types of
+    values."""
     values: list[bytes | None] = []
     formats: list[int] = []
     for value in parameters:

@@ -27,7 +27,7 @@ _REPLACED = (
     (BEST_FIRST_SQL, "order by ts_rank(m.words, query) desc, m.id desc"),
 )
 """SQL fragments of SQLite, each with the PostgreSQL fragment that replaces it. `ddl.py` creates the
-functions in them."""
+functions that the PostgreSQL fragments call."""
 
 
 class PreparedSql(Value):
@@ -42,7 +42,7 @@ class PreparedSql(Value):
 
 @functools.lru_cache(maxsize=1024)
 def prepared(sql: str) -> PreparedSql:
-    """Translates the statement for PostgreSQL. Each text is translated once."""
+    """Translates the statement for PostgreSQL. The result is cached."""
     locks = sql == LOCK_SESSION
     for ours, theirs in _REPLACED:
         sql = sql.replace(ours, theirs)

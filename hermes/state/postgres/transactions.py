@@ -132,8 +132,8 @@ async def notify(channel: Channel, name: str, payloads: Sequence[str]) -> None:
 
 
 async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | None]:
-    """Runs the generator's statements. Returns its result and, if it writes, the reply with the
-    transaction's number.
+    """Runs the generator's statements. Returns the result of the generator, and the reply with the
+    transaction's number (None if nothing was written).
 
     This function does not wait for statements without rows. A later `settle` raises their errors.
     """

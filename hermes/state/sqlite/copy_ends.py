@@ -108,10 +108,10 @@ def _users(locks: Path) -> Work[str]:
 
 @asynccontextmanager
 async def sqlite_target(path: Path, source: str) -> AsyncIterator[SQLiteCopyEnd]:
-    """Yields a new database. It gets its name when the block ends without an error.
+    """Yields a new database, which gets the name `path` when the block ends without an error.
 
-    Until then its rows are in a file with another name. If this copy is interrupted, a later copy
-    continues with that file.
+    Until then the database has another name. If this copy is interrupted, a later copy continues
+    with the unfinished database.
     """
     path = _free_path(path, source)
     unfinished = unfinished_copy(path)
