@@ -123,8 +123,7 @@ def open_in(session: str) -> Work[TurnRow | None]:
 
 
 def open_turns(condition: str, *parameters: str | None) -> Work[list[TurnRow]]:
-    """Returns the open turns that meet a condition in SQL. In the condition, `t` is the table of
-    turns."""
+    """Returns the open turns that meet a condition in SQL. There, `t` is the table of turns."""
     rows = yield (
         f"select {_COLUMNS} from turns t where {_OPEN} and {condition}",  # noqa: S608
         parameters,
@@ -274,8 +273,7 @@ def started_calls(turn: TurnId) -> Work[dict[CallId, str | None]]:
 
 
 def ask(id: str, turn: TurnRow, agent: str, question: Question, now: float) -> Work[None]:
-    """Stores the question. The call that asks it counts as not started, and runs again when the
-    question is answered."""
+    """Stores the question. The call that asks it counts as not started and will run again."""
     yield "delete from calls where id = ?", (question.call,)
     yield (
         "insert into questions (id, turn, call, session, agent, person, kind, prompt, choices,"
@@ -348,8 +346,7 @@ def open_client_calls(turn: TurnId) -> Work[list[CallId]]:
 
 
 def close_client_calls(turn: TurnId, now: float) -> Work[None]:
-    """Marks the turn's calls of client tools as closed. Call this when the transcript has a result
-    for each of these calls."""
+    """Closes the calls of client tools. Call this when the transcript has all their results."""
     yield (
         "update questions set state = 'answered', decided_at = ?"
         " where turn = ? and state = 'open' and kind = ?",
