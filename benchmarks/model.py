@@ -23,7 +23,8 @@ _STREAM = (
 
 
 class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The behaviour of the model. A request keeps the behaviour that it began with."""
+    """The behaviour of the model. A change of the behaviour does not affect requests that are
+    already running."""
 
     ttft: float = 0.0
     """Seconds before the first token."""
@@ -33,7 +34,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     padding: int = 0
     """Number of characters that are added to every token."""
     tool: bool = False
-    """Whether the model calls read_file if the conversation has no tool result yet."""
+    """Whether the model first calls the tool `read_file`, and answers only after its result."""
 
     @property
     def seconds(self) -> float:

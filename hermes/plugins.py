@@ -25,7 +25,8 @@ T = TypeVar("T")
 
 
 class Plugins:
-    """The plugins of one process. Results are in the order in which the plugins were passed in."""
+    """The plugins of one process. The registered objects are in the order in which the plugins were
+    passed in."""
 
     def __init__(self, plugins: Iterable[object]) -> None:
         self._manager = pluggy.PluginManager(PROJECT)
@@ -94,7 +95,7 @@ def _loaded(point: EntryPoint) -> object:
 
 
 def _joined(results: list[Sequence[T]]) -> list[T]:
-    # pluggy returns the results of the last registered plugin first.
+    # pluggy returns the results of the last registered plugin first, so the list is reversed.
     return [item for result in reversed(results) for item in result]
 
 

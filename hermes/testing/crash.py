@@ -35,8 +35,8 @@ from hermes.testing.stores import forget_store, stores_on_postgres
 
 AT_ONCE = 5
 ALIKE = 3
-"""Number of passes of each point at which the gateway is killed. Later passes are not tried,
-because they are like the first ones."""
+"""If a scenario passes a point several times, the gateway is killed at each of the first passes, up
+to this number. Later passes are like these."""
 SCENARIO_SECONDS = 20.0
 Script = Callable[[Stage], Awaitable[None]]
 
@@ -122,7 +122,8 @@ SCENARIOS = _scenarios()
 
 
 async def play(name: str, model: str, *, point: str = "", count: bool = False) -> "Played":
-    """Runs a scenario in a fresh home, with the gateway killed at the point."""
+    """Runs a scenario in a fresh home. The gateway is killed at the point, if a point is given.
+    With `count`, the result lists the points that the gateway passed."""
     with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
         stage = Stage(Path(folder), model, forked)
         again = name == "recovery"
@@ -220,7 +221,7 @@ MIX: dict[CrashKind, int] = {
 }
 """The share of each kind of message, in percent."""
 WAITING = 0.7
-"""The probability that a person waits for the answer before the next message."""
+"""The probability that a person waits for the answer before sending the next message."""
 
 
 class Storm:
@@ -257,7 +258,7 @@ class Storm:
             for kind, wait in zip(kinds, waits, strict=True):
                 await self._stage.until(self._unlocked)
                 if kind == "ask":
-                    # Any other message would be taken for the answer to the question.
+                    # The agent asks a question, so a second message would count as the answer.
                     await person.all_answered()
                 if wait or kind == "ask":
                     await person.ask(kind)
@@ -270,7 +271,7 @@ class Storm:
     async def _kill(self) -> None:
         for kill in range(self._kills):
             if self._random.random() < 0.2:
-                # The gateway is starting, or recovering from the previous kill.
+                # After this pause, the gateway is still starting or recovering.
                 await anyio.sleep(self._random.uniform(0.1, 0.9))
             else:
                 sent = int((kill + self._random.random()) * self._share)

@@ -65,8 +65,8 @@ READS = {
     "forget_requests",
     "forget_messages",
 }
-"""Transactions that only read here. A kill before or after them has the same effect as a kill at a
-neighbouring point."""
+"""Transactions that change nothing in these scenarios. They are not points, because a kill before
+or after them has the same effect as a kill at a neighbouring point."""
 
 
 class Options(Value):
@@ -77,11 +77,11 @@ class Options(Value):
     store_url: str = ""
     """The address of the database; empty for SQLite in the home."""
     fail_at: str = ""
-    """The point at which the process kills itself."""
+    """The point at which the process kills itself; empty for none."""
     count: bool = False
     """Whether the process lists the points that it passes."""
     from_start: bool = False
-    """Whether points are numbered from the start of the process, and not only from the first
+    """Whether the process counts points from its start. Otherwise it counts from the first
     update."""
 
 

@@ -65,7 +65,7 @@ class ToolsContract:
         assert (b"parallel" in body) == (parallel is not None and self.limits_parallel(mode))
 
     def limits_parallel(self, mode: str) -> bool:
-        """Returns whether the vendor accepts a limit of parallel calls together with this
+        """Returns whether the vendor accepts `parallel_tool_calls` together with this tool
         choice."""
         return True
 

@@ -1,4 +1,4 @@
-"""Runs the quick tests of a folder on several stores: SQLite, a store that retries, and PostgreSQL.
+"""Runs the quick tests of a folder on three stores: SQLite, a store that retries, and PostgreSQL.
 
 A conftest.py imports the fixture and the hook of this module.
 """
@@ -23,7 +23,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(autouse=True)
 def store_kind(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Yields the kind of store that every gateway of the test has."""
+    """Yields the kind of store that every gateway of the test uses."""
     match request.param:
         case "conflicting":
             with every_store_wrapped(ConflictingStore):

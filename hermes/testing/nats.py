@@ -14,12 +14,12 @@ from hermes.testing.gateway_process import free_port
 from hermes.testing.postgres import end_with_parent
 
 NATS_SECONDS = 30.0
-"""How long the server may take to start or to stop."""
+"""Seconds that the server may take to start or to stop."""
 
 
 class NatsProcess:
-    """A server that can be stopped and started again on the same port. It ends with the process
-    that made it."""
+    """A server that can be stopped and started again on the same port. The server ends when the
+    process that created it ends."""
 
     def __init__(self, config: str = "") -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="hermes-nats-")

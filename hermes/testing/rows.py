@@ -154,7 +154,8 @@ class FutureMessage(UserMessage, tag_field="role", tag="from a newer version"):
 
 
 def append_unreadable(row: TurnRow, step: int) -> Work[int]:
-    """Adds an unreadable message to the turn, as a newer version may have left it."""
+    """Adds a message to the turn that this version can't read, as if a newer version had written
+    it."""
     writer = TranscriptWriter(
         turn=row.id,
         session=SessionKey.parse(row.session),
@@ -178,7 +179,7 @@ def cuts(length: int) -> Iterator[tuple[int, ...]]:
 
 
 def merged(events: Sequence[AgentEvent]) -> list[AgentEvent]:
-    """Joins neighbouring pieces of text, and drops empty ones."""
+    """Joins consecutive pieces of text into one event, and drops empty pieces."""
     found: list[AgentEvent] = []
     for event in events:
         if isinstance(event, TextDelta) and found and isinstance(found[-1], TextDelta):

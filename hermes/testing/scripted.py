@@ -58,7 +58,7 @@ class ScriptedModel:
 
 
 def first_results(model: ScriptedModel) -> list[str]:
-    """Returns the results of tools in the model's first request."""
+    """Returns the tool results in the first request to the model."""
     return [one.text for one in model.requests[0].messages if isinstance(one, ToolMessage)]
 
 
@@ -185,7 +185,8 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def plan_of(text: str, default: Plan) -> Plan:
-    """Returns the plan that the directives in a user's text describe. It is based on `default`."""
+    """Returns the plan that the directives in a user's text describe. Fields without a directive
+    have the values of `default`."""
     calls, rest = _planned_calls(text)
     numbers = {name.replace("-", "_"): value for name, value in _NUMBER.findall(rest)}
     hang, finish = _HANG.search(rest) is not None, _FINISH.search(rest)
@@ -213,7 +214,7 @@ def _planned_calls(text: str) -> tuple[tuple[PlannedCall, ...], str]:
             try:
                 _, end = json.JSONDecoder().raw_decode(text, start)
             except ValueError:
-                # A test can make the model write broken JSON.
+                # The arguments are broken JSON. A test makes the model write them on purpose.
                 end = start + len(text[start:].split(maxsplit=1)[0])
         calls.append(PlannedCall(found[1], text[start:end] or "{}"))
     return tuple(calls), rest + text[end:]
@@ -341,7 +342,7 @@ class ChatRequest(Struct):
 
     @property
     def schema(self) -> Mapping[str, object] | None:
-        """The schema for the answer, from the option or from a system message."""
+        """The schema for the answer, from `response_format` or from a system message."""
         if self.response_format and self.response_format.json_schema:
             return self.response_format.json_schema.schema
         told = "\n".join(m.text for m in self.messages if m.role in ("system", "developer"))
@@ -356,7 +357,7 @@ class ChatRequest(Struct):
 
     @property
     def said(self) -> str:
-        """The last user message."""
+        """The text of the last user message."""
         return next((m.text for m in reversed(self.messages) if m.role == "user"), "")
 
     @property

@@ -1,4 +1,4 @@
-"""The contract of wire formats for answers in a requested format."""
+"""The contract of wire formats for requests that ask for an answer in JSON."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -133,8 +133,8 @@ class StructuredWireContract:
 
     @asynccontextmanager
     async def _upstream(self) -> AsyncIterator[str]:
-        """Runs a server that answers in JSON only if the request carries the schema. Yields its
-        base URL."""
+        """Runs a server that answers in JSON only if the request contains the schema. Yields the
+        base URL of the server."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         async with server:
             yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"

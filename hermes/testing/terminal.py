@@ -69,7 +69,7 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """The text of the screen, and everything above it that can be scrolled to."""
+        """The text of the screen, and all text above the screen to which a user can scroll."""
         return "\n".join([*self._screen.scrollback, *self.lines]).rstrip()
 
     @property
@@ -122,7 +122,7 @@ class Terminal:
         try:
             data = os.read(self._descriptor, 65536)
         except OSError as error:
-            # Linux reports in this way that the other side was closed.
+            # On Linux, EIO means that the program has closed its end of the terminal.
             if error.errno != errno.EIO:
                 raise
             return False

@@ -86,10 +86,11 @@ class WireFormatContract(ToolsContract):
     stream is cut."""
 
     mistakes: Sequence[tuple[bytes, bytes]] = ()
-    """Pairs of bytes: a part of the body of `CALLS` and `RESULTS`, and a replacement that the
-    vendor refuses."""
+    """Pairs (right, wrong). `right` occurs in the request body for `CALLS` and `RESULTS`. If it is
+    replaced by `wrong`, the vendor refuses the request."""
     error: bytes
-    """A payload with the error `slow down` and status 429 instead of an answer."""
+    """A payload that the vendor sends instead of an answer: the error `slow down` with status
+    429."""
     end: bytes = b"]}"
     """The end of a request body, after its last message."""
 
@@ -382,8 +383,8 @@ class WireFormatContract(ToolsContract):
         return PayloadStream(answer, self.wire().parser(answer))
 
     def _heard(self, *pieces: bytes) -> tuple[AssistantMessage, str, list[AgentEvent]]:
-        """Returns the message, its text and reasoning as they were emitted, and all other
-        events."""
+        """Parses the stream. Returns the message, the text and reasoning in the order of the
+        events, and all other events."""
         message, events = read(self.wire(), *pieces)
         deltas = [one for one in events if isinstance(one, TextDelta | ReasoningDelta)]
         rest = [one for one in events if one not in deltas]
@@ -398,7 +399,8 @@ class WireFormatContract(ToolsContract):
             return await client.complete(request_to(choice, *said), events.append), events
 
     async def _failure(self, response: bytes) -> HermesError:
-        """Returns the error for a response. The error names the provider and never the key."""
+        """Returns the error that a response causes. Fails if the error does not name the provider,
+        or if it contains the key."""
         async with answering(response) as base_url:
             with pytest.raises(HermesError) as caught:
                 await self._ask(self.choice(base_url))
@@ -418,8 +420,9 @@ def _attachment(kind: AttachmentKind, at: int) -> Attachment:
 
 
 def _spoiled(value: object, wrong: object, at: int) -> tuple[object, int]:
-    """Returns the JSON with its part number `at` replaced, and the number of parts that must still
-    be skipped."""
+    """Replaces the part of the JSON with the number `at`, counted depth-first, by `wrong`. Returns
+    the new JSON, and how many parts must still be skipped; this number is negative after the
+    replacement."""
     if at == 0:
         return wrong, -1
     at -= 1

@@ -112,7 +112,7 @@ async def test_a_copy_to_sqlite_continues_after_any_interruption(
 
 
 class ChangedTarget(WrappedStore):
-    """A target in which one batch of messages is changed after it was stored."""
+    """A target of a copy in which one batch of messages changes after the copy has stored it."""
 
     def __init__(self, store: Store, change: Callable[[], Work[None]]) -> None:
         super().__init__(store)

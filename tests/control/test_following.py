@@ -58,7 +58,8 @@ def speaks(*words: str) -> Answer:
 
 
 async def asked(gateway: Gateway, text: str = "hi", *, stateless: bool = False) -> Accepted:
-    """Accepts the message as an API request, because only events of API requests are stored."""
+    """Sends the message to the gateway as an API request, because only events of API requests are
+    stored."""
     receipt = await gateway.accept(
         MessageEvent(
             dedupe_key=new_id(),

@@ -207,7 +207,7 @@ def changing(path: str, before: str, after: str) -> AnyTool:
 
 
 async def diff_of(tmp_path: Path, tool: AnyTool, results: ResultFilter = NO_SPILL) -> str:
-    """Returns the diff in the event for the end of a call."""
+    """Calls the tool. Returns the diff in the event that reports the end of the call."""
     events = list[AgentEvent]()
     await runner(tmp_path, Notebook(), events, tool, results=results).run(call("change", "{}"))
     (end,) = (event for event in events if isinstance(event, ToolFinished))

@@ -24,7 +24,7 @@ from hermes.testing.rows import names
 from hermes.types.errors import StoreUnavailable
 
 EARLIER = 5
-"""The migrations of the last version that called its database `state.db`."""
+"""Number of migrations in the last version that called its database `state.db`."""
 SET_ROW = "insert into leases (name, owner, epoch, taken_at) values (?, '', 0, 0)"
 
 

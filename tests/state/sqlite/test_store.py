@@ -245,7 +245,7 @@ async def test_a_process_that_is_killed_while_it_writes_loses_no_acknowledged_co
 
 
 def _emptied() -> Work[list[str]]:
-    """Deletes the rows. Returns the names of the rows that are still there."""
+    """Deletes all rows. Returns the names of the remaining rows, which should be none."""
     yield "delete from leases", ()
     return (yield from names())
 

@@ -217,7 +217,7 @@ async def test_damage_that_is_found_during_use_is_recorded_for_the_next_start(
             await store.run(big, number)
     with path.open("r+b") as file:
         size = file.seek(0, os.SEEK_END)
-        # The schema, which every start reads, is at the beginning of the file.
+        # Only the second half is damaged, because every start reads the schema in the first half.
         for at in range(size // 2 // 4096 * 4096, size, 4096):
             file.seek(at)
             file.write(b"\xff" * 100)
