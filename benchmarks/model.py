@@ -89,7 +89,8 @@ def usage(size: int, tokens: int) -> bytes:
 
 
 def last_frames(finish: bytes, counted: bytes) -> bytes:
-    """Encodes the end of a stream, with its usage if the request asks for it."""
+    """Encodes the end of a stream. `counted` is the token usage, or empty if the request did not
+    ask for it."""
     tail = b""
     if counted:
         tail = (
@@ -147,7 +148,7 @@ class Scene:
 
 
 class Stream:
-    """One streamed answer. Each token is written at its time, in a write of its own."""
+    """One streamed answer. Each token is written separately, at its scheduled time."""
 
     def __init__(self, scene: Scene, asked: Asked, size: int, writer: "Connection") -> None:
         self._loop = asyncio.get_running_loop()

@@ -24,7 +24,7 @@ from hermes.types.messages import Accepted, MessageEvent, Origin, Refused, Said
 from hermes.types.tools import AnyTool
 
 OWN_SET = ""
-"""The toolset of tools that name no toolset, such as the tools of an embedder."""
+"""The name of the toolset for tools that name no toolset, such as your own tools in `Agent`."""
 ABANDON_SECONDS = 2.0
 """Seconds after which the agent no longer tries to stop a turn whose caller has left."""
 CUT_OFF = (
@@ -175,7 +175,7 @@ class Agent:
 
 
 class _OwnTools:
-    """The embedder's tools, as a plugin."""
+    """A plugin that registers the tools of the program."""
 
     def __init__(self, tools: Sequence[AnyTool]) -> None:
         self._tools = tools

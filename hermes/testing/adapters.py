@@ -149,7 +149,7 @@ ABILITY_TESTS: Mapping[str, Ability] = {
     "test_a_file_is_sent": "attachments",
     "test_typing_is_shown": "typing",
 }
-"""Maps the name of a test to the ability that a platform needs for it."""
+"""Maps the name of a test to the ability that the test needs."""
 
 
 def abilities_of(adapter: PlatformAdapter) -> set[Ability]:

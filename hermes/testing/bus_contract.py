@@ -1,4 +1,5 @@
-"""The contract of the bus: messages between the processes of a store, and news of their commits."""
+"""The contract of every bus: messages and announcements of commits between processes of one
+store."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
@@ -14,7 +15,8 @@ from hermes.types.store import Store
 
 
 class BusProcesses(ABC):
-    """Opens stores that share a database and a bus, and interrupts the bus."""
+    """Opens stores that share a database and a bus. `cut` and `mend` interrupt and restore the
+    bus."""
 
     @abstractmethod
     def opened(self) -> AbstractAsyncContextManager[Store]:

@@ -25,14 +25,15 @@ from hermes.boundary.execution.process_tree import (
 EMPTY_ENVIRONMENT = child_environment({})
 """The environment that a command gets if the environment of the gateway is empty."""
 FILES_ONLY = LocalBackend(Path("/nonexistent"), None)
-"""A backend that refuses commands."""
+"""A backend that allows file operations and refuses commands."""
 ENDING = 5.0
 """Seconds within which killed processes must disappear."""
 
 
 @contextlib.contextmanager
 def no_process_left() -> Iterator[None]:
-    """Fails if a process that the block started is still running, even in another session.
+    """Fails if a process that the block has started is still running after the block, even in
+    another session.
 
     While the block runs, orphaned processes become children of this process, so that none is
     overlooked.

@@ -66,7 +66,7 @@ def texts(history: History) -> list[str]:
 
 
 class TranscriptContract(StoreFixture):
-    """Messages are kept in order, and only people who may read them can find them."""
+    """Messages are kept in order, and a search finds only messages that the person may read."""
 
     async def test_history_is_in_order_and_a_new_conversation_begins_empty(
         self, store: Store

@@ -78,8 +78,8 @@ async def _client_tools(stage: Stage, *, session: bool) -> None:
 
 
 async def _recovered(stage: Stage) -> None:
-    """Kills the gateway while work of every kind is in progress. It may be killed again while it
-    recovers."""
+    """Kills the gateway while work of every kind is in progress. In some runs the gateway is killed
+    again while it recovers."""
     spawner, queuer = SimulatedPerson(stage, "plain", "1"), SimulatedPerson(stage, "plain", "2")
     reader, decider = SimulatedPerson(stage, "editing", "1"), SimulatedPerson(stage, "editing", "2")
     asked = decider.say("ask")
@@ -225,8 +225,8 @@ WAITING = 0.7
 
 
 class Storm:
-    """People who write while the gateway is killed. After each kill, they may send more messages,
-    so that the next kill interrupts work."""
+    """People who write while the gateway is killed again and again. Each kill unlocks more of their
+    messages, so that the next kill interrupts work."""
 
     def __init__(self, stage: Stage, messages: int, chats: int, kills: int, seed: int) -> None:
         self._stage = stage
@@ -315,7 +315,7 @@ async def storm(messages: int, chats: int, kills: int, seed: int, seconds: float
 
 
 def use_store(context: click.Context, option: click.Parameter, name: str) -> None:
-    """Selects the store of every gateway of the run."""
+    """Sets the kind of store that all gateways of this run use."""
     if name == "postgres":
         context.call_on_close(remove_shared_databases)
         context.with_resource(stores_on_postgres())

@@ -1,8 +1,8 @@
 """`python -m hermes.testing.crash_images`: tests a store after power cuts at random moments.
 
-SQLite's writes are recorded. An image is a possible content of the disk after a power cut. It has
-everything that was synced. It may also have any of the other writes, in any order, and even half of
-a write.
+SQLite's writes are recorded. An image is a possible content of the disk after a power cut. An image
+contains everything that was synced. It may also contain any of the other writes, applied in any
+order, and even half of a write.
 """
 
 import random

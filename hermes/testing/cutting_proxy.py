@@ -19,7 +19,7 @@ class CuttingProxy:
 
     def __init__(self, socket: Path) -> None:
         self.statements = 0
-        """Number of statements that have passed."""
+        """Number of statements that have passed through the proxy."""
         self.cuts = 0
         self.port = 0
         self.refusing = False

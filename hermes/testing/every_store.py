@@ -1,6 +1,7 @@
-"""Runs the quick tests of a folder on three stores: SQLite, a store that retries, and PostgreSQL.
+"""Runs the quick tests of a folder on three stores: SQLite, SQLite with a retry of every
+transaction, and PostgreSQL.
 
-A conftest.py imports the fixture and the hook of this module.
+To use this module, the conftest.py of the folder imports its fixture and its hook.
 """
 
 from collections.abc import Iterator

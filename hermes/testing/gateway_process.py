@@ -57,8 +57,8 @@ class GatewayProcess:
     """A gateway whose user has `folder` as the home directory. The port stays the same after a
     restart.
 
-    `descriptors` limits the number of files that the gateway may open. Without `store`, it uses
-    SQLite.
+    `descriptors` limits the number of files that the gateway may open. Without `store`, the gateway
+    uses SQLite.
     """
 
     def __init__(

@@ -67,7 +67,8 @@ class _File(ctypes.Structure):
 
 
 class _Recorder:
-    """A VFS that records operations and passes everything on to the usual VFS."""
+    """A VFS (the layer through which SQLite uses files) that records operations and passes them on
+    to the usual VFS."""
 
     def __init__(self, usual: _Vfs) -> None:
         self.operations: list[DiskOperation] = []

@@ -158,7 +158,8 @@ class PlatformConnection:
         self._answers: dict[int, PlatformAnswer] = {}
 
     async def run(self) -> None:
-        """Receives the answers of the platforms. Raises EndOfStream when the platforms are gone."""
+        """Receives the answers of the platforms. Raises EndOfStream when the process of the
+        platforms has ended."""
         lines = BufferedByteReceiveStream(self._stream)
         while True:
             answer = _decode_answer(await lines.receive_until(b"\n", LONGEST_CALL))

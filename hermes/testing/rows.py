@@ -190,13 +190,14 @@ def merged(events: Sequence[AgentEvent]) -> list[AgentEvent]:
 
 
 def said_in(key: str, generation: int) -> Work[list[Message]]:
-    """Returns all messages of a generation of a session."""
+    """Returns all messages of one conversation. The conversations of a session are numbered by
+    `generation`."""
     found = yield from transcript.history(key, History(generation=generation))
     return list(found.messages)
 
 
 async def stored_events(store: Store, turn: TurnId, after: int) -> list[Recorded]:
-    """Returns all stored events of a turn after a number, from all pages."""
+    """Returns all stored events of a turn whose numbers are higher than `after`."""
     found: list[Recorded] = []
     more = True
     while more:

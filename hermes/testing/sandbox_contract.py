@@ -37,7 +37,7 @@ WRONG_PATHS = ("..", "../f", "a/../../f", "/etc/passwd", "a\0b", "x/" * 3000)
 
 
 class RecordedCommand:
-    """Records the calls of a command's observer."""
+    """An observer of a command that records its calls."""
 
     def __init__(self, sandbox: Sandbox | None = None) -> None:
         self.handles: list[str] = []

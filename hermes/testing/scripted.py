@@ -1,4 +1,4 @@
-"""The scripts and plans of fake models, their tagged words, and a strict reader of requests.
+"""Scripts and plans for fake models, the tags in their answers, and a strict parser of requests.
 
 Directives in a user's text plan the answer of the server in `hermes.testing.model`:
 
@@ -166,8 +166,8 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The plan for the answer to one request."""
 
     text: str | None = None
-    """The exact text of the answer, which replaces the echo. If the call fails, it is the exact
-    text of the error."""
+    """The exact text of the answer. If it is None, the answer echoes the request. If the plan is an
+    error, this is the text of the error."""
     calls: tuple[PlannedCall, ...] = ()
     steps: int = 1
     tokens: int | None = None
@@ -204,7 +204,8 @@ def plan_of(text: str, default: Plan) -> Plan:
 
 
 def _planned_calls(text: str) -> tuple[tuple[PlannedCall, ...], str]:
-    """Returns the calls that a text asks for, and the text without them."""
+    """Returns the calls that the directives `tool:…` ask for, and the text without these
+    directives."""
     calls: list[PlannedCall] = []
     rest, end = "", 0
     while (found := _TOOL.search(text, end)) is not None:

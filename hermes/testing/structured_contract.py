@@ -61,8 +61,8 @@ class StructuredWireContract:
         raise NotImplementedError
 
     def asked(self, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Returns the wire format's own fields that request the format, with the schema as
-        `schema`. Returns None if the wire format has no such fields."""
+        """Returns the part of the request body that asks for the format, with the schema under the
+        key `schema`. Returns None if the body has no such part."""
         raise NotImplementedError
 
     def told_first(self, body: Mapping[str, Any]) -> str:
@@ -70,7 +70,7 @@ class StructuredWireContract:
         raise NotImplementedError
 
     def stream(self, text: str) -> bytes:
-        """Returns the payloads of an answer with this text."""
+        """Returns the response stream of an answer with this text."""
         raise NotImplementedError
 
     def test_a_schema_is_asked_for_in_the_wire_formats_own_form(self) -> None:

@@ -86,7 +86,8 @@ def a_turn(
     budget: int = 90,
     decisions: dict[CallId, Decision] | None = None,
 ) -> Turn:
-    """Returns a turn that answers the history, in the session of the source."""
+    """Returns a turn that answers the last message of the history. Its session is derived from the
+    source."""
     return Turn(
         id=TurnId("t"),
         session=SessionKey(

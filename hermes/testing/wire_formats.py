@@ -76,7 +76,7 @@ SAMPLINGS = (
 )
 GARBAGE = (b"7", b'{"type":7,"choices":7}', b'{"type":"\xff"}', b"[" * 9999, b"nonsense")
 
-# Several classes inherit each test, so Hypothesis runs the test with objects of different classes.
+# Several classes inherit each test, which a health check of Hypothesis would forbid.
 inherited = settings(deadline=None, suppress_health_check=[HealthCheck.differing_executors])
 wrongs = st.sampled_from([None, True, 7, -1.5, "", "x", [], {}, [None], {"type": None}])
 
@@ -115,7 +115,7 @@ class WireFormatContract(ToolsContract):
         raise NotImplementedError
 
     def recorded_cut(self) -> bytes:
-        """Returns the stream of `recorded_calls`, ended by the limit of output tokens."""
+        """Returns the stream of `recorded_calls`, but cut off at the limit of output tokens."""
         raise NotImplementedError
 
     def echo(self, text: str) -> str:

@@ -257,7 +257,8 @@ async def test_nul_in_text_of_earlier_versions_is_replaced(home: Path, url: str)
 
 
 async def converse(home: Path, platform: ChatServer, said: str, answer: str) -> str:
-    """Says something to a gateway of the home. Returns the messages that its model received."""
+    """Sends a message to a gateway of the home, and waits for the answer. Returns the text that the
+    model received."""
     model = ScriptedModel([says(answer)])
     async with running(home, [PlainAdapter(platform)], model, DRAINING):
         platform.says(said)

@@ -47,7 +47,7 @@ QUESTION = calls(("ask", {"question": "Which?"}), text="Let me ask.")
 
 
 def speaks(*words: str) -> Answer:
-    """Emits one word after the other, each as an event of its own."""
+    """Returns an answer with these words, each in an event of its own."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         for word in words:

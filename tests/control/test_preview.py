@@ -28,7 +28,7 @@ def paced(interval: float, **settings: str) -> Conditions:
 
 
 def speaks(server: ChatServer, words: list[str]) -> Answer:
-    """Emits one word each time that the chat shows new text."""
+    """Returns an answer that emits its next word when the chat shows the previous word."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         for number, word in enumerate(words):

@@ -1,4 +1,5 @@
-"""Several processes on one store: only the work of dead processes is resumed by others."""
+"""Several processes on one store: a process resumes the work of another process only if that
+process is dead."""
 
 from pathlib import Path
 

@@ -25,7 +25,7 @@ from hermes.types.messages import Accepted, Asked, MessageEvent, Origin, UserMes
 
 
 async def damage(gateway: Gateway, step: int) -> None:
-    """Makes a message in the only turn unreadable."""
+    """Adds an unreadable message to the only turn."""
     ((id,),) = await rows(gateway._store, "select id from turns")
     row = await gateway._store.run(turns.get, id)
     assert row is not None
@@ -116,7 +116,7 @@ async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results
 
 
 async def damage_waiting(gateway: Gateway, count: int) -> None:
-    """Makes the first of several waiting messages unreadable."""
+    """Waits until `count` messages wait in the inbox, and makes the first of them unreadable."""
     query = "select id from inbox where state = 'pending' order by seq"
     while len(waiting := await rows(gateway._store, query)) != count:
         await anyio.lowlevel.checkpoint()

@@ -36,7 +36,7 @@ def test_a_released_migration_is_never_edited() -> None:
 
 
 def database_of(version: str, path: Path) -> sqlite3.Connection:
-    """Creates a database that has run the migrations up to this one."""
+    """Creates a database with all migrations up to and including the migration with this name."""
     connection = sqlite3.connect(path, isolation_level=None)
     for number, (name, script) in enumerate(MIGRATIONS, 1):
         for statement in statements(script):

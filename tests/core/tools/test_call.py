@@ -197,7 +197,7 @@ async def test_markers_in_arguments_are_restored_before_the_tool_runs(tmp_path: 
 
 
 def changing(path: str, before: str, after: str) -> AnyTool:
-    """A tool that reports a change of a file."""
+    """Returns a tool that reports a change of a file."""
 
     async def change(context: ToolContext, arguments: Nothing) -> str:
         await context.show_change(path, before, after)

@@ -39,7 +39,7 @@ def open_work() -> Work[None]:
 
 
 async def make(root: Path) -> Home:
-    """A home with a snapshot that has open work, and a commit after the snapshot."""
+    """Returns a home. Its snapshot contains open work, and its database has one more commit."""
     home = Home(root=root)
     home.ensure()
     async with open_store(home.store) as store:
