@@ -104,8 +104,8 @@ async def crowd(stage: Stage, sizes: Sizes) -> None:
 async def press(stage: Stage, target: Target, count: int, sessions: str = "") -> Pressed:
     """Runs a turn in each of `count` conversations, all open at once.
 
-    The conversations are stored sessions named after `sessions`, or stateless requests if
-    `sessions` is empty.
+    The conversations are stored sessions whose names begin with `sessions`, or stateless requests
+    if `sessions` is empty.
     """
     await stage.behave(stage.behaviour)
     clients = [Client(target.port) for _ in range(count)]
@@ -204,7 +204,7 @@ async def _sample(target: Target, seen: list[Usage]) -> None:
 
 
 async def _speak(target: Target, clients: list[Client], load: Load, sessions: str) -> None:
-    """Sends all requests within the ramp, and waits for their answers."""
+    """Sends all requests within `RAMP` seconds, and waits for their answers."""
     began = time.perf_counter()
 
     async def ask(number: int, client: Client) -> None:

@@ -1,4 +1,4 @@
-"""The sizes of a run."""
+"""The size of a benchmark run: the number of requests and the durations of each phase."""
 
 import msgspec
 

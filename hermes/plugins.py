@@ -36,7 +36,9 @@ class Plugins:
         try:
             self._manager.check_pending()
         except pluggy.PluginValidationError as error:
-            raise ConfigError(f"a plugin uses an unknown hook: {error}") from error
+            raise ConfigError(
+                f"a plugin uses an unknown hook ({error}): update or uninstall it"
+            ) from error
         self._hook = self._manager.hook
 
     def agents(self, home: Path) -> list[AgentHome]:

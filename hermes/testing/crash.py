@@ -1,9 +1,9 @@
 """Kills the gateway, at random or at every point in turn, and checks what people see.
 
-- `python -m hermes.testing.crash` sends 2,000 messages under 20 kills.
-- With `--points`, it kills the gateway once at every point.
-- With `--scenario append --point 'after send 1'`, it kills the gateway at this point only.
-- With `--store postgres`, it does the same on PostgreSQL.
+- `python -m hermes.testing.crash` sends 2,000 messages, and kills the gateway 20 times. - With
+`--points`, it kills the gateway once at every point. - With `--scenario append --point 'after send
+1'`, it kills the gateway at this point only. - With `--store postgres`, it does the same on
+PostgreSQL.
 """
 
 import random

@@ -258,7 +258,8 @@ def _flags(options: Options) -> dict[str, str]:
 
 
 class Forked:
-    """A gateway that is forked from a process with all imports, so that it starts at once."""
+    """A gateway that is forked from a process that has already imported everything, so that it
+    starts at once."""
 
     def __init__(self, options: Options) -> None:
         context = multiprocessing.get_context("forkserver")

@@ -128,7 +128,7 @@ class PgbouncerProcess:
             time.sleep(0.02)
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """Stops the pooler: SIGTERM and SIGKILL cut all connections at once."""
+        """Stops the pooler with this signal. SIGTERM and SIGKILL cut all connections at once."""
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(SERVER_SECONDS)

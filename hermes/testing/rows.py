@@ -154,8 +154,7 @@ class FutureMessage(UserMessage, tag_field="role", tag="from a newer version"):
 
 
 def append_unreadable(row: TurnRow, step: int) -> Work[int]:
-    """Adds a message to the turn that this version can't read, as if a newer version had written
-    it."""
+    """Adds an unreadable message to the turn, as if a newer version had written it."""
     writer = TranscriptWriter(
         turn=row.id,
         session=SessionKey.parse(row.session),

@@ -116,7 +116,8 @@ async def running(
     model: ModelProvider,
     conditions: Conditions = QUIET,
 ) -> AsyncIterator[Gateway]:
-    """Runs a gateway on the store of the home, which serves the adapters until the block ends."""
+    """Runs a gateway on the store of the home. The gateway serves the adapters until the block
+    ends."""
     store = store_settings(home)
     settings = Settings(
         home=Home(root=home),

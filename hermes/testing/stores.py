@@ -70,7 +70,7 @@ def open_test_store(
 
 
 def stored_rows(folder: Path, sql: str) -> list[Row]:
-    """Returns the result of the query, over a new connection. It sees the commits of all
+    """Runs the query over a new connection, and returns its rows. The query sees the commits of all
     processes."""
     url = store_url(folder)
     if url:

@@ -102,7 +102,8 @@ class Terminal:
         self._set_size(columns, rows)
 
     def until(self, wanted: str | Callable[[], object], within: float = 20.0) -> None:
-        """Returns when the text is on the screen, or when the condition is true."""
+        """Returns when the text is on the screen, or when the condition is true. Fails after
+        `within` seconds."""
         seen = wanted if callable(wanted) else lambda: wanted in self.text
         deadline = time.monotonic() + within
         while not seen():
@@ -110,7 +111,7 @@ class Terminal:
                 raise AssertionError(f"no {wanted!r} within {within} s in:\n{self.text}")
 
     def ended(self, within: float = 20.0) -> int:
-        """Returns the exit code when the program has ended."""
+        """Waits until the program has ended, and returns its exit code."""
         deadline = time.monotonic() + within
         while self._read(deadline - time.monotonic()):
             pass

@@ -119,7 +119,8 @@ class WireFormatContract(ToolsContract):
         raise NotImplementedError
 
     def echo(self, text: str) -> str:
-        """Returns the body of an `Echo` that contains the text."""
+        """Returns the body of an `Echo` (data of an answer that must be sent back) that contains
+        the text."""
         raise NotImplementedError
 
     def unmarked(self, body: bytes) -> bytes:

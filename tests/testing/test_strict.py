@@ -1,4 +1,5 @@
-"""The strict model refuses the same requests as a strict provider, and quotes the request."""
+"""The strict model refuses the same requests as a strict provider, and its answers quote tool
+results."""
 
 import base64
 import struct

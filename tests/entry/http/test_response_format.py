@@ -36,7 +36,7 @@ def schema() -> Any:
 
 
 async def created(client: openai.AsyncOpenAI, text: str) -> str:
-    """Returns the answer in the format of a recipe."""
+    """Asks for an answer that conforms to the schema of `Recipe`, and returns its text."""
     answer = await client.chat.completions.create(
         model="main", messages=user_says(text), response_format=schema(), extra_headers=KITCHEN
     )

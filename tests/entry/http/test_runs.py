@@ -192,7 +192,7 @@ def drained(slow: socket.socket) -> bytes:
 
 
 def unchunked_lines(data: bytes) -> bytes:
-    """Returns only complete frames, because the last frame may be cut off."""
+    """Returns the complete frames. The last frame is left out, because it may be cut off."""
     return data.rpartition(b"\n\n")[0]
 
 

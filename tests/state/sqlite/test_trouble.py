@@ -95,7 +95,7 @@ async def test_a_full_database_refuses_whole_transactions_and_recovers_by_itself
         assert done > 5
         works = [partial(big, number) for number in range(done, done + 20)]
         outcomes = await outcomes_of(store, works)
-        # Rows of one commit are stored or lost together. The first row may have its own commit.
+        # The transactions may share a commit, but each caller gets an error of its own.
         assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes)
         assert len({id(outcome) for outcome in outcomes}) == 20
         await holds_exactly(store, range(done))
