@@ -55,7 +55,7 @@ class Attacks:
 
     async def _repeat(self, pause: float, attack: Callable[[], Awaitable[None]]) -> None:
         while True:
-            # The gateway may be killed in the middle of an attack.
+            # The benchmark may kill the gateway in the middle of an attack.
             with contextlib.suppress(OSError):
                 await attack()
                 self.count += 1

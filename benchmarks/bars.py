@@ -23,7 +23,8 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a missed bar fails the run. Bars that depend on the machine are not binding."""
 
     def holds(self, figure: Figure) -> bool | None:
-        """Returns whether the figure is within the limit; None if there is no limit."""
+        """Returns whether the figure is within the limit. Returns False if the limit is not known,
+        and None if the bar has no limit."""
         limit = self.limit(figure)
         match self.kind:
             case "share" | "ideal" | "at least":
@@ -36,7 +37,8 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
                 assert_never(self.kind)
 
     def limit(self, figure: Figure) -> float | None:
-        """Returns the limit of the figure; None if the run has nothing to compare it with."""
+        """Returns the limit of the figure. Returns None if there is no limit, or if the run has not
+        measured the value on which the limit depends."""
         match self.kind:
             case "share" | "times":
                 return None if figure.passthrough is None else self.number * figure.passthrough

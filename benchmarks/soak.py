@@ -1,5 +1,5 @@
-"""Runs a gateway for a long time under mixed load, attacks and kills, and measures whether it uses
-more and more resources."""
+"""Runs a gateway for a long time under mixed load, attacks and kills, and measures whether its use
+of resources grows."""
 
 import asyncio
 import contextlib

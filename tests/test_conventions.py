@@ -93,7 +93,7 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def defects_of(path: Path) -> Iterator[str]:
-    """Yields each limit that the module exceeds, and the docstring if it is missing."""
+    """Yields a description of each limit that the module exceeds, and of a missing docstring."""
     lines = path.read_text("utf-8").splitlines()
     if len([line for line in lines if line.strip()]) > LINES:
         yield "too many lines"
@@ -188,7 +188,8 @@ def test_planted_output_is_found(planted: str, found: bool) -> None:
 
 
 def test_only_one_module_prints() -> None:
-    """Only this module makes text safe for the terminal, so no command can print unsafe text."""
+    """The module that prints also makes text safe for the terminal, so no command can print unsafe
+    text."""
     found = {name_of(path) for path in SHIPPED if PRINTS.search(path.read_text("utf-8"))}
     answers_its_parent = "boundary/scan.py"
     assert found == {"entry/output.py", answers_its_parent}
@@ -433,7 +434,8 @@ def test_a_planted_side_effect_of_a_transaction_is_found(planted: str, found: bo
 
 
 def test_a_transaction_changes_nothing_but_the_store() -> None:
-    """When a transaction is retried, its function is called again."""
+    """When a transaction is retried, its function is called again, and would repeat any other
+    change."""
     found = {
         f"{name_of(path)}: {name}"
         for path in SHIPPED

@@ -27,7 +27,8 @@ def code(text: str) -> str:
 
 
 def saved(folder: Path) -> str:
-    """Saves the code of the guide as the guide says. Returns the module."""
+    """Saves the code of the guide in the two files that the guide names. Returns the code of the
+    module."""
     module, test = map(code, GUIDE.read_text().split("## Test it"))
     (folder / "hermes_ntfy.py").write_text(module)
     (folder / "test_hermes_ntfy.py").write_text(test)

@@ -35,7 +35,7 @@ from hermes.types.store import OwnerKind, Store, Work
 
 
 class StoreFixture:
-    """The store that the tests of a contract get."""
+    """Opens the store for the tests of a contract."""
 
     def opened(
         self, folder: Path, kind: OwnerKind | None = None

@@ -81,14 +81,15 @@ class Stage:
         self.model = model
         self.rooms = {"plain": Rooms(), "editing": Rooms()}
         self.armed: dict[int, Armed] = {}
-        """Options by process: for the first process of the gateway, for the second, and so on."""
+        """Maps the number of a gateway process to its options. The first process has the number
+        0."""
         self.sent: list[Sent] = []
         self.exchanges: list[Exchange] = []
         """Finished conversations over the API."""
         self.answered = self.kills = 0
         self.starts: list[float] = []
         self.deaths: Counter[int] = Counter()
-        """Number of gateway processes by exit code."""
+        """Maps each exit code to the number of gateway processes that ended with it."""
         self._launch = launch
         self._child: Child | None = None
         self._tokens = itertools.count(1)
@@ -110,7 +111,7 @@ class Stage:
                 group.cancel_scope.cancel()
 
     def kill(self) -> None:
-        """Sends SIGKILL, if there is a process."""
+        """Kills the gateway with SIGKILL, if it runs."""
         if self._child is not None:
             _end(self._child)
             self.kills += 1
@@ -119,7 +120,7 @@ class Stage:
         await self.until(lambda: len(self.starts) > times)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Polls the condition. The caller sets the deadline."""
+        """Waits until the condition is true. The caller sets the deadline."""
         while not condition():  # noqa: ASYNC110
             await anyio.sleep(POLL_SECONDS)
 
@@ -144,7 +145,8 @@ class Stage:
         return self.count("calls")
 
     def count(self, where: str) -> int:
-        """Returns the number of rows that the condition selects."""
+        """Returns the number of rows. `where` is the name of a table, optionally with a
+        condition."""
         ((found,),) = stored_rows(self.home, f"select count(*) from {where}")  # noqa: S608
         return int(found)
 
@@ -152,7 +154,7 @@ class Stage:
         return f"q{next(self._tokens)}"
 
     def recovery(self) -> dict[str, str]:
-        """Returns the seconds from each restart to the first call to a platform."""
+        """Summarises how many seconds pass from a restart to the first call to a platform."""
         calls = sorted(at for server in self.rooms.values() for at, _, _ in server.calls)
         took: list[float] = []
         for since, until in itertools.pairwise([*self.starts[1:], float("inf")]):
@@ -240,7 +242,7 @@ def _end(child: Child) -> None:
 
 
 async def spawned(options: Options) -> Child:
-    """Starts a gateway in the same way as users do."""
+    """Starts a gateway as a new Python process, in the same way as users do."""
     flags = [f"--{name}={value}" for name, value in _flags(options).items()]
     command = [sys.executable, "-m", "hermes.testing.crash_child", *flags]
     return await anyio.open_process(command, stdin=None, stdout=None, stderr=None)
@@ -256,7 +258,8 @@ def _flags(options: Options) -> dict[str, str]:
 
 
 class Forked:
-    """A gateway that is forked from a process with all imports, so that it starts at once."""
+    """A gateway that is forked from a process that has already imported everything, so that it
+    starts at once."""
 
     def __init__(self, options: Options) -> None:
         context = multiprocessing.get_context("forkserver")

@@ -48,8 +48,8 @@ server_login_retry = 1
 
 
 def installed_pgbouncer() -> Path:
-    """Returns the program. Installs it if this process may do that, and raises Disconnected if it
-    can't be installed."""
+    """Returns the path of the program. Installs the program if it is missing and this process runs
+    as root. Raises Disconnected if the program is still missing."""
     path = os.pathsep.join((os.defpath, SYSTEM_PROGRAMS))
     lock = Path(tempfile.gettempdir()) / "hermes-pgbouncer.lock"
     # Two test processes must not install the package at the same time.
@@ -90,7 +90,8 @@ def _install() -> None:
 
 
 class PgbouncerProcess:
-    """A pooler that can be stopped and started again. It ends with the process that made it."""
+    """A pooler that can be stopped and started again. The pooler ends when the process that created
+    it ends."""
 
     def __init__(self, program: Path, postgres: PostgresProcess) -> None:
         self._program = program
@@ -127,7 +128,7 @@ class PgbouncerProcess:
             time.sleep(0.02)
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """Stops the pooler: SIGTERM and SIGKILL cut all connections at once."""
+        """Stops the pooler with this signal. SIGTERM and SIGKILL cut all connections at once."""
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(SERVER_SECONDS)

@@ -59,10 +59,10 @@ class Conditions(Value):
     model: ModelSettings = ModelSettings(default="m", base_url="http://127.0.0.1:9/v1")
     auxiliary: AuxiliarySettings = AuxiliarySettings()
     memory: MemorySettings = MemorySettings(enabled=False)
-    """Settings of the memory. It is off, because it would call the model when a conversation
-    ends."""
+    """Settings of the memory. By default it is off, because it would call the model at the end of a
+    conversation, and the test's model expects no such call."""
     tools: tuple[AnyTool, ...] | None = TEST_TOOLS
-    """The tools of the agent; None for all tools that the settings allow."""
+    """The tools of the agent. If it is None, the agent has all tools that the settings allow."""
     plugins: tuple[object, ...] = ()
     workspace: str = "workspace"
     """The name of the workspace's folder in the home."""
@@ -76,7 +76,7 @@ class Conditions(Value):
 
 QUIET = Conditions()
 DRAINING = Conditions(agent=AgentSettings(drain_seconds=5.0))
-"""Conditions under which running turns may finish when the gateway ends."""
+"""Conditions under which running turns have five seconds to finish when the gateway ends."""
 
 
 _wraps: list[Callable[[Store], Store]] = []
@@ -102,8 +102,8 @@ def wrapped_store(store: Store, wrap: Callable[[Store], Store]) -> Store:
 
 
 def _test_backend(home: Path, conditions: Conditions) -> ExecutionBackend | None:
-    """Returns the backend of this machine if the test gives tools, or None to let the settings
-    decide."""
+    """Returns a backend for this machine if the conditions have tools. Otherwise returns None, so
+    that the settings choose the backend."""
     if conditions.tools is None:
         return None
     return LocalBackend(home / "processes", EMPTY_ENVIRONMENT)
@@ -116,7 +116,8 @@ async def running(
     model: ModelProvider,
     conditions: Conditions = QUIET,
 ) -> AsyncIterator[Gateway]:
-    """Runs a gateway on the store of the home, which serves the adapters until the block ends."""
+    """Runs a gateway on the store of the home. The gateway serves the adapters until the block
+    ends."""
     store = store_settings(home)
     settings = Settings(
         home=Home(root=home),

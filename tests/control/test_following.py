@@ -47,7 +47,7 @@ QUESTION = calls(("ask", {"question": "Which?"}), text="Let me ask.")
 
 
 def speaks(*words: str) -> Answer:
-    """Emits one word after the other, each as an event of its own."""
+    """Returns an answer with these words, each in an event of its own."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         for word in words:
@@ -58,7 +58,8 @@ def speaks(*words: str) -> Answer:
 
 
 async def asked(gateway: Gateway, text: str = "hi", *, stateless: bool = False) -> Accepted:
-    """Accepts the message as an API request, because only events of API requests are stored."""
+    """Sends the message to the gateway as an API request, because only events of API requests are
+    stored."""
     receipt = await gateway.accept(
         MessageEvent(
             dedupe_key=new_id(),

@@ -1,4 +1,5 @@
-"""While a prompt is reused, each model request begins with the exact bytes of the one before."""
+"""While a prompt is reused, each model request begins with the exact bytes of the previous
+request."""
 
 import time
 from collections.abc import Iterator

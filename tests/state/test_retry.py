@@ -7,7 +7,7 @@ from hermes.types.errors import StoreUnavailable, TransactionConflict
 
 
 class Attempts:
-    """An attempt that fails this many times before it succeeds."""
+    """A function that raises the error this many times before it succeeds."""
 
     def __init__(self, failures: int, error: type[Exception] = TransactionConflict) -> None:
         self.made = 0

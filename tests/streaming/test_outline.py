@@ -1,4 +1,5 @@
-"""An answer that is written in pieces is equal to the answer in the fold of its events."""
+"""An answer that is collected piece by piece is equal to the answer that is computed from all
+events."""
 
 import msgspec
 from hypothesis import given

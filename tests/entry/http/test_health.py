@@ -28,7 +28,7 @@ async def test_the_gateway_is_ready_while_messages_can_be_stored(
     tmp_path: Path, trouble: str | None
 ) -> None:
     class Failing(TroubledStore):
-        """A store that reports the result of its last commit."""
+        """A store that reports `trouble` as the result of its last commit."""
 
         @property
         def trouble(self) -> str | None:

@@ -171,7 +171,7 @@ async def test_a_start_finds_or_restores_a_working_database_after_any_damage(
                 await use(home)
                 break
             except StoreDamaged:
-                # The check of the file has missed the damage, so the store finds it later.
+                # The check at the start missed the damage, and the store found it during use.
                 assert start < 2
         folders = quarantined(home)
         assert len(folders) <= 1
