@@ -302,15 +302,15 @@ def find_model(models: ConfiguredModels, name: str) -> ModelChoice:
     """Returns the model that a person means by a name, or the main model if the name is empty.
     Raises ConfigError if the model can't be used.
 
-    A model file must be in the models folder. API requests have the same restriction.
+    If the name is a model file, the file must be in the models folder, as for API requests.
     """
     main = models.main()
     if name:
         offers = OfferedModels(models)
         meant = offers.read_name(name)
         if provider := meant.provider or (main.provider if main else ""):
-            # The folder is checked first, so that no error tells which files exist in other
-            # folders.
+            # `requested` refuses files outside of the models folder. It comes first, so that no
+            # other error tells which of these files exist.
             choice = models.requested(f"{provider}/{meant.model}")
             if reason := offers.why_unlikely(meant):
                 raise ConfigError(reason)

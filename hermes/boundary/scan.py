@@ -34,7 +34,7 @@ error."""
 
 
 class ScanTask(NamedTuple):
-    """A search query as the process receives it."""
+    """A search query, as the gateway sends it to the search process."""
 
     pattern: str
     path: str

@@ -17,8 +17,8 @@ class Placement(Value):
     """The folder's id, which is stored with each session that uses files; None in tests without
     files."""
     checked: bool = False
-    """Whether the folder of a session must be checked, because other processes that use the store
-    may have different folders."""
+    """Whether sessions run only in processes that have their folder. If False, all processes have
+    the same folder, and every session runs here."""
     terminal: bool = False
     """Whether this process is a terminal, which runs only its own sessions."""
 

@@ -189,8 +189,8 @@ def _rewrite(path: Path, limit: int, edits: Sequence[EntryEdit]) -> ChangedNotes
     # A file that a person has made longer than the limit can be edited if it does not grow.
     if len(text) > max(limit, len(old)):
         raise ToolFailed(
-            f"{path.name} would hold {len(text)} characters of {limit}; now it holds {len(old)}."
-            " Nothing was changed. Shorten, join or remove entries in the same call."
+            f"{path.name} would have {len(text)} characters, and the limit is {limit}; now it has"
+            f" {len(old)}. Nothing was changed. Shorten, join or remove entries in the same call."
             f" {listed(before.entries)}"
         )
     if after != before.entries:

@@ -115,7 +115,7 @@ def log_file(home: Path) -> Path:
 
 
 class PointedStore(WrappedStore):
-    """Adds points before and after each commit."""
+    """A store in which the process can be killed right before and right after each commit."""
 
     def __init__(self, points: Points, store: Store) -> None:
         super().__init__(store)

@@ -289,7 +289,7 @@ class FakeConfig(Value):
 def fake_platform(
     name: str, server: ChatServer, adapter: type[PlainAdapter]
 ) -> Platform[FakeConfig]:
-    """Returns a manifest whose accounts are connected to the server."""
+    """Returns the manifest of a platform whose adapters talk to this server."""
 
     def accounts(config: FakeConfig) -> Sequence[str]:
         own = [name] if config.token else []

@@ -119,8 +119,8 @@ class WireFormatContract(ToolsContract):
         raise NotImplementedError
 
     def echo(self, text: str) -> str:
-        """Returns the body of an `Echo` (data of an answer that must be sent back) that contains
-        the text."""
+        """Returns the body of an `Echo`, with this text in it. An `Echo` is data that a vendor
+        sends with an answer and expects back in the next request."""
         raise NotImplementedError
 
     def unmarked(self, body: bytes) -> bytes:

@@ -62,9 +62,9 @@ _LEFT_OUT = frozenset(
         *("link", "meta", "optgroup", "option", "param", "source", "track", "wbr"),
     }
 )
-# Elements that are renamed. The parser reopens the formatting elements in every later block.
-# The other elements change how the parser reads the text after them.
-# `a` is not renamed: the parser also reopens it, but never more than one `a`.
+# These elements get another name, so that the parser does not treat them in a special way. It would
+# reopen `b` and other formatting elements in every later block, and elements such as `template`
+# change how it reads the text after them. `a` keeps its name, because the parser reopens only one.
 _SPECIAL = frozenset(
     {
         *("b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt"),

@@ -1,7 +1,8 @@
 """Returns the first characters of a Markdown tree, or the tree without its first characters.
 
-The visible characters of a tree are counted in reading order. These count as one character: a line
-break, the gap between two blocks, items, rows or cells, an image, and a rule.
+The visible characters of a tree are counted in reading order. A line break, an image and a rule
+count as one character each. So does the gap between two neighbours, which are blocks, items of a
+list, or rows or cells of a table.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

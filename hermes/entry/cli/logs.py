@@ -17,7 +17,7 @@ WAIT_SECONDS = 0.25
 """Maximum time in seconds for which a line below a warning is held back. The line is then written
 together with others."""
 MOST_WAITING = 1000
-"""Maximum number of lines that wait."""
+"""Maximum number of lines that were read but not printed yet."""
 
 ON_SCREEN = frozenset({"hermes.control.turn_log", "hermes.core.models.retry"})
 """Loggers for turns and providers. A terminal shows their messages with the answer."""

@@ -120,7 +120,7 @@ class HostMiddleware:
     def __init__(self, app: ASGIApp, host: str, public_paths: frozenset[str] = frozenset()) -> None:
         self._app = app
         self._public_paths = public_paths
-        # A server that is reachable from other machines may have any name.
+        # The name is checked only on a local server, because any name may lead to a public one.
         self._local = is_loopback(host)
         self._names = LOOPBACK | {host.lower()}
 

@@ -233,7 +233,7 @@ async def test_a_process_that_is_killed_while_it_writes_loses_no_acknowledged_co
             busy.kill()
             assert busy.stdout
             acknowledged += busy.stdout.read().split("\n")[:-1]
-        # The lock on the database is free, and the database contains the rows of the process.
+        # The killed process holds no lock any more, and all rows that it acknowledged are there.
         await store.run(put, "ours")
         found = await store.read(names)
         assert set(acknowledged) <= set(found)
