@@ -62,8 +62,10 @@ check: $(STAMP)  ## format, lint, types and imports, without running anything
 	@$(BIN)/mypy --strict
 	@$(BIN)/lint-imports | grep -v '^$$' | tail -n 7
 
-test: check  ## everything that must hold: check, then the whole suite
-	@$(PY) -m pytest -q -n 4 --dist worksteal
+test: $(STAMP)  ## everything that must hold: check, and at the same time the whole suite
+	@$(MAKE) -s check >.venv/check.log 2>&1 & check=$$!; suite=0; \
+	$(PY) -m pytest -q -n 4 --dist worksteal || suite=$$?; \
+	echo 'make check:'; wait $$check || suite=$$?; cat .venv/check.log; exit $$suite
 
 format: $(STAMP)  ## put the code in its usual form
 	@$(BIN)/ruff format -q . && $(BIN)/ruff check -q --fix .
