@@ -25,7 +25,6 @@ from hermes.testing.stores import store_url, stored_rows
 from hermes.types.value import Value
 
 POLL_SECONDS = 0.02
-EXIT_SECONDS = 0.005
 QUIET_SECONDS = 15.0
 CrashKind = Literal["plain", "stream", "append", "both", "ask", "spawn", "steps", "endless", "held"]
 TEXTS: dict[CrashKind, str] = {
@@ -269,8 +268,10 @@ class Forked:
         self._process.kill()
 
     async def wait(self) -> int:
-        while self._process.exitcode is None:  # noqa: ASYNC110
-            await anyio.sleep(EXIT_SECONDS)
+        if self._process.exitcode is None:
+            await anyio.wait_readable(self._process.sentinel)
+            self._process.join()
+        assert self._process.exitcode is not None
         return self._process.exitcode
 
 
