@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from hermes.boundary.execution.local import LOCAL_BACKEND
@@ -67,7 +68,14 @@ class Builtins:
 
 def all_plugins(builtins: Builtins | None = None, added: Sequence[object] = ()) -> Plugins:
     """Returns the built-in features, the plugins of installed packages and the added plugins."""
-    return Plugins([builtins or Builtins(), *installed_plugins(), *added])
+    return Plugins([builtins or Builtins(), *_installed(), *added])
+
+
+@cache
+def _installed() -> tuple[object, ...]:
+    """Returns the plugins of installed packages. They are searched for once in a process, because
+    the search reads a file of every installed package."""
+    return tuple(installed_plugins())
 
 
 def configured_models(settings: Settings, plugins: Plugins) -> ConfiguredModels:

@@ -25,7 +25,6 @@ from hermes.testing.stores import store_url, stored_rows
 from hermes.types.value import Value
 
 POLL_SECONDS = 0.02
-EXIT_SECONDS = 0.005
 QUIET_SECONDS = 15.0
 CrashKind = Literal["plain", "stream", "append", "both", "ask", "spawn", "steps", "endless", "held"]
 TEXTS: dict[CrashKind, str] = {
@@ -131,14 +130,15 @@ class Stage:
 
     def unfinished(self) -> dict[str, int]:
         """Returns the number of unfinished rows of each kind in the store."""
-        return {
-            what: self.count(where)
-            for what, where in {
-                "open turns": "turns where state in ('running', 'suspended')",
-                "messages unanswered": "inbox where state <> 'done'",
-                "deliveries owed": "deliveries where state not in ('delivered', 'dead')",
-            }.items()
+        kinds = {
+            "open turns": "turns where state in ('running', 'suspended')",
+            "messages unanswered": "inbox where state <> 'done'",
+            "deliveries owed": "deliveries where state not in ('delivered', 'dead')",
         }
+        counts = ", ".join(f"(select count(*) from {where})" for where in kinds.values())  # noqa: S608
+        # One query is enough for all, because each query opens a connection.
+        (found,) = stored_rows(self.home, f"select {counts}")
+        return dict(zip(kinds, map(int, found), strict=True))
 
     def calls(self) -> int:
         """Returns the number of tool calls that were started and must not run twice."""
@@ -263,7 +263,7 @@ class Forked:
 
     def __init__(self, options: Options) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["hermes.testing.crash_child"])
+        context.set_forkserver_preload(["hermes.testing.crash_preload"])
         self._process = context.Process(target=run, args=(options,))
         self._process.start()
 
@@ -271,8 +271,10 @@ class Forked:
         self._process.kill()
 
     async def wait(self) -> int:
-        while self._process.exitcode is None:  # noqa: ASYNC110
-            await anyio.sleep(EXIT_SECONDS)
+        if self._process.exitcode is None:
+            await anyio.wait_readable(self._process.sentinel)
+            self._process.join()
+        assert self._process.exitcode is not None
         return self._process.exitcode
 
 
