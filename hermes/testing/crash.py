@@ -163,7 +163,9 @@ class Tally:
 
     def add(self, name: str, point: str, played: Played) -> None:
         self.played += 1
-        self.missed += not played.reached and bool(point)
+        if point and not played.reached:
+            self.missed += 1
+            click.echo(f"{name} did not reach: {point}")
         self.seen.update(played.report.figures)
         if played.report.violations:
             self.failed += 1
