@@ -23,8 +23,8 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a missed bar fails the run. Bars that depend on the machine are not binding."""
 
     def holds(self, figure: Figure) -> bool | None:
-        """Returns whether the figure is within the limit. Returns False if the limit is not known,
-        and None if the bar has no limit."""
+        """Returns whether the figure is within the limit. Returns None if the bar has no limit,
+        and False if the limit can't be computed."""
         limit = self.limit(figure)
         match self.kind:
             case "share" | "ideal" | "at least":

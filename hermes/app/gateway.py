@@ -43,8 +43,8 @@ from hermes.types.tools import AnyTool
 log = logging.getLogger(__name__)
 
 THREADS = 3
-"""Threads for blocking work. Together with the event loop, the store's writer and two readers, and
-one thread of libuv, the process has at most 8 threads."""
+"""Threads for blocking work. The process has at most 8 threads: these, the event loop, three
+threads of the store (one writer and two readers), and one thread of libuv."""
 
 MEDIA_SECONDS = 20.0
 """Longest time for the download of a file whose URL is in a message."""

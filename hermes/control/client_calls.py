@@ -98,7 +98,7 @@ class ClientCalls:
         yield from turns.close_client_calls(row.id, now)
 
     def end(self, row: TurnRow, now: float) -> Work[None]:
-        """Ends a turn whose client has sent a new message instead of the results."""
+        """Ends a turn whose client has sent a new message instead of the results of its tools."""
         yield from self.give_up(row, now)
         # A call whose question has expired may have no result yet.
         yield from transcript.answer_open_calls(self._transactions.writer(row), NOT_FINISHED, now)

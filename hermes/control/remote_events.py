@@ -36,7 +36,8 @@ class RemoteEvents:
         """The number of the newest event; 0 if events are missing, in which case all events are
         requested again."""
         self.looks = 0
-        """A counter that increases when readers should read the store."""
+        """A counter that increases when there may be new events in the store. A reader reads the
+        store if the counter has changed since its last read."""
         self._recorded: list[Recorded] = []
         self._size = 0
 

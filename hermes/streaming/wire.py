@@ -112,7 +112,8 @@ class ToolUpdate(WireValue):
     label: str | UnsetType = UNSET
     """One line for people; only at the start of the call."""
     arguments: str | UnsetType = UNSET
-    """The arguments as JSON, with long texts cut and secrets redacted; only at the start."""
+    """The arguments as JSON, with long texts cut and secrets redacted. Only the first update of a
+    call has them."""
     duration: float | UnsetType = UNSET
     """Seconds that the call took; only at its end."""
     result: str | UnsetType = UNSET

@@ -134,7 +134,8 @@ class PointedStore(WrappedStore):
 
 
 class PointedWire:
-    """Adds points before each call to a platform, and after the platform has accepted it."""
+    """A connection to a platform. The process can be killed right before each call, and right after
+    the platform has accepted the call."""
 
     def __init__(self, points: Points, wire: PlatformWire) -> None:
         self._points = points

@@ -48,8 +48,7 @@ def _steps(draw: st.DrawFn, step: str, echoes: st.SearchStrategy[Echo | None]) -
 def histories(
     draw: st.DrawFn, echoes: st.SearchStrategy[Echo | None] = NO_ECHO
 ) -> tuple[ScriptedHistory, ...]:
-    """Draws the growing history of one conversation. Each item is the beginning of the next
-    item."""
+    """Draws the growing history of one conversation. Each item continues the item before it."""
     said: list[Message] = []
     found: list[ScriptedHistory] = []
     for turn in range(draw(st.integers(1, 4))):

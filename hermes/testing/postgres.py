@@ -168,7 +168,7 @@ class TestDatabases:
         return self._used[folder]
 
     def clear(self) -> None:
-        """Empties the databases that were used, so that other folders can get them."""
+        """Empties the databases that were used, so that other tests can use them."""
         for folder in list(self._used):
             self.release(folder)
 

@@ -102,8 +102,8 @@ def read_messages(
 ) -> ReadMessages:
     """Reads the conversation of a request. If a message is wrong, raises an ApiError that names it.
 
-    Results resume a turn if this gateway made their calls and no assistant message follows them.
-    All other calls and results are plain history.
+    Tool results resume a turn if they answer calls of this gateway, and if no assistant message
+    comes after them. All other calls and results are plain history.
     """
     said = _said(given, attached)
     last = max((at for at, (_, one) in enumerate(said) if _spoke(one)), default=-1)

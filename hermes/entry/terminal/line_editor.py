@@ -61,7 +61,7 @@ class LineEditor:
         self._leaving = False
         """Whether Ctrl-C was just pressed, so that a second Ctrl-C exits."""
         self._timer: asyncio.Task[None] | None = None
-        """The task that ends the hint after Ctrl-C."""
+        """The task that removes the hint that Ctrl-C shows."""
         self._session: PromptSession[str] = PromptSession(
             self._prompt,
             multiline=True,

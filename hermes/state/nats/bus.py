@@ -234,8 +234,8 @@ async def open_nats_bus(
 ) -> AsyncIterator[NatsBus]:
     """Opens a bus until the block ends.
 
-    If the first server can't be reached, no error is raised. The bus then connects in the
-    background.
+    If no server can be reached at first, no error is raised, and the bus goes on trying to connect
+    in the background.
     """
     bus = NatsBus(addresses, owner, database)
     group = await anyio.create_task_group().__aenter__()

@@ -42,7 +42,7 @@ class Server(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The server and the database as error messages name them, without the password."""
+        """The name of the server and the database for error messages. It contains no password."""
         found = self._parts()
         host, port = found.get("host") or "this machine", found.get("port")
         where = f"{host}:{port}" if port else str(host)

@@ -83,8 +83,8 @@ def _make_sound(home: Home, lock: FileLock) -> None:
         )
     if outdated(home.store) and not lock.try_acquire():
         raise StoreUnavailable(
-            "the database must be upgraded, and another hermes process of an earlier version"
-            " works on it: stop it first, for example with `hermes gateway stop`"
+            "the database must be upgraded, but a hermes process of an earlier version"
+            " still uses it: stop that process, for example with `hermes gateway stop`"
         )
     lock.share()
 

@@ -236,8 +236,8 @@ PLANS = (
 
 
 class Witness:
-    """Records the start of each call. Tells the server when the client has read an error that asks
-    for a pause."""
+    """Records the start of each call. When the client has read an error that asks for
+    a pause, notifies the server."""
 
     def __init__(self, provider: ModelProvider, server: HalfFailing) -> None:
         self._provider = provider
