@@ -74,9 +74,12 @@ class Credentials:
         if held.lock is not None and held.lock.is_removed():
             return False
         try:
+            held.lock = held.lock or await self._lock(account, held.key)
             return await self._store.read(
                 owners.holds_lease, held.name, self._store.owner, held.epoch
             )
+        except ConfigError:
+            return False
         except StoreUnavailable:
             return True
 
@@ -93,12 +96,16 @@ class Credentials:
             log.error("the credential of %s is not free for other nodes yet: %s", account, error)
 
     async def _lock(self, account: str, key: str) -> CredentialLock | None:
+        """Takes the lock file. Returns None if there are no lock files, or if a process holds the
+        lock that the store counts as dead, for example because it is paused."""
         if self._locks is None:
             return None
-        found = await anyio.to_thread.run_sync(self._locks.take, key, account)
-        if not isinstance(found, CredentialLock):
-            raise _in_use(account, str(found or "another process of this user"))
-        return found
+        found = await anyio.to_thread.run_sync(self._locks.take, key, account, self._store.owner)
+        if isinstance(found, CredentialLock):
+            return found
+        if found is not None and found.owner in await self._store.dead():
+            return None
+        raise _in_use(account, str(found or "another process of this user"))
 
     async def _take_lease(self, account: str, key: str) -> int:
         name = lease_name(key)

@@ -11,6 +11,7 @@ import msgspec
 
 from hermes.state.locks import FileLock
 from hermes.types.errors import ConfigError
+from hermes.types.identity import OwnerId
 from hermes.types.value import Value
 
 # XDG_RUNTIME_DIR is not used: a login shell has it, but a system service of the same user has not.
@@ -24,6 +25,8 @@ class CredentialHolder(Value):
     pid: int
     account: str
     since: float
+    owner: OwnerId
+    """The id of the process in its store."""
 
     def __str__(self) -> str:
         return f"account {self.account} of the gateway with the home {self.home} (pid {self.pid})"
@@ -51,7 +54,9 @@ class CredentialLocks(Value):
     folder: Path | None = None
     """The folder of the files; None for the one that all homes of the user share."""
 
-    def take(self, key: str, account: str) -> CredentialLock | CredentialHolder | None:
+    def take(
+        self, key: str, account: str, owner: OwnerId
+    ) -> CredentialLock | CredentialHolder | None:
         """Returns the lock, or its holder if another account holds it. Returns None if the holder
         is not known.
 
@@ -60,7 +65,7 @@ class CredentialLocks(Value):
         folder = self.folder or user_lock_folder()
         path = folder / f"{key}.lock"
         holder = CredentialHolder(
-            home=str(self.home), pid=os.getpid(), account=account, since=time.time()
+            home=str(self.home), pid=os.getpid(), account=account, since=time.time(), owner=owner
         )
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

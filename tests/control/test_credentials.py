@@ -10,12 +10,13 @@ import pytest
 from hermes.control.credentials import CredentialInUse, Credentials, lease_name
 from hermes.control.gateway import Gateway
 from hermes.state import owners
-from hermes.state.credential_locks import CredentialLock, CredentialLocks
+from hermes.state.credential_locks import CredentialHolder, CredentialLock, CredentialLocks
 from hermes.testing.rows import NOW, THEM
 from hermes.testing.running import WrappedStore, running
 from hermes.testing.scripted import ScriptedModel
 from hermes.types.errors import StoreUnavailable
-from hermes.types.store import Work
+from hermes.types.identity import OwnerId
+from hermes.types.store import OwnerKind, Work
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -69,10 +70,39 @@ async def test_a_node_of_the_same_store_is_refused_and_frees_the_lock_file(
             await refused.claim("chat", KEY)
         await store.run(owners.forget, THEM)
         # The lock file of the refused claim is free again.
-        other = CredentialLocks(home=tmp_path, folder=tmp_path / "l").take(KEY, "chat")
+        other = CredentialLocks(home=tmp_path, folder=tmp_path / "l").take(KEY, "chat", THEM)
         assert isinstance(other, CredentialLock)
         other.close()
         await own.claim("chat", KEY)
+        await own.release("chat")
+
+
+async def test_a_lock_of_a_process_that_the_store_counts_as_dead_is_taken_as_soon_as_it_is_free(
+    tmp_path: Path,
+) -> None:
+    dead: list[OwnerId] = []
+
+    class Presumed(WrappedStore):
+        """A store that also counts a paused process as dead."""
+
+        async def dead(self, kind: OwnerKind | None = None) -> list[OwnerId]:
+            return dead
+
+    async with gateway_in(tmp_path) as gateway:
+        locks = CredentialLocks(home=tmp_path, folder=tmp_path / "locks")
+        own = Credentials(Presumed(gateway._store), gateway._recovery.lease, locks)
+        paused = locks.take(KEY, "chat", THEM)
+        assert isinstance(paused, CredentialLock)
+        with pytest.raises(CredentialInUse):
+            await own.claim("chat", KEY)
+        dead.append(THEM)
+        await own.claim("chat", KEY)
+        assert await own.holds("chat")
+        dead.clear()
+        assert not await own.holds("chat"), "the process has come back"
+        paused.close()
+        assert await own.holds("chat")
+        assert isinstance(locks.take(KEY, "chat", THEM), CredentialHolder)
         await own.release("chat")
 
 

@@ -12,6 +12,7 @@ from hermes.state.credential_locks import (
     CredentialLock,
     CredentialLocks,
 )
+from hermes.testing.rows import US
 from hermes.types.errors import ConfigError
 
 KEY = "0123abcd"
@@ -20,14 +21,15 @@ import sys
 from pathlib import Path
 from hermes.state.credential_locks import CredentialLocks
 
-lock = CredentialLocks(home=Path("/homes/work"), folder=Path(sys.argv[1])).take(sys.argv[2], "chat")
+locks = CredentialLocks(home=Path("/homes/work"), folder=Path(sys.argv[1]))
+lock = locks.take(sys.argv[2], "chat", "them")
 print("taken", flush=True)
 sys.stdin.readline()
 """
 
 
 def taken(locks: CredentialLocks, key: str = KEY) -> CredentialLock:
-    lock = locks.take(key, "chat.b")
+    lock = locks.take(key, "chat.b", US)
     assert isinstance(lock, CredentialLock)
     return lock
 
@@ -41,9 +43,10 @@ def test_a_lock_of_another_process_names_its_holder_and_is_free_after_a_kill(
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "taken\n"
-        holder = locks.take(KEY, "chat.b")
+        holder = locks.take(KEY, "chat.b", US)
         assert isinstance(holder, CredentialHolder)
         assert (holder.home, holder.pid, holder.account) == ("/homes/work", process.pid, "chat")
+        assert holder.owner == "them"
         taken(locks, "another").close()
         process.kill()
     taken(locks).close()
@@ -53,7 +56,7 @@ def test_a_holder_without_a_name_is_unknown(tmp_path: Path) -> None:
     locks = CredentialLocks(home=tmp_path, folder=tmp_path)
     lock = taken(locks)
     (tmp_path / f"{KEY}.lock").write_text("")
-    assert locks.take(KEY, "chat") is None
+    assert locks.take(KEY, "chat", US) is None
     assert not lock.is_removed()
     lock.close()
 
@@ -69,7 +72,7 @@ def test_a_folder_that_can_not_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     locks = CredentialLocks(home=tmp_path, folder=tmp_path / "file" / "locks")
     with pytest.raises(ConfigError, match=r"the lock file .*/file/locks/.* can't be written"):
-        locks.take(KEY, "chat")
+        locks.take(KEY, "chat", US)
 
 
 FOLDER = "from hermes.state.credential_locks import user_lock_folder; print(user_lock_folder())"
