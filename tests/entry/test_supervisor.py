@@ -4,15 +4,20 @@ credential."""
 import os
 import platform
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
+import anyio.abc
 import pytest
 from msgspec.structs import replace
 
 from hermes.control.credentials import lease_name
 from hermes.control.gateway import Gateway
 from hermes.entry.messaging import credential_key
+from hermes.entry.platforms.telegram.adapter import TelegramAdapter
+from hermes.entry.platforms.telegram.manifest import TelegramConfig
 from hermes.entry.supervisor import AdapterRun, SupervisorTimes, serve
 from hermes.state.owners import claim_lease, register
 from hermes.testing import nodes
@@ -22,6 +27,7 @@ from hermes.testing.rows import NOW, THEM
 from hermes.testing.running import QUIET, TroubledStore, rows, running, until
 from hermes.testing.scripted import ScriptedModel
 from hermes.testing.stores import stores_on_postgres
+from hermes.testing.telegram import BotApiServer
 from hermes.types.accounts import AccountStatus
 from hermes.types.errors import (
     AuthFailed,
@@ -223,6 +229,60 @@ async def test_a_silent_adapter_is_restarted_alone_and_catches_up(
     assert hanging.attempts >= 2
     assert healthy.attempts == 1
     assert "plain.hanging: nothing was heard from the platform for 0.2 s" in caplog.text
+
+
+class Relay:
+    """Passes bytes between clients and a server on this machine."""
+
+    def __init__(self, port: int) -> None:
+        self.clients = 0
+        """Number of clients so far."""
+        self.lost = 0
+        """Number of clients whose connections stay open, although nothing passes any more."""
+        self._port = port
+
+    async def serve(self, client: anyio.abc.SocketStream) -> None:
+        self.clients += 1
+        number = self.clients
+
+        async def copy(source: anyio.abc.SocketStream, sink: anyio.abc.SocketStream) -> None:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                async for data in source:
+                    if number > self.lost:
+                        await sink.send(data)
+            group.cancel_scope.cancel()
+
+        async with client, await anyio.connect_tcp("127.0.0.1", self._port) as server:
+            async with anyio.create_task_group() as group:
+                group.start_soon(copy, client, server)
+                group.start_soon(copy, server, client)
+
+
+@pytest.mark.sqlite
+async def test_a_bot_whose_connection_is_dead_connects_again_and_answers_missed_messages(
+    tmp_path: Path,
+) -> None:
+    class Impatient(TelegramAdapter):
+        limits = replace(TelegramAdapter.limits, silence=1.0)
+
+    async with (
+        BotApiServer().running() as server,
+        await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
+        anyio.create_task_group() as group,
+    ):
+        server.add_chat(7)
+        bot = server.add_bot("100:secret-token", "our_bot")
+        relay = Relay(urlsplit(server.url).port or 0)
+        group.start_soon(listener.serve, relay.serve)
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        config = TelegramConfig(token=bot.token, base_url=f"http://127.0.0.1:{port}")
+        async with running(tmp_path, [Impatient("telegram", config)], ScriptedModel([])):
+            await until(lambda: bot.polls, within=20)
+            relay.lost = relay.clients
+            server.says(7, "/status")
+            await until(lambda: server.texts(7) == ["Idle."], within=30)
+        assert relay.clients > relay.lost
+        group.cancel_scope.cancel()
 
 
 class FakeClock:
