@@ -7,7 +7,7 @@ import anyio.to_thread
 
 from hermes.state import owners
 from hermes.state.credential_locks import CredentialLock, CredentialLocks
-from hermes.types.errors import ConfigError, StoreUnavailable
+from hermes.types.errors import ConfigError, HermesError, StoreUnavailable
 from hermes.types.store import Store
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ class Credentials:
             held.lock.close()
         try:
             await self._store.run(owners.release_lease, held.name, self._store.owner, held.epoch)
-        except StoreUnavailable as error:
+        except HermesError as error:
             log.error("the credential of %s is not free for other nodes yet: %s", account, error)
 
     async def _lock(self, account: str, key: str) -> CredentialLock | None:

@@ -75,17 +75,19 @@ class _Supervisor:
         self._times = times
         self._failures = 0
         """Number of consecutive connections that failed."""
+        self._worked_for = 0.0
+        """Seconds for which the last connection worked."""
 
     async def keep_connected(self) -> None:
         cursor: Cursor | None = None
         self._gateway.accounts.set(self._account, "connecting", OPENING)
         while True:
-            run = AdapterRun(self._adapter.limits.silence, self._times.accept)
+            self._worked_for = 0.0
             try:
                 if cursor is None:
                     cursor = await self._hold()
-                await self._connect(run, cursor)
-                pause = self._failed(run, "the adapter ended its connection", logging.WARNING)
+                await self._connect(cursor)
+                pause = self._failed("the adapter ended its connection", logging.WARNING)
             except AuthFailed as error:
                 log.error("%s can't log in and is off until the restart: %s", self._account, error)
                 self._gateway.accounts.set(self._account, "off", str(error))
@@ -96,18 +98,18 @@ class _Supervisor:
                 await self._gateway.leave_account(self._adapter)
             except HermesError as error:
                 level = logging.WARNING if isinstance(error, Disconnected) else logging.ERROR
-                pause = self._failed(run, str(error), level)
+                pause = self._failed(str(error), level)
                 if isinstance(error, RateLimited) and error.retry_after:
                     pause = error.retry_after
             except Exception as error:
                 log.exception("the adapter of %s failed", self._account)
                 reason = f"the adapter failed with {type(error).__name__}, as the log shows"
-                pause = self._failed(run, reason, logging.ERROR)
+                pause = self._failed(reason, logging.ERROR)
             await anyio.sleep(pause)
 
-    def _failed(self, run: "AdapterRun", reason: str, level: int) -> float:
+    def _failed(self, reason: str, level: int) -> float:
         """Notes the failure. Returns the pause before the next connection."""
-        if run.connected_for >= self._times.healthy:
+        if self._worked_for >= self._times.healthy:
             self._failures = 0
         pause = _at(self._times.reconnect, self._failures)
         pause *= 1 + self._times.jitter * _chance.uniform(-1, 1)
@@ -116,10 +118,11 @@ class _Supervisor:
         self._gateway.accounts.set(self._account, "connecting", reason)
         return pause
 
-    async def _connect(self, run: "AdapterRun", cursor: Cursor) -> None:
+    async def _connect(self, cursor: Cursor) -> None:
         """Runs the adapter until it ends. Raises ClaimLost as soon as another process serves the
         account, and Disconnected if the adapter is silent for too long."""
         gateway, adapter = self._gateway, self._adapter
+        run = AdapterRun(adapter.limits.silence, self._times.accept)
         ended: HermesError | None = None
 
         def ready() -> None:
@@ -149,6 +152,8 @@ class _Supervisor:
         except BaseExceptionGroup as raised:
             # The watching tasks raise nothing, so this is the error of the adapter.
             raise ended or raised.exceptions[0] from None
+        finally:
+            self._worked_for = run.connected_for
         if ended is not None:
             raise ended
 
