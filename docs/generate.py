@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
@@ -18,7 +18,7 @@ from docs.tables import table
 from hermes import hookspecs
 from hermes.app.agent import AgentBuilder
 from hermes.app.backends import configured_backend
-from hermes.app.builtins import all_plugins, configured_models
+from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.app.stores import home_store
 from hermes.control.commands import CommandTable, builtin_commands
 from hermes.control.routing import DEFAULT_AGENT
@@ -27,6 +27,8 @@ from hermes.core.tools.registry import SETS
 from hermes.core.tools.schema import schema_of
 from hermes.entry.cli.main import cli
 from hermes.settings import Settings, describe
+from hermes.settings.platforms import describe_platform
+from hermes.settings.schema import FieldDoc
 from hermes.settings.sections import TerminalSettings, WebSettings
 from hermes.state.paths import Home
 from hermes.streaming.stdout import Session
@@ -61,6 +63,19 @@ def settings() -> Iterator[str]:
         "`.env` over `config.yaml`. `hermes config explain KEY` shows where a value comes from.",
         "",
     )
+    yield from setting_table(describe())
+    for platform in Builtins().register_platforms():
+        yield from ("", f"## {platform.name.capitalize()}", "")
+        yield from (
+            f"`platforms.{platform.name}` also has the settings of every platform, which are listed"
+            " above as",
+            "`platforms.<name>`.",
+            "",
+        )
+        yield from setting_table(describe_platform(platform))
+
+
+def setting_table(fields: Sequence[FieldDoc]) -> Iterator[str]:
     rows = [
         (
             f"`{field.key}`",
@@ -69,7 +84,7 @@ def settings() -> Iterator[str]:
             default(field.default),
             field.text,
         )
-        for field in describe()
+        for field in fields
     ]
     yield from table(("key", "environment", "value", "default", "meaning"), rows)
 

@@ -244,7 +244,8 @@ def _bodies() -> Iterator[str]:
     yield from _fields(
         "GET /ready",
         Readiness,
-        "Status 200, or 503 if the gateway accepts no messages at the moment.",
+        "Status 200, or 503 if the gateway accepts no messages at the moment. If a chat account is"
+        " down, the status is 200 and `degraded`, because the API and the other accounts work.",
     )
 
 

@@ -50,7 +50,7 @@ GENERAL = (
 """Tests that do not belong to a single module, or that need special circumstances."""
 BANNED = {"manager", "helper", "helpers", "util", "utils", "handler", "base", "common", "misc"}
 BULKHEADS = {
-    "entry/messaging.py",  # an adapter runs here
+    "entry/supervisor.py",  # an adapter runs here
     "control/outbox.py",  # an adapter sends here
     "control/preview.py",
     "control/recovery.py",  # an execution backend ends a command here

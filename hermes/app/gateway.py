@@ -5,6 +5,8 @@ import math
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
 
 import aiohttp
 import anyio
@@ -28,9 +30,11 @@ from hermes.core.models.connector import ModelConnector
 from hermes.core.tools.todo import delete_todos
 from hermes.plugins import Plugins
 from hermes.settings import Settings
+from hermes.state.credential_locks import CredentialLocks
 from hermes.state.media import MediaCache
 from hermes.state.spill import Spill
 from hermes.streaming.policy import StreamingPolicy
+from hermes.text.redact import redact_tokens
 from hermes.types.agents import AgentHome, HostedAgent
 from hermes.types.commands import SlashCommand
 from hermes.types.errors import ConfigError
@@ -72,6 +76,8 @@ class GatewayOverrides(msgspec.Struct, frozen=True, kw_only=True):
     wrap_store: Callable[[Store], Store] = lambda store: store
     unread_seconds: float = 10.0
     """Seconds for which a stateless request continues after its last reader has left."""
+    credential_folder: Path | None = None
+    """The folder of the locks on credentials; None for the one that all homes of the user share."""
 
 
 @asynccontextmanager
@@ -117,6 +123,10 @@ async def open_gateway(
                 options_of(settings, terminal=terminal),
                 unread_seconds=overrides.unread_seconds,
                 folder=folder,
+                redact=partial(redact_tokens, secrets=all_secrets(profiles.values())),
+                credential_locks=CredentialLocks(
+                    home=settings.home.root, folder=overrides.credential_folder
+                ),
             ),
             MediaIntake(media, overrides.download or Egress(seconds=MEDIA_SECONDS).download),
             settings.agent.drain_seconds,
@@ -146,6 +156,11 @@ def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settin
         return configuration.load(agent.home, process).with_shared_folder(folder)
 
     return {agent.id: own(agent) for agent in plugins.agents(home)}
+
+
+def all_secrets(profiles: Iterable[Settings]) -> frozenset[str]:
+    """Returns the secrets of these agents, which must not be shown or logged."""
+    return frozenset().union(*(own.secrets() for own in profiles))
 
 
 def check_workspaces(profiles: Iterable[Settings]) -> None:

@@ -11,8 +11,10 @@ import anyio.abc
 
 from hermes.control import sessions
 from hermes.control.access import Access, AccessPolicy
+from hermes.control.account_table import AccountTable
 from hermes.control.commands import CommandTable, names_another_bot
 from hermes.control.context_use import ContextUse, context_use
+from hermes.control.credentials import Credentials
 from hermes.control.event_content import new_messages
 from hermes.control.event_hub import EventHub
 from hermes.control.event_pages import EventPages
@@ -38,8 +40,10 @@ from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.control.turns import TurnRunner
 from hermes.state import turns
 from hermes.state.access import load_paired
+from hermes.state.credential_locks import CredentialLocks
 from hermes.state.sessions import model_of
 from hermes.streaming.policy import StreamingPolicy
+from hermes.text.redact import redact_tokens
 from hermes.types.agents import HostedAgent
 from hermes.types.deployment import NodeFolder
 from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, TooBusy
@@ -84,6 +88,11 @@ class GatewayOptions(Value):
     several_folders: bool = False
     """Whether other processes that use the store may have different folders. With SQLite, all
     processes have the same folder."""
+    credential_locks: CredentialLocks | None = None
+    """The locks on the credentials of accounts, which all homes of the user share; None if
+    credentials are not locked, as in some tests."""
+    redact: Callable[[str], str] = redact_tokens
+    """Removes secrets from texts that everybody may read."""
     terminal: bool = False
     """Whether this is the gateway of a terminal. Such a gateway runs only its own sessions and the
     sessions of terminals that died."""
@@ -102,6 +111,8 @@ class Gateway:
     ) -> None:
         self.media = media
         """Stores the files that come with messages, before the messages are accepted."""
+        self.accounts = AccountTable(options.redact)
+        """The states of the chat accounts."""
         self._store = store
         self._hub = EventHub()
         self._pages = EventPages(store)
@@ -123,6 +134,7 @@ class Gateway:
         self._runner = TurnRunner(store, transactions, self._hub, self._outbox, agents)
         self._lanes = Lanes(group, self._runner)
         self._recovery = Recovery(store, transactions, agents)
+        self._credentials = Credentials(store, self._recovery.lease, options.credential_locks)
         self._session_end_worker = SessionEndWorker(
             store, agents, placement.limit, gateway=not options.terminal
         )
@@ -270,17 +282,33 @@ class Gateway:
         # The trigger is compared too, because a chat account may have the same name.
         return row is not None and row.trigger == "api" and row.account == account
 
-    async def hold_account(self, adapter: PlatformAdapter) -> Cursor | None:
-        """Makes this process serve the account; returns its cursor, or None if another process
-        serves it."""
+    async def hold_account(self, adapter: PlatformAdapter, credential: str = "") -> Cursor | None:
+        """Makes this process serve the account; returns its cursor, or None if another process of
+        the store serves it.
+
+        `credential` is the key of the account's credential. Raises CredentialInUse if another
+        account or another gateway uses the same credential.
+        """
         epoch = await self._recovery.lease(f"account:{adapter.account}")
-        return None if epoch is None else await self._outbox.attach(adapter, epoch)
+        if epoch is None:
+            return None
+        if credential:
+            await self._credentials.claim(adapter.account, credential)
+        return await self._outbox.attach(adapter, epoch)
 
     async def account_lost(self, adapter: PlatformAdapter) -> None:
-        """Returns when another process has taken over the account, because it assumed that this
-        process was dead."""
-        while await self._outbox.holds(adapter.account):  # noqa: ASYNC110  # the store is polled
+        """Returns when another process serves the account or uses its credential, because it
+        assumed that this process was dead."""
+        account = adapter.account
+        held = True
+        while held:
             await anyio.sleep(ACCOUNT_SECONDS)
+            held = await self._outbox.holds(account) and await self._credentials.holds(account)
+
+    async def leave_account(self, adapter: PlatformAdapter) -> None:
+        """Sends nothing more for the account, and lets other gateways use its credential."""
+        self._outbox.detach(adapter.account)
+        await self._credentials.release(adapter.account)
 
     def notice_change(self) -> None:
         """Wakes the task that looks for changes in the store. Must be called after a commit by code

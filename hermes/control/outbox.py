@@ -66,6 +66,10 @@ class Outbox:
         read = await self._store.run(cursors.load, account)
         return AccountCursor(self._store, account, (self._owner, epoch), read)
 
+    def detach(self, account: str) -> None:
+        """Sends no more deliveries of the account. They stay pending."""
+        self._accounts.pop(account, None)
+
     async def holds(self, account: str) -> bool:
         """Returns whether this process still has the lease of an attached account. If it has lost
         the lease, the account is detached. If the store can't be read, the account stays

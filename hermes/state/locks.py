@@ -80,8 +80,8 @@ class FileLock:
 
     def write(self, data: bytes) -> None:
         """Replaces the content of the file."""
-        os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, data, 0)
+        os.ftruncate(self._descriptor, len(data))
 
 
 def is_held(path: Path) -> bool:

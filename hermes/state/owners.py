@@ -53,6 +53,25 @@ def holds_lease(name: str, owner: OwnerId, epoch: int) -> Work[bool]:
     return bool(rows)
 
 
+def lease_holder(name: str) -> Work[tuple[str, int] | None]:
+    """Returns the host and the pid of the process that holds the lease, or None if there is no such
+    process."""
+    rows = yield (
+        "select owners.host, owners.pid from leases join owners on owners.id = leases.owner"
+        " where leases.name = ?",
+        (name,),
+    )
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+def release_lease(name: str, owner: OwnerId, epoch: int) -> Work[None]:
+    """Frees the lease if the owner still holds it with this epoch."""
+    yield (
+        "update leases set owner = '' where name = ? and owner = ? and epoch = ?",
+        (name, owner, epoch),
+    )
+
+
 def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Work[int | None]:
     """Takes the lease for the owner and returns its epoch. Returns None while a living owner holds
     the lease."""

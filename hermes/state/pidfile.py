@@ -20,12 +20,16 @@ class PidFile:
 
     def __init__(self, lock: FileLock) -> None:
         self._lock = lock
+        self._length = 0
 
     def write(self, running: RunningGateway) -> None:
         """Lists this gateway until the block of `registered` ends. If the disk is full, the gateway
         is not listed until the next write."""
+        # The file never becomes shorter, so that no reader sees a truncated content.
+        data = msgspec.json.encode(running).ljust(self._length)
+        self._length = len(data)
         try:
-            self._lock.write(msgspec.json.encode(running))
+            self._lock.write(data)
         except OSError as error:
             log.warning("`hermes gateway status` can't list this process: %s", error)
 

@@ -244,6 +244,25 @@ class AdapterContract:
                     group.cancel_scope.cancel()
             await until(lambda: platform.connections == 0, self.patience)
 
+    async def test_an_adapter_reports_again_that_it_is_connected_when_the_platform_answers(
+        self,
+    ) -> None:
+        # Without these reports, the gateway would restart the adapter every minute or so.
+        async with self.platform() as platform:
+            listener, reports = Listener(), 0
+
+            def ready() -> None:
+                nonlocal reports
+                reports += 1
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(platform.adapter.run, listener.accept, ready, MemoryCursor())
+                await until(lambda: reports, self.patience)
+                before = reports
+                platform.says("hello")
+                await until(lambda: listener.heard and reports > before, self.patience)
+                group.cancel_scope.cancel()
+
     async def test_our_own_messages_are_not_heard(self) -> None:
         async with self.platform() as platform, listening(platform) as listener:
             await platform.adapter.send(platform.target, self._plain(platform, "from us"), "k1")

@@ -26,7 +26,7 @@ from hermes.boundary.execution.local import LocalBackend
 from hermes.core.models.retry import Retrying
 from hermes.core.tools.read_file import read_file_tool
 from hermes.entry.http.server import ApiOptions, serve_http
-from hermes.entry.messaging import serve
+from hermes.entry.supervisor import serve
 from hermes.settings import Settings, load
 from hermes.state.spill import Spill
 from hermes.testing.crash_api import API_KEY, tell_address

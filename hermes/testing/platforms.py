@@ -90,6 +90,8 @@ class ChatServer:
         self.trouble: Callable[[str, str], Exception | None] = lambda kind, chat: None
         """A function that the server calls with the kind and the chat of each call of an adapter.
         If the function returns an error, the call fails with this error."""
+        self.poll_seconds = 20.0
+        """Longest time for which a request for updates waits."""
         self._deduplicates = deduplicates
         self._sent: dict[str, str] = {}
         """Maps each key to the id of the message that was sent with it."""
@@ -123,11 +125,12 @@ class ChatServer:
         return [shown.text for shown in self.messages.values() if shown.chat == chat]
 
     async def updates(self, token: str) -> Batch:
-        """Waits for updates after the token, and returns them. Deletes the updates before the
-        token."""
+        """Waits for updates after the token, at most for `poll_seconds`, and returns them. Deletes
+        the updates before the token."""
         position = int(token)
-        while position >= len(self._updates):
-            await self._changed.wait()
+        with anyio.move_on_after(self.poll_seconds):
+            while position >= len(self._updates):
+                await self._changed.wait()
         found = self._updates[position : position + 100]
         self.echoed += sum(update.user == BOT for update in found)
         return Batch(updates=tuple(found), token=str(position + len(found)))
@@ -207,6 +210,7 @@ class PlainAdapter:
             token = cursor.value or FIRST
             while True:
                 batch = await self._wire.updates(token)
+                ready()
                 heard = [update for update in batch.updates if update.user != BOT]
                 for update in heard:
                     await accept(to_event(update, self.account))
@@ -300,6 +304,9 @@ def fake_platform(
         config=FakeConfig,
         accounts=accounts,
         make=lambda account, config: adapter(server, account),
+        credential=lambda account, config: config.accounts.get(
+            account.partition(".")[2], config.token
+        ),
         quality=adapter.quality,
     )
 

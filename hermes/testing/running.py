@@ -13,7 +13,7 @@ from hermes.app.gateway import GatewayOverrides, open_gateway
 from hermes.boundary.execution.local import LocalBackend
 from hermes.control.gateway import Gateway
 from hermes.core.models.openai_chat import OpenAIChat
-from hermes.entry.messaging import serve
+from hermes.entry.supervisor import serve
 from hermes.settings import Settings
 from hermes.settings.sections import (
     AccessSettings,
@@ -137,6 +137,8 @@ async def running(
         model=model,
         backend=conditions.backend or _test_backend(home, conditions),
         wrap_store=partial(wrapped_store, wrap=conditions.wrap_store),
+        # Each home counts as a machine of its own.
+        credential_folder=home / "credentials",
     )
     opened = open_gateway(settings, overrides, terminal=conditions.terminal)
     async with opened as gateway, anyio.create_task_group() as group:

@@ -20,9 +20,10 @@ HermesError             code                     status
 └── ToolFailed          tool_failed              500     the model: the call did not work, and why
 
 Other modules derive errors of their own from these: `ApiError` in `entry/http/errors.py`,
-`NoSuchSession` and `SessionBusy` in `control/sessions.py`, `ConfigProblems` in
-`settings/sources.py`, `NotText`, `NotWritten` and `FileNotAttached` in `entry/cli`,
-`CopyRefused` in `types/store_copy.py`, `TurnFailed` in `embedding.py`.
+`NoSuchSession` and `SessionBusy` in `control/sessions.py`, `CredentialInUse` in
+`control/credentials.py`, `ConfigProblems` in `settings/sources.py`, `NotText`, `NotWritten` and
+`FileNotAttached` in `entry/cli`, `CopyRefused` in `types/store_copy.py`, `TurnFailed` in
+`embedding.py`.
 """
 
 

@@ -29,6 +29,9 @@ class PlatformLimits(Value):
     """Seconds after which the typing indicator must be renewed."""
     deduplicates: bool = False
     """Whether the platform drops a message that was already sent with the same key."""
+    silence: float = 80.0
+    """Longest time in seconds between two calls of `ready`. If the adapter is silent for longer, it
+    is restarted."""
 
 
 class Cursor(Protocol):
@@ -67,7 +70,9 @@ class PlatformAdapter(Protocol):
     async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
         """Listens until it is cancelled, and calls `ready` when it is connected.
 
-        It acknowledges a message to the platform after `accept` has returned.
+        It calls `ready` again whenever the platform has answered, for example after each poll, so
+        that a dead connection is noticed; see `PlatformLimits.silence`. It acknowledges a message
+        to the platform after `accept` has returned.
         """
         ...
 
@@ -157,6 +162,9 @@ class Platform(Value, Generic[ConfigT]):
     missing."""
     make: Callable[[str, ConfigT], PlatformAdapter]
     """Returns the adapter of an account. This call imports the SDK."""
+    credential: Callable[[str, ConfigT], str] = lambda account, config: ""
+    """Returns the secret with which an account logs in, such as its token. No two gateways can use
+    the same credential at a time. The result is empty if several connections do no harm."""
     extra: str = ""
     """The optional dependency group that installs the SDK."""
     routes: Callable[[ConfigT], Sequence[WebhookRoute]] = lambda config: ()

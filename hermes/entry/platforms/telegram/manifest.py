@@ -92,6 +92,7 @@ TELEGRAM = Platform(
     config=TelegramConfig,
     accounts=accounts,
     make=make,
+    credential=token_of,
     routes=routes,
     quality="gold",
 )
