@@ -141,7 +141,8 @@ async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
         except HermesError as error:
             limited = isinstance(error, RateLimited) and error.retry_after
             pause = limited or _backoff(failures)
-            level = logging.WARNING if isinstance(error, Disconnected) else logging.ERROR
+            passing = isinstance(error, Disconnected | RateLimited)
+            level = logging.WARNING if passing else logging.ERROR
             log.log(level, "%s: %s; reconnecting in %s s", adapter.account, error, pause)
         except Exception:
             pause = _backoff(failures)

@@ -13,6 +13,7 @@ import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
+from hermes.testing.telegram_bots import FakeBot, answer_query, update_number, update_sender
 from hermes.testing.telegram_checks import checked_keyboard, formatted_text, read_parameters
 from hermes.testing.telegram_parameters import (
     FILE_FIELDS,
@@ -40,27 +41,6 @@ TELEGRAM_LIMIT, CAPTION_LIMIT = 4096, 1024
 DOWNLOAD_LIMIT = 20 * 1024 * 1024
 
 
-class FakeBot:
-    """One bot: its user, and the updates that wait for it."""
-
-    def __init__(self, token: BotToken, username: str) -> None:
-        self.token = token
-        self.user: ApiObject = {
-            "id": int(token.partition(":")[0]),
-            "is_bot": True,
-            "first_name": username,
-            "username": username,
-        }
-        self.pending: list[ApiObject] = []
-        self.webhook: SetWebhook | None = None
-        self.queries: set[str] = set()
-        """The button presses that are not answered yet."""
-        self.poller = anyio.CancelScope()
-        self.polls = 0
-        """Number of polls that wait for updates."""
-        self.changed = anyio.Event()
-
-
 class BotApiServer:
     """The server, its chats and its bots."""
 
@@ -76,6 +56,11 @@ class BotApiServer:
         """The files that people have sent, by file id."""
         self.failures: list[ScriptedFailure] = []
         """The next calls fail in these ways. Polls are not affected."""
+        self.trouble: Callable[[], ScriptedFailure | None] = lambda: None
+        """A function that is called for each call except polls. It returns the way in which the
+        call fails, or None if it succeeds."""
+        self.observe: Callable[[BotMessage], None] = lambda message: None
+        """A function that is called with every message of a bot that was sent or edited."""
         self.echoed = 0
         """Number of messages of bots that were returned to the bots as updates."""
         self.impatient: list[ApiCall] = []
@@ -88,8 +73,6 @@ class BotApiServer:
         self._last_update = 1000
         self._last_message = 0
         self._runner: web.AppRunner | None = None
-
-    # --- the test's side ---------------------------------------------------------------------
 
     def add_bot(self, token: BotToken, username: str) -> FakeBot:
         self._bots[token] = FakeBot(token, username)
@@ -126,16 +109,39 @@ class BotApiServer:
         """The visible texts of the messages of bots in a chat, oldest first."""
         return [one.shown.text for one in self.messages.values() if one.chat == chat]
 
+    def redeliver(self, token: BotToken) -> None:
+        """Delivers every message of a person to the bot once more, with new update numbers."""
+        for update in list(self._bots[token].received):
+            kind = next(name for name in update if name != "update_id")
+            content = update[kind]
+            assert isinstance(content, dict)
+            self._add(self._bots[token], kind, content, again=True)
+
+    def forget_acknowledgements(self, token: BotToken) -> None:
+        """Delivers every update again that the bot has ever received, with the same numbers."""
+        bot = self._bots[token]
+        bot.pending = list(bot.received)
+        bot.wake()
+
     def penalize(self, chat: int, seconds: float) -> None:
         """Refuses all calls for a chat until this time has passed."""
         self._penalties[chat] = time.monotonic() + seconds
 
+    def cut(self) -> None:
+        """Cuts all open connections, and so loses the answers to the calls on them."""
+        for connection in self._connections():
+            if connection.transport is not None:
+                connection.transport.abort()
+
     @property
     def connections(self) -> int:
         """Number of open HTTP connections."""
+        return len(self._connections())
+
+    def _connections(self) -> list[web.RequestHandler]:
         assert self._runner is not None
         assert self._runner.server is not None
-        return len(self._runner.server.connections)
+        return self._runner.server.connections
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["BotApiServer"]:
@@ -154,25 +160,26 @@ class BotApiServer:
         finally:
             await self._runner.cleanup()
 
-    # --- calls -------------------------------------------------------------------------------
-
     async def _answer(self, request: web.Request) -> web.Response:
         token, method = request.match_info["token"], request.match_info["method"]
         parameters: dict[str, object] = {}
         try:
             bot = self._bot(token)
             parameters = await _parameters(request)
-            failure = self.failures.pop(0) if self.failures and method != "getUpdates" else None
+            failure = self._failure() if method != "getUpdates" else None
             if failure and not failure.done:
-                _fail(request, failure)
+                await _fail(request, failure)
             result = await self._called(bot, method, parameters)
             if failure:
-                _fail(request, failure)
+                await _fail(request, failure)
         except ApiRefusal as refusal:
             self._note(token, method, parameters, refusal.status)
             return _refused(refusal)
         self._note(token, method, parameters, 200)
         return web.json_response({"ok": True, "result": result})
+
+    def _failure(self) -> ScriptedFailure | None:
+        return self.failures.pop(0) if self.failures else self.trouble()
 
     def _bot(self, token: BotToken) -> FakeBot:
         if token not in self._bots:
@@ -208,7 +215,7 @@ class BotApiServer:
             "setMessageReaction": lambda: self._react(
                 read_parameters(parameters, SetMessageReaction)
             ),
-            "answerCallbackQuery": lambda: _answer_query(
+            "answerCallbackQuery": lambda: answer_query(
                 bot, read_parameters(parameters, AnswerCallbackQuery)
             ),
             "getFile": lambda: self._get_file(read_parameters(parameters, GetFile)),
@@ -243,7 +250,7 @@ class BotApiServer:
         bot.poller.cancel()
         # An offset that is far in the future is ignored.
         if wanted.offset <= self._last_update + 10:
-            bot.pending = [one for one in bot.pending if _number(one) >= wanted.offset]
+            bot.pending = [one for one in bot.pending if update_number(one) >= wanted.offset]
         with anyio.CancelScope() as bot.poller:
             bot.polls += 1
             try:
@@ -255,7 +262,7 @@ class BotApiServer:
             allowed = (*wanted.allowed_updates, "update_id")
             bot.pending = [one for one in bot.pending if set(one) <= set(allowed)]
             found = bot.pending[: wanted.limit]
-            self.echoed += sum(_sender(one) == bot.user["id"] for one in found)
+            self.echoed += sum(update_sender(one) == bot.user["id"] for one in found)
             if found and self.after_polls:
                 self.after_polls.pop(0)()
             return found
@@ -310,6 +317,7 @@ class BotApiServer:
             versions=(*message.versions, shown.text),
         )
         self.messages[changed.chat, changed.id] = changed
+        self.observe(changed)
         return self._shown(changed)
 
     def _send_file(self, bot: FakeBot, method: str, parameters: ApiObject) -> ApiObject:
@@ -358,11 +366,10 @@ class BotApiServer:
             raise web.HTTPNotFound
         return web.Response(body=data)
 
-    # --- messages and updates ----------------------------------------------------------------
-
     def _keep(self, bot: FakeBot, message: BotMessage) -> ApiObject:
         kept = replace(message, versions=(message.shown.text,))
         self.messages[kept.chat, kept.id] = kept
+        self.observe(kept)
         self._add(bot, "message", self._shown(kept))
         return self._shown(kept)
 
@@ -400,11 +407,13 @@ class BotApiServer:
         for bot in self._bots.values():
             self._add(bot, kind, content)
 
-    def _add(self, bot: FakeBot, kind: str, content: ApiObject) -> None:
+    def _add(self, bot: FakeBot, kind: str, content: ApiObject, *, again: bool = False) -> None:
         self._last_update += 1
-        bot.pending.append({"update_id": self._last_update, kind: content})
-        bot.changed.set()
-        bot.changed = anyio.Event()
+        update: ApiObject = {"update_id": self._last_update, kind: content}
+        bot.pending.append(update)
+        if update_sender(update) != bot.user["id"] and not again:
+            bot.received.append(update)
+        bot.wake()
 
 
 async def _parameters(request: web.Request) -> dict[str, object]:
@@ -416,7 +425,8 @@ async def _parameters(request: web.Request) -> dict[str, object]:
     return dict(await request.post())
 
 
-def _fail(request: web.Request, failure: ScriptedFailure) -> None:
+async def _fail(request: web.Request, failure: ScriptedFailure) -> None:
+    await anyio.sleep(failure.after)
     if failure.status:
         raise ApiRefusal(failure.status, failure.description, failure.retry_after)
     if request.transport is not None:
@@ -429,25 +439,3 @@ def _refused(refusal: ApiRefusal) -> web.Response:
     if refusal.retry_after is not None:
         body["parameters"] = {"retry_after": refusal.retry_after}
     return web.json_response(body, status=refusal.status)
-
-
-def _answer_query(bot: FakeBot, wanted: AnswerCallbackQuery) -> bool:
-    if wanted.callback_query_id not in bot.queries:
-        raise ApiRefusal(
-            400,
-            "Bad Request: query is too old and response timeout expired or query ID is invalid",
-        )
-    bot.queries.remove(wanted.callback_query_id)
-    return True
-
-
-def _number(update: ApiObject) -> int:
-    number = update["update_id"]
-    assert isinstance(number, int)
-    return number
-
-
-def _sender(update: ApiObject) -> object:
-    message = update.get("message", {})
-    assert isinstance(message, dict)
-    return message.get("from", {}).get("id")

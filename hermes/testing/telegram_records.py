@@ -27,6 +27,8 @@ class ScriptedFailure(Value):
     """The HTTP status; 0 if the connection is cut without an answer."""
     description: str = "Internal Server Error"
     retry_after: int | None = None
+    after: float = 0.0
+    """Seconds before the call fails."""
     done: bool = False
     """Whether the call is carried out first, so that only its answer is lost."""
 

@@ -1,0 +1,57 @@
+"""The bots of the fake of Telegram's Bot API, and the updates that wait for them."""
+
+import anyio
+
+from hermes.testing.telegram_parameters import AnswerCallbackQuery, SetWebhook
+from hermes.testing.telegram_records import ApiObject, ApiRefusal, BotToken
+
+
+class FakeBot:
+    """One bot: its user, and the updates that wait for it."""
+
+    def __init__(self, token: BotToken, username: str) -> None:
+        self.token = token
+        self.user: ApiObject = {
+            "id": int(token.partition(":")[0]),
+            "is_bot": True,
+            "first_name": username,
+            "username": username,
+        }
+        self.pending: list[ApiObject] = []
+        self.received: list[ApiObject] = []
+        """The first update of every message of a person."""
+        self.webhook: SetWebhook | None = None
+        self.queries: set[str] = set()
+        """The button presses that are not answered yet."""
+        self.poller = anyio.CancelScope()
+        self.polls = 0
+        """Number of polls that wait for updates."""
+        self.changed = anyio.Event()
+
+    def wake(self) -> None:
+        """Lets a poll look at the pending updates."""
+        self.changed.set()
+        self.changed = anyio.Event()
+
+
+def answer_query(bot: FakeBot, wanted: AnswerCallbackQuery) -> bool:
+    """Answers a button press. Raises ApiRefusal if it is not known."""
+    if wanted.callback_query_id not in bot.queries:
+        raise ApiRefusal(
+            400,
+            "Bad Request: query is too old and response timeout expired or query ID is invalid",
+        )
+    bot.queries.remove(wanted.callback_query_id)
+    return True
+
+
+def update_number(update: ApiObject) -> int:
+    number = update["update_id"]
+    assert isinstance(number, int)
+    return number
+
+
+def update_sender(update: ApiObject) -> object:
+    message = update.get("message", {})
+    assert isinstance(message, dict)
+    return message.get("from", {}).get("id")
