@@ -25,7 +25,7 @@ from hermes.types.store import Store
 log = logging.getLogger(__name__)
 
 SEND_SECONDS = 60.0
-SEND_BACKOFF = (1.0, 2.0, 5.0, 15.0, 60.0)
+SEND_BACKOFF = (1.0, 2.0, 5.0, 10.0, 20.0)
 """Seconds before the next attempt, by the number of failed attempts."""
 
 

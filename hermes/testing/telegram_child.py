@@ -32,6 +32,7 @@ from hermes.types.value import Value
 T = TypeVar("T")
 R = TypeVar("R", bound=Value)
 
+CHILD_PROGRAM = "hermes.testing.telegram_child"
 CALLS, PAUSES, DELAYS = "calls.jsonl", "pauses.jsonl", "delays.json"
 """The names of the record files."""
 

@@ -21,19 +21,16 @@ from hermes.testing.telegram_records import ScriptedFailure
 from hermes.testing.telegram_stage import TelegramStage, telegram_stage
 from hermes.types.value import Value
 
-QUESTIONS = (
-    "how are you today",
-    "tokens:60 delay:0.02",
-    'tool:pause{"token":"TOKEN","seconds":0.1}',
-)
+PAUSING = 'tool:pause{"token":"TOKEN","seconds":SECONDS}'
+"""A question that lets the agent run a tool for SECONDS."""
+QUESTIONS = ("how are you today", "tokens:60 delay:0.02", PAUSING)
+LONGEST_PAUSE = 0.3
 FAILURES = (
     ScriptedFailure(),
     ScriptedFailure(done=True),
     ScriptedFailure(status=502, description="Bad Gateway"),
     ScriptedFailure(status=429, description="Too Many Requests: retry after 2", retry_after=2),
 )
-FAILING, PENALTIES = 0.05, 0.03
-"""The probabilities that a call fails, and that a chat gets a penalty window during a call."""
 FIRST_CHAT = 1000
 
 
@@ -46,6 +43,13 @@ class StormSize(Value):
     kills: int = 20
     cuts: int = 20
     """Number of times at which all connections are cut."""
+    failing: float = 0.05
+    """The probability that a call fails."""
+    penalties: float = 0.03
+    """The probability that some chat gets a penalty window during a call."""
+    people: int = 1000
+    """Number of people who write at the same time."""
+    questions: tuple[str, ...] = QUESTIONS
     seed: int = 0
 
 
@@ -59,6 +63,7 @@ class TelegramStorm:
         self._stage = stage
         self._size = size
         self._random = random.Random(size.seed)  # noqa: S311
+        self._people = anyio.CapacityLimiter(size.people)
         self._sent = 0
         self._share = size.chats * size.messages / (size.kills + 1)
 
@@ -77,12 +82,17 @@ class TelegramStorm:
             telling.cancel_scope.cancel()
 
     async def _talk(self, chat: int) -> None:
-        for _ in range(self._size.messages):
-            await self._stage.until(self._unlocked)
-            self._sent += 1
-            token = self._stage.say(chat, self._random.choice(QUESTIONS))
-            if self._random.random() < WAITING:
-                await self._stage.answered(token)
+        async with self._people:
+            for _ in range(self._size.messages):
+                await self._stage.until(self._unlocked)
+                self._sent += 1
+                token = self._stage.say(chat, self._question())
+                if self._random.random() < WAITING:
+                    await self._stage.answered(token)
+
+    def _question(self) -> str:
+        seconds = round(self._random.uniform(0.0, LONGEST_PAUSE), 3)
+        return self._random.choice(self._size.questions).replace("SECONDS", str(seconds))
 
     def _unlocked(self) -> bool:
         return self._sent < (self._stage.kills + 1) * self._share
@@ -97,10 +107,10 @@ class TelegramStorm:
 
     def _trouble(self) -> ScriptedFailure | None:
         """Decides whether a call fails. Sometimes it also closes a chat for some seconds."""
-        if self._random.random() < PENALTIES:
+        if self._random.random() < self._size.penalties:
             chat = FIRST_CHAT + self._random.randrange(self._size.chats)
             self._stage.server.penalize(chat, self._random.uniform(0.5, 4.0))
-        return self._random.choice(FAILURES) if self._random.random() < FAILING else None
+        return self._random.choice(FAILURES) if self._random.random() < self._size.failing else None
 
     async def _cut(self) -> None:
         total = self._size.chats * self._size.messages

@@ -11,16 +11,18 @@ import anyio
 
 from hermes.testing.crash_stage import POLL_SECONDS
 from hermes.testing.gateway_process import GatewayProcess, SharedStore
+from hermes.testing.loop_delays import read_delays
 from hermes.testing.scripted import is_complete
-from hermes.testing.stores import store_url, stored_rows
+from hermes.testing.stores import open_test_store, store_url, stored_rows
 from hermes.testing.telegram import BotApiServer
+from hermes.testing.telegram_child import CHILD_PROGRAM, DELAYS
 from hermes.testing.telegram_records import BotMessage, BotToken
+from hermes.types.store import Work
 from hermes.types.value import Value
 
 TRIAL_TOKEN: BotToken = "100:trial"  # noqa: S105
 BEAT_SECONDS, STALE_SECONDS = 0.2, 2.0
 """Times of a gateway on PostgreSQL, so that a killed process soon counts as dead."""
-CHILD = "hermes.testing.telegram_child"
 
 _TOKEN = re.compile(r"(?<!\S)q(-?\d+)x(\d+)(?!\S)")
 
@@ -50,6 +52,8 @@ class TelegramStage:
         self.freezes: list[StoredFreeze] = []
         self.errors: list[str] = []
         """Lines that the gateway has logged as errors."""
+        self.delays: list[tuple[float, float]] = []
+        """(time, seconds late) of every wake-up of a task in the last process, after its end."""
         self.kills = 0
         self.begun: list[float] = []
         """The times at which the gateway was ready."""
@@ -67,7 +71,7 @@ class TelegramStage:
             **more,
         }
         self.gateway = GatewayProcess(
-            folder, model_url, store=self._store, environ=environ, program=CHILD
+            folder, model_url, store=self._store, environ=environ, program=CHILD_PROGRAM
         )
 
     @property
@@ -127,6 +131,12 @@ class TelegramStage:
         self.gateway.check_running()
         await self.gateway.terminate()
         self._keep_errors()
+        self.delays = read_delays(self.folder / DELAYS)
+
+    async def forget_offset(self) -> None:
+        """Deletes the offset of the updates from the store. The gateway must not be running."""
+        async with open_test_store(self.folder if self._store else self.home) as store:
+            await store.run(_forget_cursors)
 
     async def quiet(self) -> None:
         """Returns when no work is left in the store."""
@@ -149,6 +159,10 @@ class TelegramStage:
 
     def _keep_errors(self) -> None:
         self.errors += [line for line in self.gateway.log.splitlines() if " ERROR " in line]
+
+
+def _forget_cursors() -> Work[None]:
+    yield "delete from cursors", ()
 
 
 @asynccontextmanager
