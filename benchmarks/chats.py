@@ -185,8 +185,7 @@ async def _deliver(
     async with anyio.create_task_group() as group:
         for number in range(sizes.burst):
             due = began + number * sizes.burst_seconds / sizes.burst
-            if due > time.perf_counter():
-                await anyio.sleep(due - time.perf_counter())
+            await anyio.sleep(max(due - time.perf_counter(), 0.0))
             group.start_soon(deliver, FIRST_CHAT + number % sizes.burst_chats)
     for client in idle:
         client.close()

@@ -147,11 +147,14 @@ class Preview:
                 if not delivery.placed and await self._comes_later(delivery):
                     plan.frozen(anyio.current_time() + ORDER_SECONDS)
                     return delivery
-                await self._gate.enter(target, adapter.limits.chat_interval)
+                interval = adapter.limits.chat_interval
                 if delivery.placed:
+                    # The final edit keeps the same distance from the last edit of the preview.
+                    await self._gate.enter(target, max(interval, self._policy.edit_interval))
                     ref = delivery.placed[0].ref
                     await adapter.edit(target, ref, Content(text=text))
                 else:
+                    await self._gate.enter(target, interval)
                     key = delivery.key(0, "place")
                     ref = await adapter.send(target, Content(text=text), key)
                 placed = (Placed(ref=ref, text=text),)

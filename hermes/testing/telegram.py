@@ -1,7 +1,7 @@
 """A strict fake of Telegram's Bot API, over real HTTP on this machine.
 
 The fake refuses what Telegram refuses, with Telegram's descriptions. Unlike Telegram, it also
-returns our own messages as updates, as other platforms do.
+delivers the messages of a bot to all bots, as other platforms do.
 """
 
 import time
@@ -13,7 +13,13 @@ import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
-from hermes.testing.telegram_bots import FakeBot, answer_query, update_number, update_sender
+from hermes.testing.telegram_bots import (
+    FakeBot,
+    answer_query,
+    mentions,
+    update_number,
+    update_sender,
+)
 from hermes.testing.telegram_checks import checked_keyboard, formatted_text, read_parameters
 from hermes.testing.telegram_parameters import (
     FILE_FIELDS,
@@ -262,7 +268,7 @@ class BotApiServer:
             allowed = (*wanted.allowed_updates, "update_id")
             bot.pending = [one for one in bot.pending if set(one) <= set(allowed)]
             found = bot.pending[: wanted.limit]
-            self.echoed += sum(update_sender(one) == bot.user["id"] for one in found)
+            self.echoed += sum(update_sender(one) == bot.user for one in found)
             if found and self.after_polls:
                 self.after_polls.pop(0)()
             return found
@@ -294,7 +300,7 @@ class BotApiServer:
             shown=formatted_text(wanted.text, wanted.parse_mode, TELEGRAM_LIMIT),
             keyboard=checked_keyboard(wanted.reply_markup),
         )
-        return self._keep(bot, message)
+        return self._keep(message)
 
     def _edit(self, bot: FakeBot, wanted: EditMessageText) -> ApiObject:
         message = self.messages.get((wanted.chat_id, wanted.message_id))
@@ -336,7 +342,7 @@ class BotApiServer:
             shown=formatted_text(wanted.caption, wanted.parse_mode, CAPTION_LIMIT, needed=False),
             file=file.filename,
         )
-        return self._keep(bot, message)
+        return self._keep(message)
 
     def _act(self, wanted: SendChatAction) -> bool:
         self.actions.append((wanted.chat_id, wanted.action))
@@ -366,11 +372,11 @@ class BotApiServer:
             raise web.HTTPNotFound
         return web.Response(body=data)
 
-    def _keep(self, bot: FakeBot, message: BotMessage) -> ApiObject:
+    def _keep(self, message: BotMessage) -> ApiObject:
         kept = replace(message, versions=(message.shown.text,))
         self.messages[kept.chat, kept.id] = kept
         self.observe(kept)
-        self._add(bot, "message", self._shown(kept))
+        self._deliver("message", self._shown(kept))
         return self._shown(kept)
 
     def _shown(self, message: BotMessage) -> ApiObject:
@@ -385,6 +391,7 @@ class BotApiServer:
         if message.keyboard is not None:
             found["reply_markup"] = msgspec.to_builtins(message.keyboard)
         found["caption" if message.file else "text"] = message.shown.text
+        found["entities"] = mentions(message.shown.text)
         return found
 
     def _message(self, chat: int, sender: ApiObject, **more: object) -> ApiObject:
@@ -411,7 +418,7 @@ class BotApiServer:
         self._last_update += 1
         update: ApiObject = {"update_id": self._last_update, kind: content}
         bot.pending.append(update)
-        if update_sender(update) != bot.user["id"] and not again:
+        if not update_sender(update).get("is_bot") and not again:
             bot.received.append(update)
         bot.wake()
 

@@ -1,9 +1,13 @@
 """The bots of the fake of Telegram's Bot API, and the updates that wait for them."""
 
+import re
+
 import anyio
 
 from hermes.testing.telegram_parameters import AnswerCallbackQuery, SetWebhook
 from hermes.testing.telegram_records import ApiObject, ApiRefusal, BotToken
+
+_MENTION = re.compile(r"@\w+")
 
 
 class FakeBot:
@@ -51,7 +55,18 @@ def update_number(update: ApiObject) -> int:
     return number
 
 
-def update_sender(update: ApiObject) -> object:
+def update_sender(update: ApiObject) -> ApiObject:
+    """Returns the user who sent the message of the update; empty if there is no message."""
     message = update.get("message", {})
     assert isinstance(message, dict)
-    return message.get("from", {}).get("id")
+    sender: ApiObject = message.get("from", {})
+    return sender
+
+
+def mentions(text: str) -> list[ApiObject]:
+    """Returns the entities of the user names in an ASCII text."""
+    return [
+        {"type": "mention", "offset": found.start(), "length": len(found[0])}
+        for found in _MENTION.finditer(text)
+        if text.isascii()
+    ]

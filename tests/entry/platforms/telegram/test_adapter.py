@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import anyio
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from hermes.entry.platforms.telegram.adapter import TelegramAdapter
 from hermes.entry.platforms.telegram.api import BotApi
 from hermes.entry.platforms.telegram.manifest import TELEGRAM, TelegramAccount, TelegramConfig
+from hermes.settings.sections import StreamingSettings
 from hermes.testing.adapters import (
     AdapterContract,
     FakePlatform,
@@ -21,7 +23,7 @@ from hermes.testing.adapters import (
     MemoryCursor,
     listening,
 )
-from hermes.testing.running import held, running, until
+from hermes.testing.running import QUIET, held, running, until
 from hermes.testing.samples import PNG
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.telegram import BotApiServer
@@ -409,20 +411,73 @@ async def test_two_bots_in_a_group_each_answer_only_their_own_messages(tmp_path:
 
     async with telegram() as platform:
         server = platform.server
-        server.add_bot("200:other", "other_bot")
+        other = server.add_bot("200:other", "other_bot")
         server.add_chat(GROUP, "supergroup", title="Team")
         accounts = {"other": TelegramAccount(token="200:other")}
         config = replace(platform.config, accounts=accounts)
         adapters = [TelegramAdapter(name, config) for name in ("telegram", "telegram.other")]
-        async with running(tmp_path, adapters, ScriptedModel([says("hello to you")] * 2)):
+        # Each bot mentions the other one in its answer, which must not start another turn.
+        model = ScriptedModel([says("@other_bot hello"), says("@our_bot hello")])
+        answers = ["@other_bot hello", "@our_bot hello"]
+        async with running(tmp_path, adapters, model):
             server.says(GROUP, "hello everybody")
             mention("our_bot")
-            await until(lambda: server.texts(GROUP) == ["hello to you"])
+            await until(lambda: server.texts(GROUP) == answers[:1])
             mention("other_bot")
-            await until(lambda: server.texts(GROUP) == ["hello to you"] * 2)
+            await until(lambda: server.texts(GROUP) == answers)
             server.says(GROUP, "/status@other_bot")
-            await until(lambda: server.texts(GROUP) == ["hello to you", "hello to you", "Idle."])
+            await until(lambda: server.texts(GROUP) == [*answers, "Idle."])
+            # The reply is delivered to both bots, and each bot polls again after it.
+            await until(lambda: not platform.bot.pending and not other.pending)
         assert [one.token for one in server.messages.values()] == [TOKEN, "200:other", "200:other"]
+        assert len(model.requests) == 2
+        assert [asked(request) for request in model.requests] == [
+            ["@our_bot hello"],
+            ["@other_bot hello"],
+        ]
+
+
+def asked(request: ModelRequest) -> list[str]:
+    """Returns the texts of people in a conversation."""
+    return [one.text for one in request.messages if isinstance(one, UserMessage)]
+
+
+class TimedAdapter(TelegramAdapter):
+    """Notes the time and the text of every edit."""
+
+    def __init__(self, config: TelegramConfig) -> None:
+        super().__init__("telegram", config)
+        self.edits: list[tuple[float, str]] = []
+
+    async def edit(self, target: Target, ref: MessageRef, content: Content) -> None:
+        self.edits.append((anyio.current_time(), content.text))
+        await super().edit(target, ref, content)
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.005, 0.35])
+async def test_edits_keep_their_interval_at_any_token_rate_and_the_last_is_the_answer(
+    tmp_path: Path, pause: float
+) -> None:
+    words = [f"word{number}" for number in range(4 if pause > 0.1 else 200)]
+
+    async def speak(_request: ModelRequest, emit: Emit) -> AssistantMessage:
+        for word in words:
+            emit(TextDelta(text=f"{word} "))
+            await anyio.sleep(pause)
+        await until(lambda: adapter.edits, 20)
+        return AssistantMessage(text=" ".join(words))
+
+    streaming = StreamingSettings(edit_interval=0.3, buffer_threshold=1)
+    conditions = replace(QUIET, streaming=streaming)
+    async with telegram() as platform:
+        adapter = TimedAdapter(platform.config)
+        async with running(tmp_path, [adapter], ScriptedModel([speak]), conditions):
+            platform.says("go")
+            await until(lambda: platform.server.texts(PERSON) == [" ".join(words)], 20)
+    times = [at for at, _ in adapter.edits]
+    assert len(times) >= 2
+    assert all(later - earlier >= 0.25 for earlier, later in pairwise(times))
+    assert adapter.edits[-1][1] == " ".join(words)
 
 
 class EchoModel:
