@@ -362,6 +362,33 @@ async def test_a_photo_reaches_the_model(tmp_path: Path) -> None:
     ]
 
 
+async def test_a_document_is_saved_in_the_workspace_before_the_model_is_called(
+    tmp_path: Path,
+) -> None:
+    found: list[bytes] = []
+
+    async def answer(request: ModelRequest, emit: Emit) -> AssistantMessage:
+        message = request.messages[-1]
+        assert isinstance(message, UserMessage)
+        path = tmp_path / "workspace" / message.attachments[0].saved
+        found.append(path.read_bytes())
+        path.write_bytes(b"changed by a tool")
+        return AssistantMessage(text="A report.")
+
+    model = ScriptedModel([answer, says("Thanks.")])
+    async with telegram() as platform, running(tmp_path, [platform.adapter], model):
+        platform.server.files["d1"] = b"a,b\n1,2\n"
+        document = {"file_id": "d1", "file_name": "table.csv", "mime_type": "text/csv"}
+        platform.server.says(PERSON, document=document, caption="what is this?")
+        await until(lambda: platform.server.texts(PERSON) == ["A report."])
+        platform.says("thanks")
+        await until(lambda: platform.server.texts(PERSON)[1:] == ["Thanks."])
+    (saved,) = (tmp_path / "workspace" / "inbox").iterdir()
+    assert saved.name.endswith("-table.csv")
+    assert found == [b"a,b\n1,2\n"]
+    assert saved.read_bytes() == b"changed by a tool", "a later turn does not write it again"
+
+
 async def test_the_bot_reacts_to_a_message_while_it_works_on_it(tmp_path: Path) -> None:
     seen = anyio.Event()
     model = ScriptedModel([held(seen, says("one"))])
