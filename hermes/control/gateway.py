@@ -102,6 +102,7 @@ class Gateway:
     ) -> None:
         self.media = media
         """Stores the files that come with messages, before the messages are accepted."""
+        self.commands = tuple(commands.commands.values())
         self._store = store
         self._hub = EventHub()
         self._pages = EventPages(store)

@@ -21,6 +21,7 @@ from hermes.types.errors import (
 from hermes.types.platforms import (
     AnyPlatform,
     CanFetch,
+    CanListCommands,
     ConfigT,
     Cursor,
     Platform,
@@ -170,6 +171,7 @@ async def _run(
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(watch)
+            group.start_soon(_show_commands, gateway, adapter)
             await adapter.run(accept, ready, cursor)
             group.cancel_scope.cancel()
     except BaseExceptionGroup as raised:
@@ -177,6 +179,14 @@ async def _run(
         raise raised.exceptions[0] from None
     if lost:
         raise ClaimLost(f"account {adapter.account} is now served by another process")
+
+
+async def _show_commands(gateway: Gateway, adapter: PlatformAdapter) -> None:
+    if isinstance(adapter, CanListCommands):
+        try:
+            await adapter.show_commands(gateway.commands)
+        except HermesError as error:
+            log.warning("the menu of commands of %s was not set: %s", adapter.account, error)
 
 
 def _backoff(failures: int) -> float:

@@ -31,7 +31,9 @@ from hermes.testing.telegram_parameters import (
     SendChatAction,
     SendFile,
     SendMessage,
+    SendMessageDraft,
     SetMessageReaction,
+    SetMyCommands,
     SetWebhook,
 )
 from hermes.testing.telegram_records import (
@@ -58,6 +60,10 @@ class BotApiServer:
         """(chat, action) of every `sendChatAction`."""
         self.reactions: dict[tuple[int, int], str] = {}
         """The reaction to each message of a person, by chat and message; empty for none."""
+        self.has_drafts = False
+        """Whether the server knows the method for drafts."""
+        self.drafts: list[tuple[int, int, str]] = []
+        """(chat, id, text) of every draft."""
         self.files: dict[str, bytes] = {}
         """The files that people have sent, by file id."""
         self.failures: list[ScriptedFailure] = []
@@ -67,6 +73,8 @@ class BotApiServer:
         call fails, or None if it succeeds."""
         self.observe: Callable[[BotMessage], None] = lambda message: None
         """A function that is called with every message of a bot that was sent or edited."""
+        self.upgraded: dict[int, int] = {}
+        """The new ids of groups that have become supergroups."""
         self.echoed = 0
         """Number of messages of bots that were returned to the bots as updates."""
         self.impatient: list[ApiCall] = []
@@ -217,6 +225,10 @@ class BotApiServer:
             "editMessageText": lambda: self._edit(
                 bot, read_parameters(parameters, EditMessageText)
             ),
+            "sendMessageDraft": lambda: self._draft(read_parameters(parameters, SendMessageDraft)),
+            "setMyCommands": lambda: self._set_menu(
+                bot, read_parameters(parameters, SetMyCommands)
+            ),
             "sendChatAction": lambda: self._act(read_parameters(parameters, SendChatAction)),
             "setMessageReaction": lambda: self._react(
                 read_parameters(parameters, SetMessageReaction)
@@ -234,6 +246,9 @@ class BotApiServer:
         chat = int(str(parameters["chat_id"]))
         if chat not in self._chats:
             raise ApiRefusal(400, "Bad Request: chat not found")
+        if moved := self.upgraded.get(chat):
+            description = "Bad Request: group chat was upgraded to a supergroup chat"
+            raise ApiRefusal(400, description, migrate_to_chat_id=moved)
         thread = parameters.get("message_thread_id")
         topics = self._chats[chat].get("topics", ())
         assert isinstance(topics, tuple)
@@ -244,7 +259,7 @@ class BotApiServer:
             self._note(bot.token, method, parameters, 429)
             self.impatient.append(self.calls.pop())
             seconds = int(rest) + 1
-            raise ApiRefusal(429, f"Too Many Requests: retry after {seconds}", seconds)
+            raise ApiRefusal(429, f"Too Many Requests: retry after {seconds}", retry_after=seconds)
 
     async def _get_updates(self, bot: FakeBot, wanted: GetUpdates) -> list[ApiObject]:
         if bot.webhook is not None:
@@ -344,6 +359,17 @@ class BotApiServer:
         )
         return self._keep(message)
 
+    def _draft(self, wanted: SendMessageDraft) -> bool:
+        if not self.has_drafts:
+            raise ApiRefusal(404, "Not Found")
+        shown = formatted_text(wanted.text, wanted.parse_mode, TELEGRAM_LIMIT)
+        self.drafts.append((wanted.chat_id, wanted.draft_id, shown.text))
+        return True
+
+    def _set_menu(self, bot: FakeBot, wanted: SetMyCommands) -> bool:
+        bot.menu = wanted.commands
+        return True
+
     def _act(self, wanted: SendChatAction) -> bool:
         self.actions.append((wanted.chat_id, wanted.action))
         return True
@@ -435,7 +461,7 @@ async def _parameters(request: web.Request) -> dict[str, object]:
 async def _fail(request: web.Request, failure: ScriptedFailure) -> None:
     await anyio.sleep(failure.after)
     if failure.status:
-        raise ApiRefusal(failure.status, failure.description, failure.retry_after)
+        raise ApiRefusal(failure.status, failure.description, retry_after=failure.retry_after)
     if request.transport is not None:
         request.transport.abort()
     raise ApiRefusal(502, "the connection was cut")
@@ -443,6 +469,6 @@ async def _fail(request: web.Request, failure: ScriptedFailure) -> None:
 
 def _refused(refusal: ApiRefusal) -> web.Response:
     body: ApiObject = {"ok": False, "error_code": refusal.status, "description": str(refusal)}
-    if refusal.retry_after is not None:
-        body["parameters"] = {"retry_after": refusal.retry_after}
+    if refusal.parameters:
+        body["parameters"] = refusal.parameters
     return web.json_response(body, status=refusal.status)

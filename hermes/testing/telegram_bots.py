@@ -4,7 +4,7 @@ import re
 
 import anyio
 
-from hermes.testing.telegram_parameters import AnswerCallbackQuery, SetWebhook
+from hermes.testing.telegram_parameters import AnswerCallbackQuery, MenuCommand, SetWebhook
 from hermes.testing.telegram_records import ApiObject, ApiRefusal, BotToken
 
 _MENTION = re.compile(r"@\w+")
@@ -25,6 +25,8 @@ class FakeBot:
         self.received: list[ApiObject] = []
         """The first update of every message of a person."""
         self.webhook: SetWebhook | None = None
+        self.menu: tuple[MenuCommand, ...] = ()
+        """The menu of commands."""
         self.queries: set[str] = set()
         """The button presses that are not answered yet."""
         self.poller = anyio.CancelScope()

@@ -10,7 +10,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-import aiohttp
 import anyio
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +19,7 @@ from hermes.app.gateway import GatewayOverrides, limit_threads, open_gateway
 from hermes.control.gateway import Gateway
 from hermes.entry.cli.main import run
 from hermes.entry.platforms.telegram.adapter import TelegramAdapter
-from hermes.entry.platforms.telegram.api import BotApi
+from hermes.entry.platforms.telegram.api import BotApi, Upload
 from hermes.entry.platforms.telegram.manifest import TELEGRAM, TelegramConfig, token_of
 from hermes.settings import Settings
 from hermes.testing.loop_delays import measured_delays
@@ -84,16 +83,17 @@ class RecordingApi(BotApi):
         self,
         method: str,
         returns: type[T],
-        parameters: Mapping[str, object] | aiohttp.FormData,
+        parameters: Mapping[str, object],
+        upload: Upload | None = None,
         wait: float = 0.0,
     ) -> T:
-        chat = parameters.get("chat_id") if isinstance(parameters, Mapping) else None
+        chat = parameters.get("chat_id")
         if chat is None:
-            return await super().call(method, returns, parameters, wait)
+            return await super().call(method, returns, parameters, upload, wait)
         started = CallRecord(pid=os.getpid(), chat=str(chat), at=time.time())
         self._append(started)
         try:
-            return await super().call(method, returns, parameters, wait)
+            return await super().call(method, returns, parameters, upload, wait)
         except RateLimited as limit:
             now = time.time()
             self._append(replace(started, at=now, until=now + (limit.retry_after or 0.0)))

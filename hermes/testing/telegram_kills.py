@@ -50,6 +50,8 @@ class StormSize(Value):
     people: int = 1000
     """Number of people who write at the same time."""
     questions: tuple[str, ...] = QUESTIONS
+    drafts: bool = False
+    """Whether the Bot API has drafts."""
     seed: int = 0
 
 
@@ -69,6 +71,7 @@ class TelegramStorm:
 
     async def blow(self) -> None:
         await self._stage.start()
+        self._stage.server.has_drafts = self._size.drafts
         self._stage.server.trouble = self._trouble
         async with anyio.create_task_group() as telling:
             telling.start_soon(self._tell)
@@ -152,6 +155,7 @@ async def storm(size: StormSize, seconds: float) -> Report:
 @click.option("--messages", default=20, help="of each chat")
 @click.option("--kills", default=20)
 @click.option("--cuts", default=20, help="of all connections")
+@click.option("--drafts", is_flag=True, help="let the Bot API have drafts")
 @click.option("--seed", type=int, help="a random one unless given")
 @click.option("--seconds", default=3600.0, help="for the whole run, at the most")
 @click.option(
@@ -162,10 +166,19 @@ async def storm(size: StormSize, seconds: float) -> Report:
     callback=use_store,
 )
 def main(
-    chats: int, messages: int, kills: int, cuts: int, seed: int | None, seconds: float
+    chats: int,
+    messages: int,
+    kills: int,
+    cuts: int,
+    seed: int | None,
+    seconds: float,
+    *,
+    drafts: bool,
 ) -> None:
     seed = random.randrange(1 << 16) if seed is None else seed  # noqa: S311
-    size = StormSize(chats=chats, messages=messages, kills=kills, cuts=cuts, seed=seed)
+    size = StormSize(
+        chats=chats, messages=messages, kills=kills, cuts=cuts, seed=seed, drafts=drafts
+    )
     began = time.monotonic()
     report = anyio.run(storm, size, seconds)
     click.echo(f"seed {seed}, {time.monotonic() - began:.1f} s")

@@ -28,6 +28,7 @@ from hermes.testing.samples import PNG
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.telegram import BotApiServer
 from hermes.testing.telegram_records import ApiCall, ScriptedFailure
+from hermes.types.commands import CommandContext, CommandReply, SlashCommand
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.events import TextDelta
 from hermes.types.identity import Target
@@ -46,6 +47,7 @@ from hermes.types.messages import (
 )
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
+from hermes.types.store import Work
 
 TOKEN = "100:secret-token"
 PERSON, GROUP = 7, -1001
@@ -479,6 +481,92 @@ class TimedAdapter(TelegramAdapter):
     async def edit(self, target: Target, ref: MessageRef, content: Content) -> None:
         self.edits.append((anyio.current_time(), content.text))
         await super().edit(target, ref, content)
+
+
+async def test_a_private_chat_with_drafts_shows_the_answer_in_a_draft(tmp_path: Path) -> None:
+    done = anyio.Event()
+    model = ScriptedModel([held(done, says("The *whole* answer is 42."), "The *whole* answer is")])
+    async with telegram() as platform, running(tmp_path, [platform.adapter], model):
+        platform.server.has_drafts = True
+        platform.says("what is the answer?")
+        await until(lambda: platform.server.drafts)
+        assert platform.server.texts(PERSON) == []
+        done.set()
+        await until(lambda: platform.server.texts(PERSON) == ["The whole answer is 42."])
+    ((chat, number),) = {(chat, number) for chat, number, _ in platform.server.drafts}
+    assert chat == PERSON
+    assert number
+    assert all("42." not in text for _, _, text in platform.server.drafts[:1])
+
+
+async def test_a_server_without_drafts_is_asked_only_once() -> None:
+    async with telegram() as platform:
+        assert not await platform.adapter.draft(platform.target, Content(text="a"), "k")
+        platform.server.has_drafts = True
+        assert not await platform.adapter.draft(platform.target, Content(text="a"), "k")
+        assert [call.method for call in platform.server.calls] == ["sendMessageDraft"]
+
+
+async def test_a_group_has_no_drafts() -> None:
+    async with telegram() as platform:
+        platform.server.has_drafts = True
+        group = Target(account="telegram", chat_id=str(GROUP))
+        assert not await platform.adapter.draft(group, Content(text="a"), "k")
+        assert platform.server.calls == []
+
+
+async def test_an_answer_to_an_upgraded_group_is_sent_to_the_supergroup(tmp_path: Path) -> None:
+    async with telegram() as platform:
+        server = platform.server
+        server.add_chat(-5, "group")
+        server.add_chat(GROUP, "supergroup")
+        target, path = Target(account="telegram", chat_id="-5"), tmp_path / "a.txt"
+        path.write_bytes(b"a")
+        ref = await platform.adapter.send(target, Content(text="before"), "k1")
+        server.upgraded[-5] = GROUP
+        file = Attachment(kind="file", path=str(path))
+        await platform.adapter.send(target, Content(text="", attachments=(file,)), "k2")
+        later = await platform.adapter.send(target, Content(text="after"), "k3")
+        await platform.adapter.edit(target, later, Content(text="edited"))
+        with pytest.raises(Rejected, match="message to edit not found"):
+            await platform.adapter.edit(target, ref, Content(text="gone"))
+        assert server.texts(GROUP) == ["", "edited"]
+        refused = [call for call in server.calls if call.status == 400]
+        assert len(refused) == 2, "the new id is used at once after the first refusal"
+
+
+async def test_the_general_topic_has_no_number() -> None:
+    async with telegram() as platform:
+        platform.server.add_chat(GROUP, "supergroup", is_forum=True, topics=(5,))
+        for thread in ("1", "5", None):
+            target = Target(account="telegram", chat_id=str(GROUP), thread_id=thread)
+            await platform.adapter.send(target, Content(text="hello"), "k")
+            await platform.adapter.typing(target)
+        threads = [one.thread for one in platform.server.messages.values()]
+        assert threads == [None, 5, None]
+
+
+async def test_the_menu_shows_the_commands(tmp_path: Path) -> None:
+    async with telegram() as platform, running(tmp_path, [platform.adapter], ScriptedModel([])):
+        await until(lambda: platform.bot.menu)
+    menu = {one.command: one.description for one in platform.bot.menu}
+    assert menu["stop"]
+    assert menu["help"] == "list the commands"
+
+
+async def test_a_name_that_telegram_refuses_is_not_in_the_menu() -> None:
+    def command(name: str) -> SlashCommand:
+        return SlashCommand(name=name, help="x" * 300, action=nothing)
+
+    async with telegram() as platform:
+        await platform.adapter.show_commands([command("good"), command("with-dash")])
+        (shown,) = platform.bot.menu
+    assert (shown.command, shown.description) == ("good", "x" * 256)
+
+
+def nothing(_context: CommandContext) -> Work[CommandReply]:
+    yield from ()
+    return CommandReply(reply="")
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.005, 0.35])
