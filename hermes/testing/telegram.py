@@ -21,6 +21,7 @@ from hermes.testing.telegram_bots import (
     update_sender,
 )
 from hermes.testing.telegram_checks import checked_keyboard, formatted_text, read_parameters
+from hermes.testing.telegram_http import call_parameters, fail_call, refused_call
 from hermes.testing.telegram_parameters import (
     FILE_FIELDS,
     AnswerCallbackQuery,
@@ -179,16 +180,16 @@ class BotApiServer:
         parameters: dict[str, object] = {}
         try:
             bot = self._bot(token)
-            parameters = await _parameters(request)
+            parameters = await call_parameters(request)
             failure = self._failure() if method != "getUpdates" else None
             if failure and not failure.done:
-                await _fail(request, failure)
+                await fail_call(request, failure)
             result = await self._called(bot, method, parameters)
             if failure:
-                await _fail(request, failure)
+                await fail_call(request, failure)
         except ApiRefusal as refusal:
             self._note(token, method, parameters, refusal.status)
-            return _refused(refusal)
+            return refused_call(refusal)
         self._note(token, method, parameters, 200)
         return web.json_response({"ok": True, "result": result})
 
@@ -217,18 +218,14 @@ class BotApiServer:
             return self._send_file(bot, method, parameters)
         methods: dict[str, Callable[[], object]] = {
             "getMe": lambda: bot.user,
-            "setWebhook": lambda: self._set_webhook(bot, read_parameters(parameters, SetWebhook)),
-            "deleteWebhook": lambda: self._delete_webhook(
-                bot, read_parameters(parameters, NoParameters)
-            ),
+            "setWebhook": lambda: bot.set_webhook(read_parameters(parameters, SetWebhook)),
+            "deleteWebhook": lambda: bot.delete_webhook(read_parameters(parameters, NoParameters)),
             "sendMessage": lambda: self._send(bot, read_parameters(parameters, SendMessage)),
             "editMessageText": lambda: self._edit(
                 bot, read_parameters(parameters, EditMessageText)
             ),
             "sendMessageDraft": lambda: self._draft(read_parameters(parameters, SendMessageDraft)),
-            "setMyCommands": lambda: self._set_menu(
-                bot, read_parameters(parameters, SetMyCommands)
-            ),
+            "setMyCommands": lambda: bot.set_menu(read_parameters(parameters, SetMyCommands)),
             "sendChatAction": lambda: self._act(read_parameters(parameters, SendChatAction)),
             "setMessageReaction": lambda: self._react(
                 read_parameters(parameters, SetMessageReaction)
@@ -293,18 +290,6 @@ class BotApiServer:
             " instance is running",
         )
 
-    def _set_webhook(self, bot: FakeBot, wanted: SetWebhook) -> bool:
-        if not wanted.url.startswith("https://"):
-            raise ApiRefusal(
-                400, "Bad Request: bad webhook: An HTTPS URL must be provided for webhook"
-            )
-        bot.webhook = wanted
-        return True
-
-    def _delete_webhook(self, bot: FakeBot, wanted: NoParameters) -> bool:
-        bot.webhook = None
-        return True
-
     def _send(self, bot: FakeBot, wanted: SendMessage) -> ApiObject:
         message = BotMessage(
             id=self._next_message(),
@@ -364,10 +349,6 @@ class BotApiServer:
             raise ApiRefusal(404, "Not Found")
         shown = formatted_text(wanted.text, wanted.parse_mode, TELEGRAM_LIMIT)
         self.drafts.append((wanted.chat_id, wanted.draft_id, shown.text))
-        return True
-
-    def _set_menu(self, bot: FakeBot, wanted: SetMyCommands) -> bool:
-        bot.menu = wanted.commands
         return True
 
     def _act(self, wanted: SendChatAction) -> bool:
@@ -447,28 +428,3 @@ class BotApiServer:
         if not update_sender(update).get("is_bot") and not again:
             bot.received.append(update)
         bot.wake()
-
-
-async def _parameters(request: web.Request) -> dict[str, object]:
-    if request.content_type == "application/json":
-        found = await request.json()
-        if not isinstance(found, dict):
-            raise ApiRefusal(400, "Bad Request: the body is not an object")
-        return found
-    return dict(await request.post())
-
-
-async def _fail(request: web.Request, failure: ScriptedFailure) -> None:
-    await anyio.sleep(failure.after)
-    if failure.status:
-        raise ApiRefusal(failure.status, failure.description, retry_after=failure.retry_after)
-    if request.transport is not None:
-        request.transport.abort()
-    raise ApiRefusal(502, "the connection was cut")
-
-
-def _refused(refusal: ApiRefusal) -> web.Response:
-    body: ApiObject = {"ok": False, "error_code": refusal.status, "description": str(refusal)}
-    if refusal.parameters:
-        body["parameters"] = refusal.parameters
-    return web.json_response(body, status=refusal.status)

@@ -4,7 +4,13 @@ import re
 
 import anyio
 
-from hermes.testing.telegram_parameters import AnswerCallbackQuery, MenuCommand, SetWebhook
+from hermes.testing.telegram_parameters import (
+    AnswerCallbackQuery,
+    MenuCommand,
+    NoParameters,
+    SetMyCommands,
+    SetWebhook,
+)
 from hermes.testing.telegram_records import ApiObject, ApiRefusal, BotToken
 
 _MENTION = re.compile(r"@\w+")
@@ -33,6 +39,22 @@ class FakeBot:
         self.polls = 0
         """Number of polls that wait for updates."""
         self.changed = anyio.Event()
+
+    def set_webhook(self, wanted: SetWebhook) -> bool:
+        if not wanted.url.startswith("https://"):
+            raise ApiRefusal(
+                400, "Bad Request: bad webhook: An HTTPS URL must be provided for webhook"
+            )
+        self.webhook = wanted
+        return True
+
+    def delete_webhook(self, wanted: NoParameters) -> bool:
+        self.webhook = None
+        return True
+
+    def set_menu(self, wanted: SetMyCommands) -> bool:
+        self.menu = wanted.commands
+        return True
 
     def wake(self) -> None:
         """Lets a poll look at the pending updates."""
