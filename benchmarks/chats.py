@@ -27,8 +27,6 @@ WEBHOOK = {
     "TELEGRAM_WEBHOOK_URL": "https://gateway.test/telegram",
     "TELEGRAM_WEBHOOK_SECRET": SECRET,
 }
-CONNECTIONS = 256
-"""Number of connections that deliver updates at the same time."""
 OUTAGE = (
     ScriptedFailure(),
     ScriptedFailure(done=True),
@@ -163,23 +161,24 @@ async def burst(record: Record, sizes: Sizes) -> None:
 async def _deliver(
     stage: TelegramStage, sizes: Sizes, statuses: list[int], took: list[float]
 ) -> None:
-    """Delivers the updates at an even rate, whether the gateway keeps up or not."""
-    free = anyio.Semaphore(CONNECTIONS)
+    """Delivers the updates at an even rate, but those of one chat one after the other, as Telegram
+    does."""
+    turns = {FIRST_CHAT + number: anyio.Lock() for number in range(sizes.burst_chats)}
     idle: list[Client] = []
 
     async def deliver(chat: int) -> None:
-        token = stage.say(chat)
-        body = msgspec.json.encode(stage.bot.pending.pop())
         headers = {"X-Telegram-Bot-Api-Secret-Token": SECRET}
-        began = time.perf_counter()
-        async with free:
+        async with turns[chat]:
+            token = stage.say(chat)
+            body = msgspec.json.encode(stage.bot.pending.pop())
+            began = time.perf_counter()
             client = idle.pop() if idle else Client(stage.gateway.port)
             answer = await client.ask(encode("POST", "/telegram", headers, body))
             idle.append(client)
-        took.append(time.perf_counter() - began)
-        statuses.append(answer.status)
-        if answer.status != 200:
-            stage.asked[chat].remove(token)
+            took.append(time.perf_counter() - began)
+            statuses.append(answer.status)
+            if answer.status != 200:
+                stage.refuse(chat, token)
 
     began = time.perf_counter()
     async with anyio.create_task_group() as group:

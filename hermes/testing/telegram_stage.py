@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -47,6 +47,7 @@ class TelegramStage:
         server.observe = self._note
         self.asked: dict[int, list[str]] = defaultdict(list)
         """The tokens of each chat, in the order of the messages."""
+        self._said: Counter[int] = Counter()
         self.answers: dict[str, list[int]] = defaultdict(list)
         """The ids of the messages that are complete answers, by token."""
         self.freezes: list[StoredFreeze] = []
@@ -89,12 +90,17 @@ class TelegramStage:
     def say(self, chat: int, text: str = "how are you today") -> str:
         """Makes the person of a private chat write. TOKEN in the text becomes the token, which is
         also the first word."""
-        if not self.asked[chat]:
+        if not self._said[chat]:
             self.server.add_chat(chat)
-        token = f"q{chat}x{len(self.asked[chat])}"
+        self._said[chat] += 1
+        token = f"q{chat}x{self._said[chat]}"
         self.asked[chat].append(token)
         self.server.says(chat, f"{token} {text.replace('TOKEN', token)}", user=chat)
         return token
+
+    def refuse(self, chat: int, token: str) -> None:
+        """Notes that the gateway has refused a message, which need not be answered."""
+        self.asked[chat].remove(token)
 
     @property
     def unanswered(self) -> int:
