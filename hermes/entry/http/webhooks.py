@@ -16,10 +16,10 @@ from hermes.types.errors import ConfigError
 from hermes.types.platforms import WebhookRequest, WebhookRoute
 from hermes.types.protocols import Accept
 
-MOST_WAITING = 64
+MOST_DELIVERIES = 64
 """Maximum number of requests of one route that wait until their messages are stored. Further
 requests are refused, so that the time to accept a message stays short."""
-RETRY_SECONDS = 1.0
+REDELIVERY_SECONDS = 1.0
 
 
 def check_paths(routes: Sequence[WebhookRoute], ours: Sequence[str]) -> None:
@@ -59,10 +59,10 @@ def _endpoint(gateway: Gateway, route: WebhookRoute) -> EndpointFunction:
             query=dict(request.query_params),
             body=await body_of(request),
         )
-        if waiting >= MOST_WAITING:
+        if waiting >= MOST_DELIVERIES:
             # The platform delivers the message again later.
             message = "Too many messages at once; deliver this one again."
-            raise ApiError(503, message, "too_many_messages", retry_after=RETRY_SECONDS)
+            raise ApiError(503, message, "webhook_busy", retry_after=REDELIVERY_SECONDS)
         waiting += 1
         try:
             response = await route.handler(received, accept)

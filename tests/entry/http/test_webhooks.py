@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from starlette.types import ASGIApp
 
 from hermes.entry.http.server import ApiOptions, build_app
-from hermes.entry.http.webhooks import MOST_WAITING
+from hermes.entry.http.webhooks import MOST_DELIVERIES
 from hermes.testing.asgi import call, http_scope
 from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
 from hermes.testing.running import running, until
@@ -70,14 +70,14 @@ async def test_a_request_is_refused_while_too_many_others_wait(tmp_path: Path) -
         route = WebhookRoute(method="POST", path=PATH, handler=wait)
         app = build_app(gateway, ApiOptions(key="0123456789abcdef"), [route])
         async with anyio.create_task_group() as group:
-            for _ in range(MOST_WAITING):
+            for _ in range(MOST_DELIVERIES):
                 group.start_soon(call, app, http_scope("POST", PATH), [b"hi"])
-            await until(lambda: waiting == MOST_WAITING)
+            await until(lambda: waiting == MOST_DELIVERIES)
             refused = await call(app, http_scope("POST", PATH), [b"hi"])
             stored.set()
         accepted = await call(app, http_scope("POST", PATH), [b"hi"])
     assert (refused.status, refused.headers["retry-after"]) == (503, "1")
-    assert (accepted.status, waiting) == (200, MOST_WAITING + 1)
+    assert (accepted.status, waiting) == (200, MOST_DELIVERIES + 1)
 
 
 async def test_the_handler_verifies_its_requests_itself(delivered: Delivered) -> None:
