@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from benchmarks import (
+    chats,
     crowds,
     databases,
     fuzz,
@@ -58,6 +59,21 @@ LONG: dict[str, Phase] = {
     "timing": timing.timing,
     "install": installation.install,
 }
+
+
+def _alone(measured: Callable[[Record, Sizes], Awaitable[None]]) -> Phase:
+    """Returns a phase that starts a gateway of its own."""
+    return lambda stage, sizes: measured(stage.record, sizes)
+
+
+CHATS: dict[str, Phase] = {
+    "waiting": _alone(chats.waiting),
+    "repeats": _alone(chats.repeats),
+    "outage": _alone(chats.outage),
+    "ordered": _alone(chats.ordered),
+    "burst": _alone(chats.burst),
+}
+"""Phases on Telegram. They are the last ones of a full run, and may take long."""
 APART: dict[str, Phase] = {
     "lasting_readers": lasting_readers.lasting_readers,
     "fuzz": fuzz.fuzz,
@@ -66,20 +82,23 @@ APART: dict[str, Phase] = {
 }
 """Phases that run only if the command line names them."""
 PHASE_SECONDS = 240.0
-APART_SECONDS = 900.0
-"""Time limit of each phase in `APART`. The length of the soak is added to this limit."""
+APART_SECONDS, CHATS_SECONDS = 900.0, 3600.0
+"""Time limits of each phase in `APART`, and of each phase on Telegram. The length of the soak is
+added to the first limit."""
 RESULTS = Path(__file__).parent / "results"
 
 
 async def measure(names: list[str], sizes: Sizes, record: Record) -> None:
     """Runs the phases on one stage, and stores their results in the record."""
-    every, longest = {**SHORT, **LONG, **APART}, APART_SECONDS + sizes.soak_minutes * 60
+    every = {**SHORT, **LONG, **CHATS, **APART}
+    limits = dict.fromkeys(APART, APART_SECONDS + sizes.soak_minutes * 60)
+    limits |= dict.fromkeys(CHATS, CHATS_SECONDS)
     async with staged(record) as stage:
         for name in names:
             began = time.perf_counter()
             print(f"{name} …", file=sys.stderr, flush=True)
             try:
-                async with asyncio.timeout(longest if name in APART else PHASE_SECONDS):
+                async with asyncio.timeout(limits.get(name, PHASE_SECONDS)):
                     await every[name](stage, sizes)
             except (AssertionError, OSError, DidNotStart) as error:
                 record.fail(f"{name}: {error!r}")
@@ -90,7 +109,10 @@ async def measure(names: list[str], sizes: Sizes, record: Record) -> None:
 @click.command()
 @click.option("--full", is_flag=True, help="Every phase, the long ones too.")
 @click.option(
-    "--only", multiple=True, type=click.Choice([*SHORT, *LONG, *APART]), help="Only this phase."
+    "--only",
+    multiple=True,
+    type=click.Choice([*SHORT, *LONG, *CHATS, *APART]),
+    help="Only this phase.",
 )
 @click.option("--minutes", default=USUAL.soak_minutes, help="Length of the soak.")
 @click.option(
@@ -98,7 +120,7 @@ async def measure(names: list[str], sizes: Sizes, record: Record) -> None:
 )
 def main(full: bool, only: tuple[str, ...], minutes: float, path: Path | None) -> None:
     """Measure the gateway on this machine, and compare it with a minimal proxy."""
-    names = list(only) or [*SHORT, *(LONG if full else ())]
+    names = list(only) or [*SHORT, *([*LONG, *CHATS] if full else ())]
     record, disk = Record(), file_system(DISK)
     if disk in ("tmpfs", "ramfs"):
         print(f"{DISK} is in memory: commits cost nothing there, so the figures look too good")

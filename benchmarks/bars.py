@@ -82,6 +82,27 @@ def _shown(key: str, measure: str, digits: int = 1) -> Bar:
     return Bar(key=key, measure=measure, digits=digits, binding=False)
 
 
+def _none(key: str, measure: str) -> Bar:
+    """Returns the bar of a figure that must be 0."""
+    return Bar(key=key, measure=measure, kind="at most", digits=0)
+
+
+def _promised(name: str, measure: str, messages: int) -> tuple[Bar, ...]:
+    """Returns the bars of messages that must each be answered once and in order."""
+    answered = Bar(
+        key=f"{name}.answered",
+        measure=f"{measure}: answered",
+        kind="at least",
+        number=messages,
+        digits=0,
+    )
+    return (
+        answered,
+        _none(f"{name}.twice", f"{measure}: answered twice"),
+        _none(f"{name}.order", f"{measure}: answered out of order"),
+    )
+
+
 BARS = (
     _machine("start.healthy", "spawn → healthy, s", 0.5, 2),
     _machine("start.answer", "spawn → first answer, s", 0.7, 2),
@@ -347,5 +368,32 @@ BARS = (
     _machine("install.seconds", "install of the core, s", 15, 0),
     _machine("install.packages", "packages of the core", 35, 0),
     _machine("install.size", "size of the core, MB", 75, 0),
+    *_promised("waiting", "messages that waited while the gateway was down", 500),
+    _shown("waiting.seconds", "messages that waited: all answered after, s"),
+    *_promised("repeats", "updates that are delivered three times", 2000),
+    _none("repeats.surplus", "updates that are delivered three times: turns too many or too few"),
+    *_promised("outage", "replies owed during an outage", 2000),
+    _shown("outage.owed", "replies owed at the end of the outage", 0),
+    Bar(
+        key="outage.seconds",
+        measure="replies owed during an outage: delivered after the recovery, s",
+        kind="at most",
+        number=60,
+    ),
+    *_promised("ordered", "200 chats × 50 messages with kills", 10_000),
+    _none("ordered.overlap", "200 chats × 50 messages with kills: overlapping turns"),
+    *_promised("burst", "10,000 messages in 10 s", 0),
+    _shown("burst.accepted", "10,000 messages in 10 s: accepted", 0),
+    _none("burst.lost", "10,000 messages in 10 s: neither accepted nor refused"),
+    _shown("burst.seconds", "10,000 messages in 10 s: all answered after, s"),
+    Bar(
+        key="burst.memory",
+        measure="10,000 messages in 10 s: peak RSS, MB",
+        kind="at most",
+        number=400,
+        digits=0,
+    ),
+    _machine("burst.p99", "10,000 messages in 10 s: time to accept, p99 ms", 250, 0),
+    _machine("burst.delay", "10,000 messages in 10 s: event-loop delay, p99 ms", 100, 0),
     Bar(key="errors", measure="incomplete answers", kind="at most", digits=0),
 )

@@ -53,7 +53,35 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     reader_minutes: float = 5.0
     """Minutes for which slow readers reconnect whenever they are cut off."""
     soak_minutes: float = 20.0
+    waiting: int = 500
+    """Number of messages that wait at the platform while the gateway is down."""
+    waiting_chats: int = 10
+    down_seconds: float = 5.0
+    repeats: int = 2000
+    """Number of updates that are delivered three times."""
+    repeat_chats: int = 100
+    owed: int = 2000
+    """Number of replies that are owed during an outage of the platform."""
+    owed_chats: int = 200
+    outage_seconds: float = 60.0
+    ordered_chats: int = 200
+    ordered_messages: int = 50
+    """Number of messages in each chat while the gateway is killed."""
+    ordered_kills: int = 10
+    burst: int = 10_000
+    """Number of messages that are delivered in `burst_seconds`."""
+    burst_chats: int = 500
+    burst_seconds: float = 10.0
 
 
 USUAL = Sizes()
-FULL = Sizes(rounds=6, seconds=4.0, latency=200, waves=5, grown=6, pairs=5)
+FULL = Sizes(
+    rounds=6,
+    seconds=4.0,
+    latency=200,
+    waves=5,
+    grown=6,
+    pairs=5,
+    down_seconds=60.0,
+    outage_seconds=600.0,
+)

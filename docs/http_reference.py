@@ -173,6 +173,7 @@ ERRORS = {
     "url_not_fetched": "The URL of an image can't be fetched: it is not public, too large, or"
     " nothing answers there.",
     "videos_not_supported": "The model does not accept videos.",
+    "webhook_busy": "Too many messages of a platform wait to be stored; deliver it again.",
 }
 """The meaning of each error code."""
 FIELDS = ("field", "value", "meaning")

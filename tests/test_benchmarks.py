@@ -2,10 +2,12 @@
 bar."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
 
+from benchmarks import chats
 from benchmarks.__main__ import measure
 from benchmarks.bars import Bar
 from benchmarks.client import Answer, Client
@@ -43,6 +45,49 @@ def test_a_short_soak_answers_every_request_despite_attacks_and_a_kill() -> None
     assert "| minute | starts |" in record.notes[0]
     for key in ("soak.unanswered", "hostile.wrong", "sessions.reached", "fuzz.let_in"):
         assert record.figures[key].ours == 0
+
+
+CHATTING = Sizes(
+    waiting=12,
+    waiting_chats=3,
+    down_seconds=0.0,
+    repeats=20,
+    repeat_chats=5,
+    owed=12,
+    owed_chats=6,
+    outage_seconds=1.0,
+    ordered_chats=8,
+    ordered_messages=4,
+    ordered_kills=2,
+    burst=100,
+    burst_chats=20,
+    burst_seconds=0.5,
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("name", "run", "messages"),
+    [
+        ("waiting", chats.waiting, 12),
+        ("repeats", chats.repeats, 20),
+        ("outage", chats.outage, 12),
+        ("ordered", chats.ordered, 32),
+        ("burst", chats.burst, 100),
+    ],
+)
+async def test_every_message_on_telegram_is_answered_once_and_in_order(
+    name: str, run: Callable[[Record, Sizes], Awaitable[None]], messages: int
+) -> None:
+    record = Record()
+    await run(record, CHATTING)
+    assert record.samples == []
+    assert record.figures[f"{name}.answered"].ours == messages
+    measured = {row.bar.key for row in rows(record)}
+    assert {f"{name}.answered", f"{name}.twice", f"{name}.order"} <= measured
+    for key in ("repeats.surplus", "burst.lost"):
+        assert record.figures.get(key, Figure(ours=0)).ours == 0
 
 
 async def test_a_client_keeps_its_connection() -> None:

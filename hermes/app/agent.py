@@ -20,7 +20,12 @@ from hermes.core.compaction import Compactor
 from hermes.core.flush import flush
 from hermes.core.memory.local import LocalMemory
 from hermes.core.memory.notes import as_prompt
-from hermes.core.models.attachments import ReadMedia, check_attachments, suitable
+from hermes.core.models.attachments import (
+    ReadMedia,
+    check_attachments,
+    no_media,
+    suitable,
+)
 from hermes.core.models.catalog import LOCAL
 from hermes.core.models.client import ModelClient
 from hermes.core.models.fallback import Fallback
@@ -80,8 +85,10 @@ class AgentBuilder:
         session: aiohttp.ClientSession,
         model: ModelProvider,
         backend: ExecutionBackend | None,
+        read_media: ReadMedia = no_media,
     ) -> None:
         """If `backend` is None, tools can access files but can't run commands."""
+        self._read_media = read_media
         limits = NoteLimits(memory=settings.memory.memory_chars, user=settings.memory.user_chars)
         self.profile = profile_of(settings, models, id)
         self._settings = settings
@@ -140,6 +147,7 @@ class AgentBuilder:
             ToolRuntime(
                 self._backend,
                 ResultFilter(self._spill, redact=self._redact, longest_secret=self._longest_secret),
+                self._read_media,
             ),
             threshold=compression.threshold if compression.enabled else None,
             recall=self._provider.recall if self._provider else recall_nothing,

@@ -109,7 +109,9 @@ async def open_gateway(
                     open_model(own, models, session, media.read)
                 )
             backend = overrides.backend or configured_backend(own, plugins.backends())
-            builders[id] = AgentBuilder(id, own, models, watched, session, model, backend)
+            builders[id] = AgentBuilder(
+                id, own, models, watched, session, model, backend, media.read
+            )
         builtins.builders = builders
         agents = hosted_agents(builders, plugins, overrides.tools)
         if not terminal:

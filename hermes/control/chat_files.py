@@ -1,5 +1,6 @@
 """Stores the files of chat messages in the media cache, before the messages are accepted."""
 
+import re
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -7,9 +8,16 @@ from msgspec.structs import replace
 from hermes.control.media import MediaIntake
 from hermes.text.file_types import kind_of, media_type_of
 from hermes.types.errors import Rejected
+from hermes.types.execution import LARGEST_FILE
 from hermes.types.messages import Attachment, MessageEvent, Receipt, Said
 from hermes.types.platforms import FetchFile
 from hermes.types.protocols import Accept
+
+INBOX = "inbox"
+"""The folder of the workspace that received files are copied into."""
+DIGEST_LENGTH, NAME_LENGTH = 12, 60
+"""Number of characters of the content's hash and of the sender's file name in the copy's name."""
+_UNSAFE = re.compile(r"[^\w.-]+")
 
 
 def accept_with_files(
@@ -48,4 +56,16 @@ async def _stored(one: Attachment, media: MediaIntake, data: bytes) -> Attachmen
         one = replace(one, kind=kind_of(found), media_type=found)
     elif one.kind == "image":
         one = replace(one, kind="file")
-    return replace(one, path=await media.keep(data, stateless=False), size=len(data))
+    path = await media.keep(data, stateless=False)
+    one = replace(one, path=path, size=len(data))
+    if one.kind == "image" or one.size > LARGEST_FILE:
+        return one
+    return replace(one, saved=_workspace_path(path, one.name or one.kind))
+
+
+def _workspace_path(stored: str, name: str) -> str:
+    """Returns the path of the file's copy in the workspace. Files with different content have
+    different paths."""
+    digest = stored.rpartition("/")[2][:DIGEST_LENGTH]
+    safe = _UNSAFE.sub("_", name).strip("._")[-NAME_LENGTH:]
+    return f"{INBOX}/{digest}-{safe or 'file'}"

@@ -113,6 +113,8 @@ class Gateway:
         """Stores the files that come with messages, before the messages are accepted."""
         self.accounts = AccountTable(options.redact)
         """The states of the chat accounts."""
+        self.commands = tuple(commands.commands.values())
+        """The slash commands, for platforms that show a menu of commands."""
         self._store = store
         self._hub = EventHub()
         self._pages = EventPages(store)

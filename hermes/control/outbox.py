@@ -25,8 +25,10 @@ from hermes.types.store import Store
 log = logging.getLogger(__name__)
 
 SEND_SECONDS = 60.0
-SEND_BACKOFF = (1.0, 2.0, 5.0, 15.0, 60.0)
+SEND_BACKOFF = (1.0, 2.0, 5.0, 10.0, 20.0)
 """Seconds before the next attempt, by the number of failed attempts."""
+REVOKED_SECONDS = 60.0
+"""Seconds before the next attempt of an account that may not send."""
 
 
 class Outbox:
@@ -150,7 +152,7 @@ class Outbox:
             if delivery is None:
                 return False
             if delivery.state == "ready":
-                await anyio.sleep(delivery.not_before - time.time())
+                await anyio.sleep(max(delivery.not_before - time.time(), 0.0))
                 return True
             await self._attempt(adapter, delivery)
         except StoreUnavailable as error:
@@ -174,7 +176,7 @@ class Outbox:
             await self._put_back(sending, delivery, time.time() + backoff, doubtful=True)
         except AuthFailed as error:
             log.error("account %s can't send: %s", target.account, error)
-            again = time.time() + SEND_BACKOFF[-1]
+            again = time.time() + REVOKED_SECONDS
             await self._put_back(sending, delivery, again, doubtful=False)
         except Rejected as error:
             log.error("a message to %s was refused for good: %s", target.account, error)

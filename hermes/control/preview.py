@@ -26,7 +26,7 @@ from hermes.types.delivery import Delivery, Placed
 from hermes.types.errors import HermesError, RateLimited
 from hermes.types.identity import Target
 from hermes.types.messages import Content, Said
-from hermes.types.platforms import CanEdit, CanReact, CanType, PlatformAdapter
+from hermes.types.platforms import CanDraft, CanEdit, CanReact, CanType, PlatformAdapter
 from hermes.types.store import Store
 
 log = logging.getLogger(__name__)
@@ -151,11 +151,17 @@ class Preview:
                 if not delivery.placed and await self._comes_later(delivery):
                     plan.frozen(anyio.current_time() + ORDER_SECONDS)
                     return delivery
-                await self._gate.enter(target, adapter.limits.chat_interval)
+                interval = adapter.limits.chat_interval
+                if not delivery.placed and await self._drafted(adapter, delivery, text):
+                    plan.shown(anyio.current_time(), text)
+                    return delivery
                 if delivery.placed:
+                    # The final edit keeps the same distance from the last edit of the preview.
+                    await self._gate.enter(target, max(interval, self._policy.edit_interval))
                     ref = delivery.placed[0].ref
                     await adapter.edit(target, ref, Content(text=text))
                 else:
+                    await self._gate.enter(target, interval)
                     key = delivery.key(0, "place")
                     ref = await adapter.send(target, Content(text=text), key)
                 placed = (Placed(ref=ref, text=text),)
@@ -169,6 +175,14 @@ class Preview:
                 return delivery
         plan.shown(anyio.current_time(), text)
         return replace(delivery, placed=placed)
+
+    async def _drafted(self, adapter: PlatformAdapter, delivery: Delivery, text: str) -> bool:
+        """Shows the text as a draft, if the chat has drafts. A draft is no message, so the delivery
+        still sends the whole answer."""
+        if not isinstance(adapter, CanDraft):
+            return False
+        await self._gate.enter(delivery.target, adapter.limits.chat_interval)
+        return await adapter.draft(delivery.target, Content(text=text), delivery.key(0, "place"))
 
     async def _comes_later(self, delivery: Delivery) -> bool:
         return await self._store.run(deliveries.owed_before, delivery.id)

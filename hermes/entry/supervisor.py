@@ -14,7 +14,7 @@ from hermes.control.gateway import Gateway
 from hermes.types.accounts import AccountState
 from hermes.types.errors import AuthFailed, ClaimLost, Disconnected, HermesError, RateLimited
 from hermes.types.messages import MessageEvent, Receipt
-from hermes.types.platforms import CanFetch, Cursor, PlatformAdapter
+from hermes.types.platforms import CanFetch, CanListCommands, Cursor, PlatformAdapter
 from hermes.types.protocols import Accept
 from hermes.types.value import Value
 
@@ -97,7 +97,8 @@ class _Supervisor:
                 cursor, pause = None, self._times.held
                 await self._gateway.leave_account(self._adapter)
             except HermesError as error:
-                level = logging.WARNING if isinstance(error, Disconnected) else logging.ERROR
+                passing = isinstance(error, Disconnected | RateLimited)
+                level = logging.WARNING if passing else logging.ERROR
                 pause = self._failed(str(error), level)
                 if isinstance(error, RateLimited) and error.retry_after:
                     pause = error.retry_after
@@ -147,15 +148,23 @@ class _Supervisor:
             async with anyio.create_task_group() as group:
                 group.start_soon(watch_account)
                 group.start_soon(watch_silence)
+                group.start_soon(self._show_commands)
                 await adapter.run(run.watched(self._accept()), ready, cursor)
                 group.cancel_scope.cancel()
         except BaseExceptionGroup as raised:
-            # The watching tasks raise nothing, so this is the error of the adapter.
+            # The other tasks raise nothing, so this is the error of the adapter.
             raise ended or raised.exceptions[0] from None
         finally:
             self._worked_for = run.connected_for
         if ended is not None:
             raise ended
+
+    async def _show_commands(self) -> None:
+        if isinstance(self._adapter, CanListCommands):
+            try:
+                await self._adapter.show_commands(self._gateway.commands)
+            except HermesError as error:
+                log.warning("the menu of commands of %s was not set: %s", self._account, error)
 
     def _accept(self) -> Accept:
         gateway, adapter = self._gateway, self._adapter

@@ -5,8 +5,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from os import defpath
 from pathlib import Path
 
@@ -43,7 +43,7 @@ class SharedStore(Value):
 
 
 _WITH_TIMES = """
-from hermes.__main__ import main
+from {1} import main
 from hermes.control import stranded_work
 from hermes.state.postgres import presence
 
@@ -58,7 +58,8 @@ class GatewayProcess:
     restart.
 
     `descriptors` limits the number of files that the gateway may open. Without `store`, the gateway
-    uses SQLite.
+    uses SQLite. `environ` has additional environment variables. `program` is the module whose
+    `main` is the command line.
     """
 
     def __init__(
@@ -67,6 +68,8 @@ class GatewayProcess:
         model_url: str,
         descriptors: int | None = None,
         store: SharedStore | None = None,
+        environ: Mapping[str, str] | None = None,
+        program: str = "hermes.__main__",
     ) -> None:
         self.folder = folder
         self.workspace = folder / ".hermes" / "workspace"
@@ -84,8 +87,9 @@ class GatewayProcess:
             "HERMES_STORE_URL": store.url if store else "",
             "HERMES_STORE_DIRECT_URL": store.direct_url if store else "",
             "HERMES_STORE_SHARED_FOLDER": store.shared_folder if store else "",
+            **(environ or {}),
         }
-        self._start = ["-c", _WITH_TIMES.format(store)] if store else ["-m", "hermes"]
+        self._start = ["-c", _WITH_TIMES.format(store, program)] if store else ["-m", program]
         self._descriptors = descriptors
         self._log = folder / "gateway.log"
         self._process: Process | None = None
@@ -119,6 +123,11 @@ class GatewayProcess:
         """The output and the log of the running process."""
         return self._log.read_text("utf-8")
 
+    def check_running(self) -> None:
+        """Fails if the gateway was started and has ended by itself."""
+        code = self._process.returncode if self._process else None
+        assert code is None, f"the gateway ended with {code}:\n{self.log[-4000:]}"
+
     def pause(self) -> None:
         os.kill(self.pid, signal.SIGSTOP)
 
@@ -138,7 +147,8 @@ class GatewayProcess:
         """Sends SIGKILL and waits until the process is gone."""
         process, self._process = self._process, None
         if process is not None:
-            process.kill()
+            with suppress(ProcessLookupError):
+                process.kill()
             await process.aclose()
 
 

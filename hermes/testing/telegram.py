@@ -1,7 +1,7 @@
 """A strict fake of Telegram's Bot API, over real HTTP on this machine.
 
 The fake refuses what Telegram refuses, with Telegram's descriptions. Unlike Telegram, it also
-returns our own messages as updates, as other platforms do.
+delivers the messages of a bot to all bots, as other platforms do.
 """
 
 import time
@@ -13,7 +13,15 @@ import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
+from hermes.testing.telegram_bots import (
+    FakeBot,
+    answer_query,
+    mentions,
+    update_number,
+    update_sender,
+)
 from hermes.testing.telegram_checks import checked_keyboard, formatted_text, read_parameters
+from hermes.testing.telegram_http import call_parameters, fail_call, refused_call
 from hermes.testing.telegram_parameters import (
     FILE_FIELDS,
     AnswerCallbackQuery,
@@ -24,7 +32,9 @@ from hermes.testing.telegram_parameters import (
     SendChatAction,
     SendFile,
     SendMessage,
+    SendMessageDraft,
     SetMessageReaction,
+    SetMyCommands,
     SetWebhook,
 )
 from hermes.testing.telegram_records import (
@@ -40,27 +50,6 @@ TELEGRAM_LIMIT, CAPTION_LIMIT = 4096, 1024
 DOWNLOAD_LIMIT = 20 * 1024 * 1024
 
 
-class FakeBot:
-    """One bot: its user, and the updates that wait for it."""
-
-    def __init__(self, token: BotToken, username: str) -> None:
-        self.token = token
-        self.user: ApiObject = {
-            "id": int(token.partition(":")[0]),
-            "is_bot": True,
-            "first_name": username,
-            "username": username,
-        }
-        self.pending: list[ApiObject] = []
-        self.webhook: SetWebhook | None = None
-        self.queries: set[str] = set()
-        """The button presses that are not answered yet."""
-        self.poller = anyio.CancelScope()
-        self.polls = 0
-        """Number of polls that wait for updates."""
-        self.changed = anyio.Event()
-
-
 class BotApiServer:
     """The server, its chats and its bots."""
 
@@ -72,10 +61,21 @@ class BotApiServer:
         """(chat, action) of every `sendChatAction`."""
         self.reactions: dict[tuple[int, int], str] = {}
         """The reaction to each message of a person, by chat and message; empty for none."""
+        self.has_drafts = False
+        """Whether the server knows the method for drafts."""
+        self.drafts: list[tuple[int, int, str]] = []
+        """(chat, id, text) of every draft."""
         self.files: dict[str, bytes] = {}
         """The files that people have sent, by file id."""
         self.failures: list[ScriptedFailure] = []
         """The next calls fail in these ways. Polls are not affected."""
+        self.trouble: Callable[[], ScriptedFailure | None] = lambda: None
+        """A function that is called for each call except polls. It returns the way in which the
+        call fails, or None if it succeeds."""
+        self.observe: Callable[[BotMessage], None] = lambda message: None
+        """A function that is called with every message of a bot that was sent or edited."""
+        self.upgraded: dict[int, int] = {}
+        """The new ids of groups that have become supergroups."""
         self.echoed = 0
         """Number of messages of bots that were returned to the bots as updates."""
         self.impatient: list[ApiCall] = []
@@ -88,8 +88,6 @@ class BotApiServer:
         self._last_update = 1000
         self._last_message = 0
         self._runner: web.AppRunner | None = None
-
-    # --- the test's side ---------------------------------------------------------------------
 
     def add_bot(self, token: BotToken, username: str) -> FakeBot:
         self._bots[token] = FakeBot(token, username)
@@ -126,16 +124,39 @@ class BotApiServer:
         """The visible texts of the messages of bots in a chat, oldest first."""
         return [one.shown.text for one in self.messages.values() if one.chat == chat]
 
+    def redeliver(self, token: BotToken) -> None:
+        """Delivers every message of a person to the bot once more, with new update numbers."""
+        for update in list(self._bots[token].received):
+            kind = next(name for name in update if name != "update_id")
+            content = update[kind]
+            assert isinstance(content, dict)
+            self._add(self._bots[token], kind, content, again=True)
+
+    def forget_acknowledgements(self, token: BotToken) -> None:
+        """Delivers every update again that the bot has ever received, with the same numbers."""
+        bot = self._bots[token]
+        bot.pending = list(bot.received)
+        bot.wake()
+
     def penalize(self, chat: int, seconds: float) -> None:
         """Refuses all calls for a chat until this time has passed."""
         self._penalties[chat] = time.monotonic() + seconds
 
+    def cut(self) -> None:
+        """Cuts all open connections, and so loses the answers to the calls on them."""
+        for connection in self._connections():
+            if connection.transport is not None:
+                connection.transport.abort()
+
     @property
     def connections(self) -> int:
         """Number of open HTTP connections."""
+        return len(self._connections())
+
+    def _connections(self) -> list[web.RequestHandler]:
         assert self._runner is not None
         assert self._runner.server is not None
-        return len(self._runner.server.connections)
+        return self._runner.server.connections
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["BotApiServer"]:
@@ -154,25 +175,26 @@ class BotApiServer:
         finally:
             await self._runner.cleanup()
 
-    # --- calls -------------------------------------------------------------------------------
-
     async def _answer(self, request: web.Request) -> web.Response:
         token, method = request.match_info["token"], request.match_info["method"]
         parameters: dict[str, object] = {}
         try:
             bot = self._bot(token)
-            parameters = await _parameters(request)
-            failure = self.failures.pop(0) if self.failures and method != "getUpdates" else None
+            parameters = await call_parameters(request)
+            failure = self._failure() if method != "getUpdates" else None
             if failure and not failure.done:
-                _fail(request, failure)
+                await fail_call(request, failure)
             result = await self._called(bot, method, parameters)
             if failure:
-                _fail(request, failure)
+                await fail_call(request, failure)
         except ApiRefusal as refusal:
             self._note(token, method, parameters, refusal.status)
-            return _refused(refusal)
+            return refused_call(refusal)
         self._note(token, method, parameters, 200)
         return web.json_response({"ok": True, "result": result})
+
+    def _failure(self) -> ScriptedFailure | None:
+        return self.failures.pop(0) if self.failures else self.trouble()
 
     def _bot(self, token: BotToken) -> FakeBot:
         if token not in self._bots:
@@ -196,19 +218,19 @@ class BotApiServer:
             return self._send_file(bot, method, parameters)
         methods: dict[str, Callable[[], object]] = {
             "getMe": lambda: bot.user,
-            "setWebhook": lambda: self._set_webhook(bot, read_parameters(parameters, SetWebhook)),
-            "deleteWebhook": lambda: self._delete_webhook(
-                bot, read_parameters(parameters, NoParameters)
-            ),
+            "setWebhook": lambda: bot.set_webhook(read_parameters(parameters, SetWebhook)),
+            "deleteWebhook": lambda: bot.delete_webhook(read_parameters(parameters, NoParameters)),
             "sendMessage": lambda: self._send(bot, read_parameters(parameters, SendMessage)),
             "editMessageText": lambda: self._edit(
                 bot, read_parameters(parameters, EditMessageText)
             ),
+            "sendMessageDraft": lambda: self._draft(read_parameters(parameters, SendMessageDraft)),
+            "setMyCommands": lambda: bot.set_menu(read_parameters(parameters, SetMyCommands)),
             "sendChatAction": lambda: self._act(read_parameters(parameters, SendChatAction)),
             "setMessageReaction": lambda: self._react(
                 read_parameters(parameters, SetMessageReaction)
             ),
-            "answerCallbackQuery": lambda: _answer_query(
+            "answerCallbackQuery": lambda: answer_query(
                 bot, read_parameters(parameters, AnswerCallbackQuery)
             ),
             "getFile": lambda: self._get_file(read_parameters(parameters, GetFile)),
@@ -221,6 +243,9 @@ class BotApiServer:
         chat = int(str(parameters["chat_id"]))
         if chat not in self._chats:
             raise ApiRefusal(400, "Bad Request: chat not found")
+        if moved := self.upgraded.get(chat):
+            description = "Bad Request: group chat was upgraded to a supergroup chat"
+            raise ApiRefusal(400, description, migrate_to_chat_id=moved)
         thread = parameters.get("message_thread_id")
         topics = self._chats[chat].get("topics", ())
         assert isinstance(topics, tuple)
@@ -231,7 +256,7 @@ class BotApiServer:
             self._note(bot.token, method, parameters, 429)
             self.impatient.append(self.calls.pop())
             seconds = int(rest) + 1
-            raise ApiRefusal(429, f"Too Many Requests: retry after {seconds}", seconds)
+            raise ApiRefusal(429, f"Too Many Requests: retry after {seconds}", retry_after=seconds)
 
     async def _get_updates(self, bot: FakeBot, wanted: GetUpdates) -> list[ApiObject]:
         if bot.webhook is not None:
@@ -243,7 +268,7 @@ class BotApiServer:
         bot.poller.cancel()
         # An offset that is far in the future is ignored.
         if wanted.offset <= self._last_update + 10:
-            bot.pending = [one for one in bot.pending if _number(one) >= wanted.offset]
+            bot.pending = [one for one in bot.pending if update_number(one) >= wanted.offset]
         with anyio.CancelScope() as bot.poller:
             bot.polls += 1
             try:
@@ -255,7 +280,7 @@ class BotApiServer:
             allowed = (*wanted.allowed_updates, "update_id")
             bot.pending = [one for one in bot.pending if set(one) <= set(allowed)]
             found = bot.pending[: wanted.limit]
-            self.echoed += sum(_sender(one) == bot.user["id"] for one in found)
+            self.echoed += sum(update_sender(one) == bot.user for one in found)
             if found and self.after_polls:
                 self.after_polls.pop(0)()
             return found
@@ -264,18 +289,6 @@ class BotApiServer:
             "Conflict: terminated by other getUpdates request; make sure that only one bot"
             " instance is running",
         )
-
-    def _set_webhook(self, bot: FakeBot, wanted: SetWebhook) -> bool:
-        if not wanted.url.startswith("https://"):
-            raise ApiRefusal(
-                400, "Bad Request: bad webhook: An HTTPS URL must be provided for webhook"
-            )
-        bot.webhook = wanted
-        return True
-
-    def _delete_webhook(self, bot: FakeBot, wanted: NoParameters) -> bool:
-        bot.webhook = None
-        return True
 
     def _send(self, bot: FakeBot, wanted: SendMessage) -> ApiObject:
         message = BotMessage(
@@ -287,7 +300,7 @@ class BotApiServer:
             shown=formatted_text(wanted.text, wanted.parse_mode, TELEGRAM_LIMIT),
             keyboard=checked_keyboard(wanted.reply_markup),
         )
-        return self._keep(bot, message)
+        return self._keep(message)
 
     def _edit(self, bot: FakeBot, wanted: EditMessageText) -> ApiObject:
         message = self.messages.get((wanted.chat_id, wanted.message_id))
@@ -310,6 +323,7 @@ class BotApiServer:
             versions=(*message.versions, shown.text),
         )
         self.messages[changed.chat, changed.id] = changed
+        self.observe(changed)
         return self._shown(changed)
 
     def _send_file(self, bot: FakeBot, method: str, parameters: ApiObject) -> ApiObject:
@@ -328,7 +342,14 @@ class BotApiServer:
             shown=formatted_text(wanted.caption, wanted.parse_mode, CAPTION_LIMIT, needed=False),
             file=file.filename,
         )
-        return self._keep(bot, message)
+        return self._keep(message)
+
+    def _draft(self, wanted: SendMessageDraft) -> bool:
+        if not self.has_drafts:
+            raise ApiRefusal(404, "Not Found")
+        shown = formatted_text(wanted.text, wanted.parse_mode, TELEGRAM_LIMIT)
+        self.drafts.append((wanted.chat_id, wanted.draft_id, shown.text))
+        return True
 
     def _act(self, wanted: SendChatAction) -> bool:
         self.actions.append((wanted.chat_id, wanted.action))
@@ -358,12 +379,11 @@ class BotApiServer:
             raise web.HTTPNotFound
         return web.Response(body=data)
 
-    # --- messages and updates ----------------------------------------------------------------
-
-    def _keep(self, bot: FakeBot, message: BotMessage) -> ApiObject:
+    def _keep(self, message: BotMessage) -> ApiObject:
         kept = replace(message, versions=(message.shown.text,))
         self.messages[kept.chat, kept.id] = kept
-        self._add(bot, "message", self._shown(kept))
+        self.observe(kept)
+        self._deliver("message", self._shown(kept))
         return self._shown(kept)
 
     def _shown(self, message: BotMessage) -> ApiObject:
@@ -378,6 +398,7 @@ class BotApiServer:
         if message.keyboard is not None:
             found["reply_markup"] = msgspec.to_builtins(message.keyboard)
         found["caption" if message.file else "text"] = message.shown.text
+        found["entities"] = mentions(message.shown.text)
         return found
 
     def _message(self, chat: int, sender: ApiObject, **more: object) -> ApiObject:
@@ -400,54 +421,10 @@ class BotApiServer:
         for bot in self._bots.values():
             self._add(bot, kind, content)
 
-    def _add(self, bot: FakeBot, kind: str, content: ApiObject) -> None:
+    def _add(self, bot: FakeBot, kind: str, content: ApiObject, *, again: bool = False) -> None:
         self._last_update += 1
-        bot.pending.append({"update_id": self._last_update, kind: content})
-        bot.changed.set()
-        bot.changed = anyio.Event()
-
-
-async def _parameters(request: web.Request) -> dict[str, object]:
-    if request.content_type == "application/json":
-        found = await request.json()
-        if not isinstance(found, dict):
-            raise ApiRefusal(400, "Bad Request: the body is not an object")
-        return found
-    return dict(await request.post())
-
-
-def _fail(request: web.Request, failure: ScriptedFailure) -> None:
-    if failure.status:
-        raise ApiRefusal(failure.status, failure.description, failure.retry_after)
-    if request.transport is not None:
-        request.transport.abort()
-    raise ApiRefusal(502, "the connection was cut")
-
-
-def _refused(refusal: ApiRefusal) -> web.Response:
-    body: ApiObject = {"ok": False, "error_code": refusal.status, "description": str(refusal)}
-    if refusal.retry_after is not None:
-        body["parameters"] = {"retry_after": refusal.retry_after}
-    return web.json_response(body, status=refusal.status)
-
-
-def _answer_query(bot: FakeBot, wanted: AnswerCallbackQuery) -> bool:
-    if wanted.callback_query_id not in bot.queries:
-        raise ApiRefusal(
-            400,
-            "Bad Request: query is too old and response timeout expired or query ID is invalid",
-        )
-    bot.queries.remove(wanted.callback_query_id)
-    return True
-
-
-def _number(update: ApiObject) -> int:
-    number = update["update_id"]
-    assert isinstance(number, int)
-    return number
-
-
-def _sender(update: ApiObject) -> object:
-    message = update.get("message", {})
-    assert isinstance(message, dict)
-    return message.get("from", {}).get("id")
+        update: ApiObject = {"update_id": self._last_update, kind: content}
+        bot.pending.append(update)
+        if not update_sender(update).get("is_bot") and not again:
+            bot.received.append(update)
+        bot.wake()

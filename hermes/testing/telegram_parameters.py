@@ -1,6 +1,8 @@
 """The parameters of the methods that the fake of Telegram's Bot API has."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from hermes.types.value import Value
 
@@ -57,6 +59,23 @@ class EditMessageText(_Strict):
     parse_mode: Literal["HTML"] | None = None
     reply_markup: InlineKeyboard | None = None
     link_preview_options: LinkPreview | None = None
+
+
+class SendMessageDraft(_Strict):
+    chat_id: Annotated[int, Meta(gt=0)]
+    draft_id: Annotated[int, Meta(ge=1)]
+    text: str
+    message_thread_id: int | None = None
+    parse_mode: Literal["HTML"] | None = None
+
+
+class MenuCommand(_Strict):
+    command: Annotated[str, Meta(pattern=r"^[a-z0-9_]{1,32}$")]
+    description: Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class SetMyCommands(_Strict):
+    commands: Annotated[tuple[MenuCommand, ...], Meta(max_length=100)]
 
 
 class SendChatAction(_Strict):

@@ -14,10 +14,10 @@ ApiObject = dict[str, object]
 class ApiRefusal(Exception):
     """A call that fails, with its HTTP status."""
 
-    def __init__(self, status: int, description: str, retry_after: int | None = None) -> None:
+    def __init__(self, status: int, description: str, **parameters: int | None) -> None:
         super().__init__(description)
         self.status = status
-        self.retry_after = retry_after
+        self.parameters = {name: one for name, one in parameters.items() if one is not None}
 
 
 class ScriptedFailure(Value):
@@ -27,6 +27,8 @@ class ScriptedFailure(Value):
     """The HTTP status; 0 if the connection is cut without an answer."""
     description: str = "Internal Server Error"
     retry_after: int | None = None
+    after: float = 0.0
+    """Seconds before the call fails."""
     done: bool = False
     """Whether the call is carried out first, so that only its answer is lost."""
 

@@ -21,6 +21,9 @@ class Attachment(Value):
     """Size in bytes; 0 if unknown."""
     at: int = 0
     """The attachment's position: the number of characters of the text before it."""
+    saved: str = ""
+    """The path of the copy in the workspace that the agent's tools can use; empty if there is
+    none."""
     detail: str = ""
     """The resolution at which the model sees an image (`low`, `high`, …); if empty, the provider
     chooses."""

@@ -5,6 +5,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, runtime_
 
 import msgspec
 
+from hermes.types.commands import SlashCommand
 from hermes.types.identity import Target
 from hermes.types.messages import Attachment, Content, MessageRef
 from hermes.types.nodes import Document
@@ -98,6 +99,24 @@ class CanReact(Protocol):
     async def react(self, target: Target, message_id: str) -> None:
         """Shows on a received message that the agent works on it. The method may be called more
         than once for the same message."""
+        ...
+
+
+@runtime_checkable
+class CanDraft(Protocol):
+    async def draft(self, target: Target, content: Content, key: str) -> bool:
+        """Shows the answer so far without a message, where the platform has drafts. The key is the
+        same for all drafts of one answer.
+
+        Returns False if the chat has no drafts; the preview is then a message.
+        """
+        ...
+
+
+@runtime_checkable
+class CanListCommands(Protocol):
+    async def show_commands(self, commands: Sequence[SlashCommand]) -> None:
+        """Shows the commands in the platform's own menu. It is called for each connection."""
         ...
 
 

@@ -12,6 +12,7 @@ from hermes.testing.adapters import Listener
 from hermes.testing.platforms import Update, to_event
 from hermes.testing.samples import PNG
 from hermes.types.errors import Disconnected, Rejected
+from hermes.types.execution import LARGEST_FILE
 from hermes.types.messages import Attachment, MessageEvent, Said
 from hermes.types.web import WebFile
 
@@ -65,6 +66,36 @@ async def test_a_file_is_stored_with_its_real_type(intake: Intake) -> None:
     assert intake.cache.read(stored.path) == PNG
     assert (stored.kind, stored.media_type, stored.size) == ("image", "image/png", len(PNG))
     assert stored.name == "photo.jpg"
+
+
+@pytest.mark.parametrize(
+    ("name", "saved"),
+    [
+        ("report 1.pdf", "report_1.pdf"),
+        ("../../etc/passwd", "etc_passwd"),
+        (".env", "env"),
+        ("..", "file"),
+        ("Übersicht.txt", "Übersicht.txt"),
+        ("x" * 300 + ".txt", "x" * 56 + ".txt"),
+        (None, "file"),
+    ],
+)
+async def test_a_file_gets_a_safe_path_in_the_workspace(
+    intake: Intake, name: str | None, saved: str
+) -> None:
+    intake.content = {"id-1": b"some text"}
+    (stored,) = (await intake.accept(event(replace(PHOTO, kind="file", name=name)))).attachments
+    digest = stored.path.removeprefix("sessions/")[:12]
+    assert stored.saved == f"inbox/{digest}-{saved}"
+
+
+@pytest.mark.parametrize("content", [PNG, b"x" * (LARGEST_FILE + 1)])
+async def test_images_and_very_large_files_are_not_copied_into_the_workspace(
+    intake: Intake, content: bytes
+) -> None:
+    intake.content = {"id-1": content}
+    (stored,) = (await intake.accept(event(PHOTO))).attachments
+    assert stored.saved == ""
 
 
 async def test_a_file_that_is_no_image_is_not_called_one(intake: Intake) -> None:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import anyio
 import pytest
@@ -18,13 +19,17 @@ from hermes.testing.platforms import (
     failing,
 )
 from hermes.testing.rows import NOW
-from hermes.testing.running import DRAINING, rows, running, until
+from hermes.testing.running import DRAINING, Conditions, WrappedStore, rows, running, until
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.stores import open_test_store
+from hermes.types.delivery import Delivery
 from hermes.types.errors import AuthFailed, Disconnected, RateLimited, Rejected
 from hermes.types.identity import Target
 from hermes.types.messages import Content
+from hermes.types.store import Work
 
+T = TypeVar("T")
+P = ParamSpec("P")
 ANSWER = "the whole answer of many words"
 
 
@@ -227,6 +232,28 @@ async def test_an_account_that_may_not_send_keeps_its_deliveries(tmp_path: Path)
         ] != "ready":
             await anyio.lowlevel.checkpoint()
         assert row[1] > time.time() + 30
+
+
+class SlowStore(WrappedStore):
+    """A store whose answer about a delivery that must wait arrives after the wait is over."""
+
+    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        result = await self.inner.run(transaction, *args, **kwargs)
+        if isinstance(result, Delivery) and result.state == "ready":
+            await anyio.sleep(max(result.not_before - time.time(), 0.0) + 0.01)
+        return result
+
+
+async def test_a_wait_that_is_over_when_it_begins_does_not_stop_the_gateway(
+    tmp_path: Path,
+) -> None:
+    server = ChatServer()
+    server.trouble = failing(Disconnected("gone"))
+    conditions = Conditions(wrap_store=SlowStore)
+    adapters, model = [EditingAdapter(server)], ScriptedModel([says(ANSWER)])
+    async with running(tmp_path, adapters, model, conditions):
+        server.says("a")
+        await until(lambda: server.texts() == [ANSWER], 10)
 
 
 async def test_an_error_of_an_adapter_does_not_stop_the_gateway(tmp_path: Path) -> None:

@@ -130,13 +130,21 @@ def _load(read: ReadMedia, paths: set[str]) -> dict[str, bytes]:
 def _shown(
     message: UserMessage, media: Mapping[str, bytes], reason: Callable[[Attachment], str]
 ) -> UserMessage:
-    """Returns the message with a line of text instead of each attachment that is not sent."""
+    """Returns the message with a line of text instead of each attachment that is not sent. A line
+    also names the copy of a file in the workspace."""
     text = ""
     kept: list[Attachment] = []
     for part in message.parts:
         if isinstance(part, Attachment) and part.path in media:
             kept.append(replace(part, at=len(text)))
-            continue
-        said = part if isinstance(part, str) else f"{part.label[:-1]}: {reason(part)}]"
-        text += f"\n{said}" if text else said
+            said = _line(part, "") if part.saved else ""
+        else:
+            said = part if isinstance(part, str) else _line(part, reason(part))
+        text += f"\n{said}" if text and said else said
     return replace(message, text=text, attachments=tuple(kept))
+
+
+def _line(file: Attachment, reason: str) -> str:
+    """Returns a line that names the file, its copy in the workspace, and why it is not sent."""
+    saved = f"saved in the workspace as {file.saved}" if file.saved else ""
+    return f"{file.label[:-1]}: {'; '.join(filter(None, [saved, reason]))}]"

@@ -9,6 +9,8 @@ import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
+from hermes.core.models.attachments import ReadMedia, no_media
+from hermes.core.tools.received_files import save_files
 from hermes.core.tools.results import Redact, ResultFilter, redacted
 from hermes.core.tools.summary import summarize, summarize_change, summarize_result
 from hermes.text.role_markers import restore_arguments
@@ -92,14 +94,20 @@ class CallContext:
 class ToolRuntime:
     """Creates the runner for the tool calls of each turn."""
 
-    def __init__(self, backend: ExecutionBackend, results: ResultFilter) -> None:
+    def __init__(
+        self, backend: ExecutionBackend, results: ResultFilter, read_media: ReadMedia = no_media
+    ) -> None:
         self._backend = backend
         self._results = results
+        self._read_media = read_media
 
     async def for_turn(
         self, turn: Turn, tools: Mapping[str, AnyTool], emit: Emit, checkpoint: Checkpoint
     ) -> "CallRunner":
+        """Opens the sandbox of the turn, and copies the files of the request into its workspace."""
         sandbox = await self._backend.open(scope_of(turn))
+        if await save_files(turn.history, sandbox, self._read_media):
+            checkpoint.uses_files()
         return CallRunner(turn, tools, sandbox, emit, checkpoint, self._results)
 
 

@@ -11,9 +11,15 @@ from hermes.control.access import accept_from_chat
 from hermes.control.chat_files import accept_with_files
 from hermes.control.gateway import Gateway
 from hermes.entry.http.endpoint import Endpoint, EndpointFunction, body_of
+from hermes.entry.http.errors import ApiError
 from hermes.types.errors import ConfigError
 from hermes.types.platforms import WebhookRequest, WebhookRoute
 from hermes.types.protocols import Accept
+
+MOST_DELIVERIES = 64
+"""Maximum number of requests of one route that wait until their messages are stored. Further
+requests are refused, so that the time to accept a message stays short."""
+REDELIVERY_SECONDS = 1.0
 
 
 def check_paths(routes: Sequence[WebhookRoute], ours: Sequence[str]) -> None:
@@ -45,14 +51,24 @@ def _endpoint(gateway: Gateway, route: WebhookRoute) -> EndpointFunction:
     if route.fetch is not None:
         accept = accept_with_files(accept, gateway.admits, gateway.media, route.fetch)
     accept = accept_from_chat(accept)
+    waiting = 0
 
     async def answer(request: Request) -> ASGIApp:
+        nonlocal waiting
         received = WebhookRequest(
             headers=dict(request.headers),
             query=dict(request.query_params),
             body=await body_of(request),
         )
-        response = await route.handler(received, accept)
+        if waiting >= MOST_DELIVERIES:
+            # The platform delivers the message again later.
+            message = "Too many messages at once; deliver this one again."
+            raise ApiError(503, message, "webhook_busy", retry_after=REDELIVERY_SECONDS)
+        waiting += 1
+        try:
+            response = await route.handler(received, accept)
+        finally:
+            waiting -= 1
         return Response(response.body, response.status, media_type=response.media_type)
 
     return answer

@@ -56,6 +56,21 @@ async def sent(files: Files, *messages: Message, **facts: object) -> ModelReques
     return await with_media(request, OpenAIChat(), files.read)
 
 
+async def test_the_model_is_told_where_a_file_is_saved() -> None:
+    report = Attachment(kind="file", path="r", name="r.zip", saved="inbox/1-r.zip")
+    voice = Attachment(kind="audio", path="v", media_type="audio/wav", saved="inbox/2-v.wav")
+    request = await sent(
+        Files({"r": b"zip", "v": b"RIFF"}), look(report, voice), attachments=("audio",)
+    )
+    (message,) = request.messages
+    assert isinstance(message, UserMessage)
+    assert message.text == (
+        "[file r.zip: saved in the workspace as inbox/1-r.zip; this model can't be sent files]"
+        "\n[audio: saved in the workspace as inbox/2-v.wav]\nLook."
+    )
+    assert [one.path for one in message.attachments] == ["v"]
+
+
 async def test_a_request_without_attachments_is_not_changed() -> None:
     request = request_to(CHAT, UserMessage(text="hi"))
     assert await with_media(request, OpenAIChat(), Files({}).read) is request

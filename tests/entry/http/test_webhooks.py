@@ -4,11 +4,13 @@ middleware."""
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import anyio
 import pytest
 from msgspec.structs import replace
 from starlette.types import ASGIApp
 
 from hermes.entry.http.server import ApiOptions, build_app
+from hermes.entry.http.webhooks import MOST_DELIVERIES
 from hermes.testing.asgi import call, http_scope
 from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
 from hermes.testing.running import running, until
@@ -53,6 +55,29 @@ async def test_a_delivered_message_is_answered_on_the_platform(delivered: Delive
     response = await call(delivered.app, http_scope("POST", PATH, x_secret=SECRET), [b"hi"])
     assert (response.status, response.body) == (200, b"accepted")
     await until(lambda: delivered.server.texts() == ["hello"])
+
+
+async def test_a_request_is_refused_while_too_many_others_wait(tmp_path: Path) -> None:
+    waiting, stored = 0, anyio.Event()
+
+    async def wait(request: WebhookRequest, accept: Accept) -> WebhookResponse:
+        nonlocal waiting
+        waiting += 1
+        await stored.wait()
+        return WebhookResponse()
+
+    async with running(tmp_path, [PlainAdapter(ChatServer())], ScriptedModel([])) as gateway:
+        route = WebhookRoute(method="POST", path=PATH, handler=wait)
+        app = build_app(gateway, ApiOptions(key="0123456789abcdef"), [route])
+        async with anyio.create_task_group() as group:
+            for _ in range(MOST_DELIVERIES):
+                group.start_soon(call, app, http_scope("POST", PATH), [b"hi"])
+            await until(lambda: waiting == MOST_DELIVERIES)
+            refused = await call(app, http_scope("POST", PATH), [b"hi"])
+            stored.set()
+        accepted = await call(app, http_scope("POST", PATH), [b"hi"])
+    assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+    assert (accepted.status, waiting) == (200, MOST_DELIVERIES + 1)
 
 
 async def test_the_handler_verifies_its_requests_itself(delivered: Delivered) -> None:

@@ -1,19 +1,22 @@
 """Connects a bot to Telegram: receives updates by polling or webhook, and sends messages."""
 
 import logging
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from zlib import crc32
 
-import aiohttp
 import anyio
 import msgspec
 
 from hermes.entry.platforms.telegram import updates
-from hermes.entry.platforms.telegram.api import FILE_SECONDS, BotApi
+from hermes.entry.platforms.telegram.api import BotApi, ChatMoved, T, Upload
 from hermes.entry.platforms.telegram.format import TEXT_LIMIT, TelegramHtml, measure
 from hermes.entry.platforms.telegram.manifest import TelegramConfig, token_of, webhook_url
 from hermes.entry.platforms.telegram.schema import UPDATES, Button, Keyboard, Message, Update, User
-from hermes.types.errors import HermesError, Rejected
+from hermes.entry.platforms.uploads import read_upload
+from hermes.types.commands import SlashCommand
+from hermes.types.errors import AuthFailed, HermesError, Rejected
 from hermes.types.identity import Target
 from hermes.types.messages import Attachment, Content, MessageRef
 from hermes.types.platforms import Cursor, PlatformLimits
@@ -29,6 +32,8 @@ ALBUM_SECONDS = 1.0
 """Time without a new piece after which an album counts as complete."""
 PHOTO_BYTES, UPLOAD_BYTES = 10 * 1024 * 1024, 50 * 1024 * 1024
 """Largest photo and largest file that a bot can send."""
+MENU_LIMIT, _MENU_NAME = 256, re.compile("[a-z0-9_]{1,32}")
+"""Longest description and the form of a name in the menu of commands."""
 
 
 class TelegramAdapter:
@@ -42,8 +47,9 @@ class TelegramAdapter:
         self._secret = config.webhook_secret
         self._reactions = config.reactions
         self._us: updates.Recipient | None = None
-
-    # --- receiving ---------------------------------------------------------------------------
+        self._drafts = True
+        self._moved: dict[str, str] = {}
+        """The new ids of groups that have become supergroups."""
 
     async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
         async with self._api.open():
@@ -112,61 +118,83 @@ class TelegramAdapter:
             log.error("update %s of %s can't be read: %s", number, self.account, error)
             return msgspec.convert({"update_id": number}, Update)
 
-    # --- sending -----------------------------------------------------------------------------
+    async def show_commands(self, commands: Sequence[SlashCommand]) -> None:
+        menu = [
+            {"command": one.name, "description": one.help[:MENU_LIMIT]}
+            for one in commands
+            if _MENU_NAME.fullmatch(one.name)
+        ]
+        await self._api.call("setMyCommands", bool, {"commands": menu})
 
     async def send(self, target: Target, content: Content, key: str) -> MessageRef:
         if content.attachments:
             sent = await self._send_file(target, content, content.attachments[0])
         else:
-            body = {**_place(target), **_text(content), "reply_markup": _keyboard(content)}
-            sent = await self._api.call("sendMessage", Message, body)
+            body = {**_topic(target), **_text(content), "reply_markup": _keyboard(content)}
+            sent = await self._call("sendMessage", Message, target, body)
         return MessageRef(id=str(sent.message_id))
 
     async def edit(self, target: Target, ref: MessageRef, content: Content) -> None:
-        place = {"chat_id": target.chat_id, "message_id": ref.id}
-        body = {**place, **_text(content), "reply_markup": _keyboard(content)}
+        text = {"message_id": ref.id, **_text(content), "reply_markup": _keyboard(content)}
         try:
-            await self._api.call("editMessageText", Message, body)
+            await self._call("editMessageText", Message, target, text)
         except Rejected as error:
             # The message shows the text already, for example after an attempt without an answer.
             if "message is not modified" not in str(error):
                 raise
 
+    async def draft(self, target: Target, content: Content, key: str) -> bool:
+        # Groups have negative ids, and no drafts.
+        if not self._drafts or target.chat_id.startswith("-"):
+            return False
+        text = {"draft_id": crc32(key.encode()) or 1, "text": content.text, "parse_mode": "HTML"}
+        try:
+            await self._call("sendMessageDraft", bool, target, {**_topic(target), **text})
+        except (Rejected, AuthFailed) as error:
+            # A server that does not know the method answers with 404, as for a wrong token.
+            log.info("%s shows previews as messages, not as drafts: %s", self.account, error)
+            self._drafts = False
+        return self._drafts
+
     async def typing(self, target: Target) -> None:
-        await self._api.call("sendChatAction", bool, {**_place(target), "action": "typing"})
+        await self._call("sendChatAction", bool, target, {**_topic(target), "action": "typing"})
 
     async def react(self, target: Target, message_id: str) -> None:
         if self._reactions:
-            place = {"chat_id": target.chat_id, "message_id": message_id}
-            eyes = {"type": "emoji", "emoji": "👀"}
-            await self._api.call("setMessageReaction", bool, {**place, "reaction": [eyes]})
+            eyes = {"message_id": message_id, "reaction": [{"type": "emoji", "emoji": "👀"}]}
+            await self._call("setMessageReaction", bool, target, eyes)
 
     async def fetch(self, attachment: Attachment) -> bytes:
         return await self._api.download(attachment.path)
 
     async def _send_file(self, target: Target, content: Content, file: Attachment) -> Message:
-        path = anyio.Path(file.path)
+        data = await read_upload(file, UPLOAD_BYTES)
+        method, field = _method(file, len(data))
+        name = file.name or file.path.rpartition("/")[2]
+        upload = Upload(field=field, name=name, media_type=file.media_type, data=data)
+        caption = {"caption": content.text, "parse_mode": "HTML"} if content.text else {}
+        return await self._call(method, Message, target, {**_topic(target), **caption}, upload)
+
+    async def _call(
+        self,
+        method: str,
+        returns: type[T],
+        target: Target,
+        parameters: Mapping[str, object],
+        upload: Upload | None = None,
+    ) -> T:
+        """Calls a method for a chat. If the chat has become a supergroup, calls it there."""
+        chat = self._moved.get(target.chat_id, target.chat_id)
         try:
-            size = (await path.stat()).st_size
-            if size > UPLOAD_BYTES:
-                raise Rejected(f"the file {path} is larger than 50 MB, the limit of Telegram")
-            data = await path.read_bytes()
-        except OSError as error:
-            raise Rejected(f"the file {path} can't be read: {error.strerror}") from error
-        method, field = _method(file, size)
-        form = aiohttp.FormData()
-        for name, value in _place(target).items():
-            if value is not None:
-                form.add_field(name, value)
-        if content.text:
-            form.add_field("caption", content.text)
-            form.add_field("parse_mode", "HTML")
-        form.add_field(field, data, filename=file.name or path.name, content_type=file.media_type)
-        return await self._api.call(method, Message, form, wait=FILE_SECONDS)
+            return await self._api.call(method, returns, {"chat_id": chat, **parameters}, upload)
+        except ChatMoved as moved:
+            self._moved[target.chat_id] = moved.chat_id
+            return await self._call(method, returns, target, parameters, upload)
 
 
-def _place(target: Target) -> dict[str, str | None]:
-    return {"chat_id": target.chat_id, "message_thread_id": target.thread_id}
+def _topic(target: Target) -> dict[str, object]:
+    # Telegram refuses the number of the General topic.
+    return {"message_thread_id": target.thread_id} if target.thread_id not in (None, "1") else {}
 
 
 def _text(content: Content) -> dict[str, object]:

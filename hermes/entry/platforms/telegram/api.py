@@ -1,20 +1,37 @@
 """Calls the methods of the Bot API, and translates its errors into ours."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import TypeVar
 
 import aiohttp
-import anyio
 import msgspec
 
+from hermes.entry.platforms.http_session import ReusedSession
 from hermes.entry.platforms.telegram.schema import DOWNLOAD_BYTES, RemoteFile, Response
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
+from hermes.types.value import Value
 
 T = TypeVar("T")
 
-CALL_SECONDS, FILE_SECONDS, CLOSE_SECONDS = 30.0, 300.0, 5.0
-"""Longest time of a call, of a call that transfers a file, and of closing the session."""
+CALL_SECONDS, FILE_SECONDS = 30.0, 300.0
+"""Longest time of a call, and of a call that transfers a file."""
+
+
+class ChatMoved(Rejected):
+    """Raised for a call to a group that has become a supergroup."""
+
+    def __init__(self, said: str, chat_id: str) -> None:
+        super().__init__(f"{said} (the chat has the new id {chat_id})")
+        self.chat_id = chat_id
+
+
+class Upload(Value):
+    """A file that is sent with a call, and the name of its parameter."""
+
+    field: str
+    name: str
+    media_type: str
+    data: bytes
 
 
 def error_for(status: int, response: Response) -> HermesError:
@@ -29,7 +46,7 @@ def error_for(status: int, response: Response) -> HermesError:
             return Disconnected(f"another program receives the bot's updates: {said}")
         case 400 | 403 | 413:
             moved = response.parameters.get("migrate_to_chat_id")
-            return Rejected(f"{said} (the chat has the new id {moved})" if moved else said)
+            return ChatMoved(said, str(moved)) if moved else Rejected(said)
         case _:
             return Disconnected(said)
 
@@ -40,38 +57,22 @@ class BotApi:
     def __init__(self, base_url: str, token: str) -> None:
         self._methods = f"{base_url}/bot{token}"
         self._files = f"{base_url}/file/bot{token}"
-        self._session: aiohttp.ClientSession | None = None
-        self._users = 0
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[aiohttp.ClientSession]:
-        """The HTTP session, which is closed when the last block that uses it ends."""
-        if self._session is None:
-            self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
-        session = self._session
-        self._users += 1
-        try:
-            yield session
-        finally:
-            self._users -= 1
-            if not self._users:
-                self._session = None
-                with anyio.move_on_after(CLOSE_SECONDS, shield=True):
-                    await session.close()
+        self.open = ReusedSession().open
 
     async def call(
         self,
         method: str,
         returns: type[T],
-        parameters: Mapping[str, object] | aiohttp.FormData,
+        parameters: Mapping[str, object],
+        upload: Upload | None = None,
         wait: float = 0.0,
     ) -> T:
         """Calls a method. A parameter that is None is not sent.
 
         `wait` is the time in seconds that the call may take in addition to the usual time.
         """
-        data = parameters if isinstance(parameters, aiohttp.FormData) else _json(parameters)
-        timeout = aiohttp.ClientTimeout(total=CALL_SECONDS + wait)
+        data = _form(parameters, upload) if upload else _json(parameters)
+        timeout = aiohttp.ClientTimeout(total=(FILE_SECONDS if upload else CALL_SECONDS) + wait)
         url = f"{self._methods}/{method}"
         try:
             async with (
@@ -115,6 +116,12 @@ class BotApi:
 def _json(parameters: Mapping[str, object]) -> aiohttp.BytesPayload:
     given = {name: value for name, value in parameters.items() if value is not None}
     return aiohttp.BytesPayload(msgspec.json.encode(given), content_type="application/json")
+
+
+def _form(parameters: Mapping[str, object], upload: Upload) -> aiohttp.FormData:
+    form = aiohttp.FormData({name: str(value) for name, value in parameters.items()})
+    form.add_field(upload.field, upload.data, filename=upload.name, content_type=upload.media_type)
+    return form
 
 
 def _cut(call: str, error: Exception) -> Disconnected:

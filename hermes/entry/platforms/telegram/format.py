@@ -4,7 +4,8 @@ import html
 import re
 from itertools import zip_longest
 
-from hermes.text.dialect import Dialect, Plain
+from hermes.text.dialect import Plain
+from hermes.text.html_dialect import HtmlDialect, escape_html
 from hermes.text.split import utf16_units
 from hermes.types import nodes
 
@@ -13,7 +14,6 @@ TEXT_LIMIT = 4096
 
 _TAG = re.compile(r"<[^>]*>")
 _QUOTE_TAG = re.compile(r"</?blockquote>")
-_LANGUAGE = re.compile(r"[\w+#.-]+")
 _plain = Plain()
 
 
@@ -22,21 +22,8 @@ def measure(text: str) -> int:
     return utf16_units(html.unescape(_TAG.sub("", text)))
 
 
-class TelegramHtml(Dialect):
-    """Renders the few tags of the Bot API. Headings are bold, and tables are preformatted text."""
-
-    def paragraph(self, node: nodes.Paragraph) -> str:
-        return self.inlines(node.children)
-
-    def heading(self, node: nodes.Heading) -> str:
-        return f"<b>{self.inlines(node.children)}</b>"
-
-    def fence(self, node: nodes.Fence) -> str:
-        language = _LANGUAGE.match(node.info)
-        if language is None:
-            return f"<pre>{_escaped(node.text)}</pre>"
-        named = f'<code class="language-{language[0]}">{_escaped(node.text)}</code>'
-        return f"<pre>{named}</pre>"
+class TelegramHtml(HtmlDialect):
+    """Renders the few tags of the Bot API. Tables are preformatted text."""
 
     def quote(self, node: nodes.Quote) -> str:
         # Telegram does not allow a quote in a quote.
@@ -53,35 +40,7 @@ class TelegramHtml(Dialect):
         if node.header:
             lines.insert(1, "-+-".join("-" * width for width in widths))
         text = "\n".join(lines)
-        return f"<pre>{_escaped(text)}</pre>"
+        return f"<pre>{escape_html(text)}</pre>"
 
     def rule(self, node: nodes.Rule) -> str:
         return _plain.rule(node)
-
-    def text(self, node: nodes.Text) -> str:
-        return _escaped(node.text)
-
-    def code(self, node: nodes.Code) -> str:
-        return f"<code>{_escaped(node.text)}</code>"
-
-    def strong(self, node: nodes.Strong) -> str:
-        return f"<b>{self.inlines(node.children)}</b>"
-
-    def emphasis(self, node: nodes.Emphasis) -> str:
-        return f"<i>{self.inlines(node.children)}</i>"
-
-    def strikethrough(self, node: nodes.Strikethrough) -> str:
-        return f"<s>{self.inlines(node.children)}</s>"
-
-    def link(self, node: nodes.Link) -> str:
-        return f'<a href="{html.escape(node.url)}">{self.inlines(node.children)}</a>'
-
-    def image(self, node: nodes.Image) -> str:
-        return f'<a href="{html.escape(node.url)}">{_escaped(node.text or node.url)}</a>'
-
-    def line_break(self, node: nodes.Break) -> str:
-        return "\n"
-
-
-def _escaped(text: str) -> str:
-    return html.escape(text, quote=False)

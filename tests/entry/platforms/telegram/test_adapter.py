@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import anyio
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from hermes.entry.platforms.telegram.adapter import TelegramAdapter
 from hermes.entry.platforms.telegram.api import BotApi
 from hermes.entry.platforms.telegram.manifest import TELEGRAM, TelegramAccount, TelegramConfig
+from hermes.settings.sections import StreamingSettings
 from hermes.testing.adapters import (
     AdapterContract,
     FakePlatform,
@@ -21,11 +23,12 @@ from hermes.testing.adapters import (
     MemoryCursor,
     listening,
 )
-from hermes.testing.running import held, running, until
+from hermes.testing.running import QUIET, held, running, until
 from hermes.testing.samples import PNG
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.telegram import BotApiServer
 from hermes.testing.telegram_records import ApiCall, ScriptedFailure
+from hermes.types.commands import CommandContext, CommandReply, SlashCommand
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
 from hermes.types.events import TextDelta
 from hermes.types.identity import Target
@@ -44,6 +47,7 @@ from hermes.types.messages import (
 )
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
+from hermes.types.store import Work
 
 TOKEN = "100:secret-token"
 PERSON, GROUP = 7, -1001
@@ -360,6 +364,33 @@ async def test_a_photo_reaches_the_model(tmp_path: Path) -> None:
     ]
 
 
+async def test_a_document_is_saved_in_the_workspace_before_the_model_is_called(
+    tmp_path: Path,
+) -> None:
+    found: list[bytes] = []
+
+    async def answer(request: ModelRequest, emit: Emit) -> AssistantMessage:
+        message = request.messages[-1]
+        assert isinstance(message, UserMessage)
+        path = tmp_path / "workspace" / message.attachments[0].saved
+        found.append(path.read_bytes())
+        path.write_bytes(b"changed by a tool")
+        return AssistantMessage(text="A report.")
+
+    model = ScriptedModel([answer, says("Thanks.")])
+    async with telegram() as platform, running(tmp_path, [platform.adapter], model):
+        platform.server.files["d1"] = b"a,b\n1,2\n"
+        document = {"file_id": "d1", "file_name": "table.csv", "mime_type": "text/csv"}
+        platform.server.says(PERSON, document=document, caption="what is this?")
+        await until(lambda: platform.server.texts(PERSON) == ["A report."])
+        platform.says("thanks")
+        await until(lambda: platform.server.texts(PERSON)[1:] == ["Thanks."])
+    (saved,) = (tmp_path / "workspace" / "inbox").iterdir()
+    assert saved.name.endswith("-table.csv")
+    assert found == [b"a,b\n1,2\n"]
+    assert saved.read_bytes() == b"changed by a tool", "a later turn does not write it again"
+
+
 async def test_the_bot_reacts_to_a_message_while_it_works_on_it(tmp_path: Path) -> None:
     seen = anyio.Event()
     model = ScriptedModel([held(seen, says("one"))])
@@ -409,20 +440,159 @@ async def test_two_bots_in_a_group_each_answer_only_their_own_messages(tmp_path:
 
     async with telegram() as platform:
         server = platform.server
-        server.add_bot("200:other", "other_bot")
+        other = server.add_bot("200:other", "other_bot")
         server.add_chat(GROUP, "supergroup", title="Team")
         accounts = {"other": TelegramAccount(token="200:other")}
         config = replace(platform.config, accounts=accounts)
         adapters = [TelegramAdapter(name, config) for name in ("telegram", "telegram.other")]
-        async with running(tmp_path, adapters, ScriptedModel([says("hello to you")] * 2)):
+        # Each bot mentions the other one in its answer, which must not start another turn.
+        model = ScriptedModel([says("@other_bot hello"), says("@our_bot hello")])
+        answers = ["@other_bot hello", "@our_bot hello"]
+        async with running(tmp_path, adapters, model):
             server.says(GROUP, "hello everybody")
             mention("our_bot")
-            await until(lambda: server.texts(GROUP) == ["hello to you"])
+            await until(lambda: server.texts(GROUP) == answers[:1])
             mention("other_bot")
-            await until(lambda: server.texts(GROUP) == ["hello to you"] * 2)
+            await until(lambda: server.texts(GROUP) == answers)
             server.says(GROUP, "/status@other_bot")
-            await until(lambda: server.texts(GROUP) == ["hello to you", "hello to you", "Idle."])
+            await until(lambda: server.texts(GROUP) == [*answers, "Idle."])
+            # The reply is delivered to both bots, and each bot polls again after it.
+            await until(lambda: not platform.bot.pending and not other.pending)
         assert [one.token for one in server.messages.values()] == [TOKEN, "200:other", "200:other"]
+        assert len(model.requests) == 2
+        assert [asked(request) for request in model.requests] == [
+            ["@our_bot hello"],
+            ["@other_bot hello"],
+        ]
+
+
+def asked(request: ModelRequest) -> list[str]:
+    """Returns the texts of people in a conversation."""
+    return [one.text for one in request.messages if isinstance(one, UserMessage)]
+
+
+class TimedAdapter(TelegramAdapter):
+    """Notes the time and the text of every edit."""
+
+    def __init__(self, config: TelegramConfig) -> None:
+        super().__init__("telegram", config)
+        self.edits: list[tuple[float, str]] = []
+
+    async def edit(self, target: Target, ref: MessageRef, content: Content) -> None:
+        self.edits.append((anyio.current_time(), content.text))
+        await super().edit(target, ref, content)
+
+
+async def test_a_private_chat_with_drafts_shows_the_answer_in_a_draft(tmp_path: Path) -> None:
+    done = anyio.Event()
+    model = ScriptedModel([held(done, says("The *whole* answer is 42."), "The *whole* answer is")])
+    async with telegram() as platform, running(tmp_path, [platform.adapter], model):
+        platform.server.has_drafts = True
+        platform.says("what is the answer?")
+        await until(lambda: platform.server.drafts)
+        assert platform.server.texts(PERSON) == []
+        done.set()
+        await until(lambda: platform.server.texts(PERSON) == ["The whole answer is 42."])
+    ((chat, number),) = {(chat, number) for chat, number, _ in platform.server.drafts}
+    assert chat == PERSON
+    assert number
+    assert all("42." not in text for _, _, text in platform.server.drafts[:1])
+
+
+async def test_a_server_without_drafts_is_asked_only_once() -> None:
+    async with telegram() as platform:
+        assert not await platform.adapter.draft(platform.target, Content(text="a"), "k")
+        platform.server.has_drafts = True
+        assert not await platform.adapter.draft(platform.target, Content(text="a"), "k")
+        assert [call.method for call in platform.server.calls] == ["sendMessageDraft"]
+
+
+async def test_a_group_has_no_drafts() -> None:
+    async with telegram() as platform:
+        platform.server.has_drafts = True
+        group = Target(account="telegram", chat_id=str(GROUP))
+        assert not await platform.adapter.draft(group, Content(text="a"), "k")
+        assert platform.server.calls == []
+
+
+async def test_an_answer_to_an_upgraded_group_is_sent_to_the_supergroup(tmp_path: Path) -> None:
+    async with telegram() as platform:
+        server = platform.server
+        server.add_chat(-5, "group")
+        server.add_chat(GROUP, "supergroup")
+        target, path = Target(account="telegram", chat_id="-5"), tmp_path / "a.txt"
+        path.write_bytes(b"a")
+        ref = await platform.adapter.send(target, Content(text="before"), "k1")
+        server.upgraded[-5] = GROUP
+        file = Attachment(kind="file", path=str(path))
+        await platform.adapter.send(target, Content(text="", attachments=(file,)), "k2")
+        later = await platform.adapter.send(target, Content(text="after"), "k3")
+        await platform.adapter.edit(target, later, Content(text="edited"))
+        with pytest.raises(Rejected, match="message to edit not found"):
+            await platform.adapter.edit(target, ref, Content(text="gone"))
+        assert server.texts(GROUP) == ["", "edited"]
+        refused = [call for call in server.calls if call.status == 400]
+        assert len(refused) == 2, "the new id is used at once after the first refusal"
+
+
+async def test_the_general_topic_has_no_number() -> None:
+    async with telegram() as platform:
+        platform.server.add_chat(GROUP, "supergroup", is_forum=True, topics=(5,))
+        for thread in ("1", "5", None):
+            target = Target(account="telegram", chat_id=str(GROUP), thread_id=thread)
+            await platform.adapter.send(target, Content(text="hello"), "k")
+            await platform.adapter.typing(target)
+        threads = [one.thread for one in platform.server.messages.values()]
+        assert threads == [None, 5, None]
+
+
+async def test_the_menu_shows_the_commands(tmp_path: Path) -> None:
+    async with telegram() as platform, running(tmp_path, [platform.adapter], ScriptedModel([])):
+        await until(lambda: platform.bot.menu)
+    menu = {one.command: one.description for one in platform.bot.menu}
+    assert menu["stop"]
+    assert menu["help"] == "list the commands"
+
+
+async def test_a_name_that_telegram_refuses_is_not_in_the_menu() -> None:
+    def command(name: str) -> SlashCommand:
+        return SlashCommand(name=name, help="x" * 300, action=nothing)
+
+    async with telegram() as platform:
+        await platform.adapter.show_commands([command("good"), command("with-dash")])
+        (shown,) = platform.bot.menu
+    assert (shown.command, shown.description) == ("good", "x" * 256)
+
+
+def nothing(_context: CommandContext) -> Work[CommandReply]:
+    yield from ()
+    return CommandReply(reply="")
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.005, 0.35])
+async def test_edits_keep_their_interval_at_any_token_rate_and_the_last_is_the_answer(
+    tmp_path: Path, pause: float
+) -> None:
+    words = [f"word{number}" for number in range(4 if pause > 0.1 else 200)]
+
+    async def speak(_request: ModelRequest, emit: Emit) -> AssistantMessage:
+        for word in words:
+            emit(TextDelta(text=f"{word} "))
+            await anyio.sleep(pause)
+        await until(lambda: adapter.edits, 20)
+        return AssistantMessage(text=" ".join(words))
+
+    streaming = StreamingSettings(edit_interval=0.3, buffer_threshold=1)
+    conditions = replace(QUIET, streaming=streaming)
+    async with telegram() as platform:
+        adapter = TimedAdapter(platform.config)
+        async with running(tmp_path, [adapter], ScriptedModel([speak]), conditions):
+            platform.says("go")
+            await until(lambda: platform.server.texts(PERSON) == [" ".join(words)], 20)
+    times = [at for at, _ in adapter.edits]
+    assert len(times) >= 2
+    assert all(later - earlier >= 0.25 for earlier, later in pairwise(times))
+    assert adapter.edits[-1][1] == " ".join(words)
 
 
 class EchoModel:

@@ -1,0 +1,184 @@
+"""The surroundings of a gateway that serves Telegram: a fake Bot API, people, and kills."""
+
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+
+from hermes.testing.crash_stage import POLL_SECONDS
+from hermes.testing.gateway_process import GatewayProcess, SharedStore
+from hermes.testing.loop_delays import read_delays
+from hermes.testing.scripted import is_complete
+from hermes.testing.stores import open_test_store, store_url, stored_rows
+from hermes.testing.telegram import BotApiServer
+from hermes.testing.telegram_child import CHILD_PROGRAM, DELAYS
+from hermes.testing.telegram_records import BotMessage, BotToken
+from hermes.types.store import Work
+from hermes.types.value import Value
+
+TRIAL_TOKEN: BotToken = "100:trial"  # noqa: S105
+BEAT_SECONDS, STALE_SECONDS = 0.2, 2.0
+"""Times of a gateway on PostgreSQL, so that a killed process soon counts as dead."""
+
+_TOKEN = re.compile(r"(?<!\S)q(-?\d+)x(\d+)(?!\S)")
+
+
+class StoredFreeze(Value):
+    """A penalty window that was in the store when a gateway was killed."""
+
+    pid: int
+    """The killed process. Its own calls are checked against its own answers."""
+    chat: str
+    until: float
+
+
+class TelegramStage:
+    """A server that outlives the gateway. Every message of a person contains a token, which the
+    answer quotes."""
+
+    def __init__(self, folder: Path, model_url: str, server: BotApiServer, **more: str) -> None:
+        self.folder = folder
+        self.server = server
+        self.bot = server.add_bot(TRIAL_TOKEN, "trial_bot")
+        server.observe = self._note
+        self.asked: dict[int, list[str]] = defaultdict(list)
+        """The tokens of each chat, in the order of the messages."""
+        self._said: Counter[int] = Counter()
+        self.answers: dict[str, list[int]] = defaultdict(list)
+        """The ids of the messages that are complete answers, by token."""
+        self.freezes: list[StoredFreeze] = []
+        self.errors: list[str] = []
+        """Lines that the gateway has logged as errors."""
+        self.delays: list[tuple[float, float]] = []
+        """(time, seconds late) of every wake-up of a task in the last process, after its end."""
+        self.kills = 0
+        self.begun: list[float] = []
+        """The times at which the gateway was ready."""
+        url = store_url(folder)
+        self._store = (
+            SharedStore(url=url, beat_seconds=BEAT_SECONDS, stale_seconds=STALE_SECONDS)
+            if url
+            else None
+        )
+        environ = {
+            "TELEGRAM_BOT_TOKEN": TRIAL_TOKEN,
+            "TELEGRAM_BASE_URL": server.url,
+            "TELEGRAM_ALLOW_ALL_USERS": "true",
+            "HERMES_RESTART_DRAIN_TIMEOUT": "0",
+            **more,
+        }
+        self.gateway = GatewayProcess(
+            folder, model_url, store=self._store, environ=environ, program=CHILD_PROGRAM
+        )
+
+    @property
+    def home(self) -> Path:
+        return self.folder / ".hermes"
+
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
+        """Returns rows that the gateway has committed."""
+        return stored_rows(self.folder if self._store else self.home, sql)
+
+    def count(self, where: str) -> int:
+        ((found,),) = self.rows(f"select count(*) from {where}")  # noqa: S608
+        return int(str(found))
+
+    def say(self, chat: int, text: str = "how are you today") -> str:
+        """Makes the person of a private chat write. TOKEN in the text becomes the token, which is
+        also the first word."""
+        if not self._said[chat]:
+            self.server.add_chat(chat)
+        self._said[chat] += 1
+        token = f"q{chat}x{self._said[chat]}"
+        self.asked[chat].append(token)
+        self.server.says(chat, f"{token} {text.replace('TOKEN', token)}", user=chat)
+        return token
+
+    def refuse(self, chat: int, token: str) -> None:
+        """Notes that the gateway has refused a message, which need not be answered."""
+        self.asked[chat].remove(token)
+
+    @property
+    def unanswered(self) -> int:
+        return sum(map(len, self.asked.values())) - len(self.answers)
+
+    async def answered(self, token: str) -> None:
+        await self.until(lambda: token in self.answers)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Polls the condition. The caller sets the deadline. Fails if the gateway has ended by
+        itself."""
+        while not condition():
+            self.gateway.check_running()
+            await anyio.sleep(POLL_SECONDS)
+
+    async def start(self) -> None:
+        await self.gateway.start()
+        self.begun.append(time.time())
+
+    async def kill(self) -> None:
+        """Kills the gateway, and notes the penalty windows that it had stored."""
+        pid = self.gateway.pid
+        self.gateway.check_running()
+        await self.gateway.kill()
+        self.kills += 1
+        self._keep_errors()
+        stored = self.rows("select chat_id, until from freezes")
+        self.freezes += [
+            StoredFreeze(pid=pid, chat=str(chat), until=float(str(until))) for chat, until in stored
+        ]
+
+    async def finish(self) -> None:
+        """Ends the gateway. It writes its last records before it ends."""
+        self.gateway.check_running()
+        await self.gateway.terminate()
+        self._keep_errors()
+        self.delays = read_delays(self.folder / DELAYS)
+
+    async def forget_offset(self) -> None:
+        """Deletes the offset of the updates from the store. The gateway must not be running."""
+        async with open_test_store(self.folder if self._store else self.home) as store:
+            await store.run(_forget_cursors)
+
+    async def quiet(self) -> None:
+        """Returns when no work is left in the store."""
+        await self.until(lambda: not any(self.unfinished().values()))
+
+    def unfinished(self) -> Mapping[str, int]:
+        """Returns the number of unfinished rows of each kind in the store."""
+        return {
+            "open turns": self.count("turns where state in ('running', 'suspended')"),
+            "messages unanswered": self.count("inbox where state <> 'done'"),
+            "deliveries owed": self.count("deliveries where state not in ('delivered', 'dead')"),
+        }
+
+    def _note(self, message: BotMessage) -> None:
+        text = message.shown.text
+        if (found := _TOKEN.search(text)) and is_complete(text):
+            token = found[0]
+            if message.id not in self.answers[token]:
+                self.answers[token].append(message.id)
+
+    def _keep_errors(self) -> None:
+        self.errors += [line for line in self.gateway.log.splitlines() if " ERROR " in line]
+
+
+def _forget_cursors() -> Work[None]:
+    yield "delete from cursors", ()
+
+
+@asynccontextmanager
+async def telegram_stage(folder: Path, model_url: str, **more: str) -> AsyncIterator[TelegramStage]:
+    """Yields a stage whose gateway is not started yet. `more` are environment variables of the
+    gateway. The gateway is killed when the block ends."""
+    async with BotApiServer().running() as server:
+        stage = TelegramStage(folder, model_url, server, **more)
+        try:
+            yield stage
+        finally:
+            with anyio.CancelScope(shield=True):
+                await stage.gateway.kill()
