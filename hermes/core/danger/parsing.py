@@ -1,0 +1,435 @@
+"""Parses a shell command into a syntax tree. Time and memory grow linearly with the command."""
+
+import re
+from typing import Literal
+
+from hermes.core.danger.syntax import (
+    Assignment,
+    Command,
+    Compound,
+    ForLoop,
+    FunctionDefinition,
+    NotParsed,
+    Pipeline,
+    Redirection,
+    Script,
+    SimpleCommand,
+    Statement,
+    Text,
+    Word,
+)
+from hermes.core.danger.words import BLANK, ENDS_WORD, WordReader
+
+MAX_LENGTH = 128_000
+"""Number of characters of the longest command that is parsed."""
+MAX_HERE_DOCUMENTS = 50
+
+_SKIPPED = re.compile(r"(?:[ \t]|\\\n)+")
+_COMMENT = re.compile(r"#[^\n]*")
+_KEYWORD = re.compile(
+    r"(?:if|then|elif|else|fi|while|until|for|select|case|esac|do|done|in|function|time|coproc"
+    r"|\[\[|!|\{|\})(?=[\s;&|<>()]|$)"
+)
+_REDIRECTION = re.compile(r"(\d+|\{\w+\})?(&>>|&>|<<<|<<-|<<|<>|<&|>&|>>|>\||<(?!\()|>(?!\())")
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]$`\"'\\]*\])?(\+)?=", re.ASCII)
+_PARENTHESES = re.compile(r"[ \t]*\([ \t]*\)")
+_COPROCESS_NAME = re.compile(r"\w+[ \t]+(?=[({])")
+_FUNCTION_NAME = re.compile(r"[^\s;&|<>()$`\"'\\]+")
+_DECLARING = frozenset({"declare", "typeset", "local", "export", "readonly"})
+
+
+def parse(command: str, depth: int = 0) -> Script:
+    """Returns the syntax tree of a command. Raises NotParsed if the command has a syntax error or
+    exceeds a limit."""
+    if len(command) > MAX_LENGTH:
+        raise NotParsed("the command is too long")
+    reader = WordReader(command, parse_from, depth)
+    script = parse_from(reader, "")
+    if reader.at < len(command):
+        raise NotParsed(f"{reader.peek(10)!r} is not expected here")
+    if not reader.skips.keys() <= reader.skipped:
+        raise NotParsed("a here-document is inside of quotes")
+    return script
+
+
+def parse_from(reader: WordReader, closing: str) -> Script:
+    """Reads statements up to `closing`, which is not consumed."""
+    return CommandParser(reader).script(*closing.split())
+
+
+class CommandParser:
+    """Reads the commands at the position of a reader."""
+
+    def __init__(self, reader: WordReader) -> None:
+        self.reader = reader
+        self._compounds = {
+            "{": self._group,
+            "if": self._if,
+            "while": self._while,
+            "until": self._while,
+            "for": self._for,
+            "select": self._for,
+            "case": self._case,
+            "function": self._function,
+            "coproc": self._coproc,
+            "[[": self._test,
+        }
+
+    def script(self, *closers: str) -> Script:
+        """Reads statements up to one of the closing words or operators, which is not consumed."""
+        self.reader.enter()
+        statements: list[Statement] = []
+        while True:
+            self._skip(lines=True)
+            if self._ended(closers):
+                break
+            statements.append(self._statement(closers))
+        self.reader.depth -= 1
+        return tuple(statements)
+
+    def _ended(self, closers: tuple[str, ...]) -> bool:
+        reader = self.reader
+        if reader.at >= len(reader.text):
+            return True
+        keyword = self._keyword()
+        if keyword in closers:
+            return True
+        return any(
+            not closer[0].isalpha() and reader.text.startswith(closer, reader.at)
+            for closer in closers
+            if closer != "}"
+        )
+
+    def _statement(self, closers: tuple[str, ...]) -> Statement:
+        reader = self.reader
+        start = reader.at
+        pipelines = [self._pipeline()]
+        while reader.peek(2) in ("&&", "||"):
+            reader.at += 2
+            self._skip(lines=True)
+            pipelines.append(self._pipeline())
+        background = False
+        if reader.peek() == "&":
+            background = True
+            reader.at += 1
+        elif reader.peek() == ";" and reader.peek(2) not in (";;", ";&"):
+            reader.at += 1
+        elif reader.peek() not in ("\n", "") and not self._ended(closers):
+            raise NotParsed(f"{reader.peek(10)!r} is not expected here")
+        if reader.at == start:
+            raise NotParsed("a command is missing")
+        return Statement(pipelines=tuple(pipelines), background=background)
+
+    def _pipeline(self) -> Pipeline:
+        commands: list[Command] = []
+        while True:
+            self._skip()
+            while (keyword := self._keyword()) in ("!", "time"):
+                self.reader.at += len(keyword)
+                self._skip()
+                if keyword == "time" and self.reader.peek(3) == "-p ":
+                    self.reader.at += 3
+                    self._skip()
+            commands.append(self._command())
+            self._skip()
+            if self.reader.peek() != "|" or self.reader.peek(2) == "||":
+                return Pipeline(commands=tuple(commands))
+            self.reader.at += 2 if self.reader.peek(2) == "|&" else 1
+            self._skip(lines=True)
+
+    def _command(self) -> Command:
+        reader = self.reader
+        reader.count()
+        keyword = self._keyword()
+        if reader.peek() == "(":
+            return self._parenthesis()
+        if keyword in ("", "in"):
+            return self._simple()
+        reader.at += len(keyword)
+        if keyword not in self._compounds:
+            raise NotParsed(f"{keyword!r} is not expected here")
+        return self._compounds[keyword]()
+
+    def _group(self) -> Command:
+        return self._finished("group", (self._block("}"),))
+
+    def _while(self) -> Command:
+        condition = self._block("do")
+        return self._finished("loop", (condition, self._block("done")))
+
+    def _block(self, *closers: str) -> Script:
+        """Reads a script and the closing keyword after it."""
+        body = self.script(*closers)
+        self._expect(*closers)
+        return body
+
+    def _expect(self, *words: str) -> str:
+        keyword = self._keyword()
+        if keyword not in words:
+            raise NotParsed(f"{words[0]!r} is missing")
+        self.reader.at += len(keyword)
+        return keyword
+
+    def _finished(
+        self,
+        kind: Literal["group", "subshell", "condition", "loop"],
+        bodies: tuple[Script, ...],
+        words: tuple[Word, ...] = (),
+    ) -> Compound:
+        """Returns a compound command with the redirections after it."""
+        return Compound(
+            kind=kind, bodies=bodies, words=words, redirections=tuple(self._redirections())
+        )
+
+    def _if(self) -> Command:
+        bodies = [self._block("then")]
+        while True:
+            bodies.append(self.script("elif", "else", "fi"))
+            match self._expect("fi", "elif", "else"):
+                case "fi":
+                    return self._finished("condition", tuple(bodies))
+                case "elif":
+                    bodies.append(self._block("then"))
+                case _:
+                    bodies.append(self._block("fi"))
+                    return self._finished("condition", tuple(bodies))
+
+    def _parenthesis(self) -> Command:
+        reader = self.reader
+        if reader.peek(2) == "((":
+            start, depth = reader.at, reader.depth
+            reader.at += 2
+            parts = reader.arithmetic()
+            if parts is not None:
+                return self._finished("condition", (), (parts,))
+            reader.at, reader.depth = start, depth
+        reader.at += 1
+        body = self.script(")")
+        self._close()
+        return self._finished("subshell", (body,))
+
+    def _close(self) -> None:
+        if self.reader.peek() != ")":
+            raise NotParsed("a parenthesis is not closed")
+        self.reader.at += 1
+
+    def _for(self) -> Command:
+        reader = self.reader
+        self._skip()
+        if reader.peek(2) == "((":
+            reader.at += 2
+            parts = reader.arithmetic()
+            if parts is None:
+                raise NotParsed("an arithmetic expression is not closed")
+            return self._finished("loop", (self._loop_body(),), (parts,))
+        name = _FUNCTION_NAME.match(reader.text, reader.at)
+        if not name:
+            raise NotParsed("a loop has no variable")
+        reader.at = name.end()
+        self._skip(lines=True)
+        items: list[Word] = []
+        if self._keyword() == "in":
+            reader.at += 2
+            self._skip()
+            while reader.peek() not in (";", "\n", ""):
+                items.append(self._required_word())
+        body = self._loop_body()
+        return ForLoop(
+            name=name[0],
+            items=tuple(items),
+            body=body,
+            redirections=tuple(self._redirections()),
+        )
+
+    def _loop_body(self) -> Script:
+        self._skip()
+        if self.reader.peek() == ";":
+            self.reader.at += 1
+        self._skip(lines=True)
+        if self._expect("do", "{") == "{":
+            return self._block("}")
+        return self._block("done")
+
+    def _case(self) -> Command:
+        reader = self.reader
+        self._skip()
+        words = [self._required_word()]
+        self._skip(lines=True)
+        self._expect("in")
+        bodies: list[Script] = []
+        while True:
+            self._skip(lines=True)
+            if self._keyword() == "esac":
+                reader.at += 4
+                return self._finished("condition", tuple(bodies), tuple(words))
+            if reader.peek() == "(":
+                reader.at += 1
+            while reader.peek() != ")":
+                self._skip()
+                words.append(self._required_word())
+                if reader.peek() == "|":
+                    reader.at += 1
+            reader.at += 1
+            bodies.append(self.script(";;", ";&", "esac"))
+            if reader.peek() == ";":
+                reader.at += 3 if reader.peek(3) == ";;&" else 2
+
+    def _function(self) -> Command:
+        self._skip()
+        name = _FUNCTION_NAME.match(self.reader.text, self.reader.at)
+        if not name:
+            raise NotParsed("a function has no name")
+        self.reader.at = name.end()
+        if found := _PARENTHESES.match(self.reader.text, self.reader.at):
+            self.reader.at = found.end()
+        self._skip(lines=True)
+        return FunctionDefinition(name=name[0], body=self._command())
+
+    def _coproc(self) -> Command:
+        self._skip()
+        if found := _COPROCESS_NAME.match(self.reader.text, self.reader.at):
+            self.reader.at = found.end()
+        return self._command()
+
+    def _test(self) -> Command:
+        """Reads the words of `[[ … ]]`."""
+        reader = self.reader
+        words: list[Word] = [(Text(text="[["),)]
+        while True:
+            self._skip(lines=True)
+            if reader.peek(2) == "]]":
+                reader.at += 2
+                break
+            if reader.at >= len(reader.text):
+                raise NotParsed("']]' is missing")
+            if reader.peek() in ENDS_WORD and reader.peek(2) not in ("<(", ">("):
+                reader.at += 1
+            else:
+                words.append(reader.word())
+        return SimpleCommand(words=tuple(words), redirections=tuple(self._redirections()))
+
+    def _simple(self) -> Command:
+        reader = self.reader
+        words: list[Word] = []
+        assignments: list[Assignment] = []
+        redirections: list[Redirection] = []
+        declares = False
+        while True:
+            self._skip()
+            if self._redirection(redirections):
+                continue
+            assigned = None
+            if not words or declares:
+                assigned = _ASSIGNMENT.match(reader.text, reader.at)
+            if assigned:
+                assignments.append(self._assignment(assigned))
+                continue
+            word = reader.word()
+            if not word:
+                break
+            words.append(word)
+            if len(words) == 1 and isinstance(word[0], Text):
+                declares = word[0].text in _DECLARING
+                opening = _PARENTHESES.match(reader.text, reader.at)
+                if opening and not word[0].quoted:
+                    reader.at = opening.end()
+                    self._skip(lines=True)
+                    return FunctionDefinition(name=word[0].text, body=self._command())
+        if not (words or assignments or redirections):
+            raise NotParsed(f"{reader.peek(10)!r} is not expected here")
+        return SimpleCommand(
+            words=tuple(words),
+            assignments=tuple(assignments),
+            redirections=tuple(redirections),
+            declares=declares,
+        )
+
+    def _assignment(self, found: re.Match[str]) -> Assignment:
+        reader = self.reader
+        reader.at = found.end()
+        append = bool(found[2])
+        if reader.peek() != "(":
+            return Assignment(name=found[1], value=reader.word(), append=append)
+        reader.at += 1
+        items: list[Word] = []
+        while True:
+            self._skip(lines=True)
+            if reader.peek() == ")":
+                reader.at += 1
+                return Assignment(name=found[1], items=tuple(items), append=append)
+            items.append(self._required_word())
+
+    def _required_word(self) -> Word:
+        word = self.reader.word()
+        if not word:
+            raise NotParsed(f"{self.reader.peek(10)!r} is not expected here")
+        self._skip()
+        return word
+
+    def _redirections(self) -> list[Redirection]:
+        found: list[Redirection] = []
+        self._skip()
+        while self._redirection(found):
+            self._skip()
+        return found
+
+    def _redirection(self, found: list[Redirection]) -> bool:
+        """Reads a redirection, if there is one, and appends it to `found`."""
+        reader = self.reader
+        matched = _REDIRECTION.match(reader.text, reader.at)
+        if not matched:
+            return False
+        reader.at = matched.end()
+        self._skip()
+        start = reader.at
+        target = self._required_word()
+        if matched[2] in ("<<", "<<-"):
+            raw = reader.text[start : reader.at].rstrip(BLANK)
+            target = self._here_document(target, raw, indented=matched[2] == "<<-")
+        found.append(
+            Redirection(operator=matched[2].rstrip("-"), target=target, descriptor=matched[1] or "")
+        )
+        return True
+
+    def _here_document(self, delimiter: Word, raw: str, *, indented: bool) -> Word:
+        """Returns the body of a here-document, which begins on the line after the operator. The
+        body is skipped when the reader arrives at that line."""
+        reader = self.reader
+        if len(reader.skips) >= MAX_HERE_DOCUMENTS:
+            raise NotParsed("the command has too many here-documents")
+        line_end = reader.text.find("\n", reader.at)
+        if line_end < 0:
+            raise NotParsed("a here-document has no body")
+        begin = reader.skips.get(line_end, line_end + 1)
+        ends = "".join(part.text for part in delimiter if isinstance(part, Text))
+        tabs = r"\t*" if indented else ""
+        last = re.compile(rf"^{tabs}{re.escape(ends)}$", re.MULTILINE).search(reader.text, begin)
+        body = reader.text[begin : last.start() if last else len(reader.text)]
+        reader.skips[line_end] = last.end() if last else len(reader.text)
+        if any(character in raw for character in "\"'\\"):
+            return (Text(text=body, quoted=True),)
+        return reader.inside(body).quoted_text("")
+
+    def _skip(self, *, lines: bool = False) -> None:
+        """Skips blanks and comments; with `lines`, also line breaks."""
+        reader = self.reader
+        text = reader.text
+        while True:
+            if found := _SKIPPED.match(text, reader.at):
+                reader.at = found.end()
+            if text.startswith("#", reader.at) and _begins_word(text, reader.at):
+                found = _COMMENT.match(text, reader.at)
+                assert found
+                reader.at = found.end()
+            if not lines or not text.startswith("\n", reader.at):
+                return
+            reader.count()
+            reader.skip_line_end()
+
+    def _keyword(self) -> str:
+        found = _KEYWORD.match(self.reader.text, self.reader.at)
+        return found[0] if found else ""
+
+
+def _begins_word(text: str, at: int) -> bool:
+    return at == 0 or text[at - 1] in ENDS_WORD
