@@ -1,5 +1,7 @@
 """Decides about shell commands. `judge` is the only function that other packages call."""
 
+import logging
+
 from hermes.core.danger.evaluation import Evaluator
 from hermes.core.danger.findings import Findings
 from hermes.core.danger.holes import HOLES
@@ -8,6 +10,11 @@ from hermes.core.danger.spoofing import visible
 from hermes.core.danger.syntax import NotParsed
 from hermes.types.danger import Verdict
 
+log = logging.getLogger(__name__)
+
+_DEFECTS = (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError)
+"""Errors of the detector itself. A command that causes one needs approval."""
+
 
 def judge(command: str) -> Verdict:
     """Returns the verdict on a command that bash would run on this machine.
@@ -15,13 +22,16 @@ def judge(command: str) -> Verdict:
     The command is not run, and no file is read. A command that can't be parsed or that exceeds a
     limit needs approval.
     """
-    findings = Findings()
+    findings = Findings(command)
     if not HOLES.isdisjoint(command):
         return _unclear(command, "the command has control characters", findings)
     try:
         Evaluator(findings).run_text(command, ShellScope(), None)
     except NotParsed as error:
         return _unclear(command, f"the command can't be checked: {error}", findings)
+    except _DEFECTS:
+        log.exception("the check of a command failed")
+        return _unclear(command, "the command can't be checked", findings)
     return findings.verdict()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -225,7 +226,7 @@ class Evaluator:
         try:
             if name in scope.functions and name == argv[0]:
                 return self._call(argv, scope, stdin, forks=forks)
-            if name in scope.aliases:
+            if argv[0] in scope.aliases:
                 return self._alias(argv, scope, stdin)
             return _limited(run_program(Invocation(argv, scope, stdin, self)))
         finally:
@@ -246,17 +247,12 @@ class Evaluator:
         return output
 
     def _alias(self, argv: Sequence[str], scope: ShellScope, stdin: str | None) -> str:
+        """Evaluates an alias. Inside of its text, the name stands for the program."""
         text = scope.aliases.pop(argv[0])
-        script = parse(text, self.findings.depth)
+        words = " ".join(map(shlex.quote, argv[1:]))
+        output = self.run_text(f"{text} {words}", scope, stdin)
         scope.aliases[argv[0]] = text
-        match script:
-            case [Statement(pipelines=[Pipeline(commands=[SimpleCommand() as only])])]:
-                words = self._expander(scope).arguments(only.words)
-                if not words or words[0] == argv[0]:
-                    return run_program(Invocation([*words, *argv[1:]] or argv, scope, stdin, self))
-                return self.run([*words, *argv[1:]], scope, stdin)
-            case _:
-                return self.script(script, scope, stdin)
+        return output
 
 
 def _never_ends(loop: Compound) -> bool:

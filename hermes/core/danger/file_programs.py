@@ -214,7 +214,8 @@ def _judge_archived(call: Invocation, parsed: ParsedOptions) -> None:
 
 def archive_output(call: Invocation) -> str:
     """Returns the output of `tar`, `zip` and similar programs, which contains their operands."""
-    return derived(*(text_of(call, [one]) for one in call.arguments if one[:1] != "-"))
+    files = [text_of(call, [one]) for one in call.arguments if one[:1] != "-"]
+    return derived(call.stdin or "", *files)
 
 
 def run_find(call: Invocation) -> str:
@@ -238,7 +239,7 @@ def run_find(call: Invocation) -> str:
             at = _run_action(call, arguments, at, folders)
         elif name.startswith(("-name", "-path", "-iname", "-regex", "-ipath")):
             at += 1
-        elif name[:1] == ANYTHING and at > len(starts):
+        elif name[:1] == ANYTHING and at > 1:
             call.danger("has conditions that are known only when the command runs")
     return ONE_WORD + "\n"
 
@@ -254,7 +255,7 @@ def _run_action(call: Invocation, arguments: list[str], at: int, folders: list[s
     while end < len(arguments) and arguments[end] not in (";", "+"):
         end += 1
     for folder in folders[:4]:
-        path = f"{folder.rstrip('/')}/{ONE_WORD}"
+        path = f"{'*' if folder == '.' else folder.rstrip('/')}/{ONE_WORD}"
         call.run([one.replace("{}", path) for one in arguments[at:end]] or ["true"], "")
     return end + 1
 

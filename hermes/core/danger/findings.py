@@ -1,5 +1,6 @@
 """Collects the dangers of a command while it is evaluated."""
 
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -8,12 +9,14 @@ from hermes.core.danger.spoofing import visible
 from hermes.core.danger.syntax import NotParsed
 from hermes.types.danger import Outcome, Verdict
 
-MAX_COMMANDS = 1_000
+MAX_COMMANDS = 400
 """Number of programs that are evaluated, including repeated and nested ones."""
-MAX_EVALUATIONS = 32
+MAX_EVALUATIONS = 20
 """Depth of scripts, functions and wrappers that call each other."""
-MAX_WORK = 3_000_000
-"""Number of characters that all steps of the evaluation together may read."""
+MIN_WORK = 50_000
+WORK_PER_CHARACTER = 40
+"""Number of characters that all steps of the evaluation together may read, for each character of
+the command and at least."""
 MAX_REASON = 300
 MAX_RESOLVED = 256_000
 """Number of characters of the longest resolved command."""
@@ -25,14 +28,14 @@ _RANK: dict[Outcome, int] = {"run": 0, "ask": 1, "never": 2}
 class Findings:
     """The dangers that were found so far, and the programs that would run."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: str = "") -> None:
         self.outcome: Outcome = "run"
         self.reason = SAFE
         self.depth = 0
         self.elsewhere = 0
         """Number of wrappers around the evaluated command that run it on another machine."""
         self._commands = 0
-        self._work = 0
+        self._work = MIN_WORK + WORK_PER_CHARACTER * len(command)
         self._lines: list[str] = []
         self._length = 0
 
@@ -45,7 +48,7 @@ class Findings:
 
     def record(self, words: Sequence[str], suffix: str = "") -> None:
         """Records a program that would run."""
-        line = " ".join([shlex.quote(word) if _plain(word) else word for word in words]) + suffix
+        line = " ".join([_quoted(word) for word in words]) + suffix
         self._length += len(line)
         if self._length > MAX_RESOLVED:
             raise NotParsed("the command is too long after its expansion")
@@ -61,8 +64,8 @@ class Findings:
         """Counts a program that is evaluated with this number of characters. Raises NotParsed if
         the evaluation takes too long."""
         self._commands += 1
-        self._work += characters
-        if self._commands > MAX_COMMANDS or self._work > MAX_WORK:
+        self._work -= characters
+        if self._commands > MAX_COMMANDS or self._work < 0:
             raise NotParsed("the command runs too many programs")
 
     def leave(self) -> None:
@@ -75,6 +78,9 @@ class Findings:
         )
 
 
-def _plain(word: str) -> bool:
-    """Returns whether the word needs quotes to be read as one argument."""
-    return not word or any(character in word for character in " \t\n'\"\\$`;&|<>()#")
+_NEEDS_QUOTES = re.compile(r"[\s'\"\\$`;&|<>()#]")
+
+
+def _quoted(word: str) -> str:
+    """Returns the word in quotes if it would otherwise not be read as one argument."""
+    return word if word and not _NEEDS_QUOTES.search(word) else shlex.quote(word)

@@ -15,6 +15,7 @@ ENDLESS = "\5"
 """Unknown text without an end."""
 
 HOLES = frozenset((ANYTHING, ATOM, ONE_WORD, SECRET_TEXT, DOWNLOAD, ENDLESS))
+_OPEN = HOLES - {ATOM}
 _SHOWN = str.maketrans(dict.fromkeys(HOLES, "…"))
 
 
@@ -25,7 +26,7 @@ def is_known(text: str) -> bool:
 
 def is_open(text: str) -> bool:
     """Returns whether an unknown part of the text may contain anything."""
-    return any(hole in text for hole in (ANYTHING, ONE_WORD, SECRET_TEXT, DOWNLOAD, ENDLESS))
+    return not is_known(text) and not _OPEN.isdisjoint(text)
 
 
 def quoted(text: str) -> str:
@@ -53,4 +54,4 @@ def is_only_unknown(text: str) -> bool:
 
 def shown(text: str) -> str:
     """Returns the text for a reader, with an ellipsis for each unknown part."""
-    return text.translate(_SHOWN)
+    return text if is_known(text) else text.translate(_SHOWN)

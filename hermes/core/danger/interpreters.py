@@ -280,8 +280,8 @@ def run_debugger(call: Invocation) -> str:
             call.run_text(found[1])
         elif found := re.match(r"\s*(?:python|script|py)\s+(.+)", text):
             judge_python(found[1], call)
-    if parsed.has("args") and parsed.operands:
-        call.run(parsed.operands)
+    if "--args" in call.arguments:
+        call.run(call.arguments[call.arguments.index("--args") + 1 :] or ["true"])
     return ANYTHING
 
 

@@ -26,16 +26,20 @@ MAX_HERE_DOCUMENTS = 50
 
 _SKIPPED = re.compile(r"(?:[ \t]|\\\n)+")
 _COMMENT = re.compile(r"#[^\n]*")
-_KEYWORD = re.compile(
-    r"(?:if|then|elif|else|fi|while|until|for|select|case|esac|do|done|in|function|time|coproc"
-    r"|\[\[|!|\{|\})(?=[\s;&|<>()]|$)"
+_KEYWORDS = "if|then|elif|else|fi|while|until|for|select|case|esac|do|done|in|function|time|coproc"
+_KEYWORD = re.compile(rf"(?:{_KEYWORDS}|\[\[|!|\{{|\}})(?=[\s;&|<>()]|$)")
+_PLAIN_COMMAND = re.compile(
+    r"[A-Za-z0-9_./-]+(?:[ \t]+[A-Za-z0-9_./:,@%+-]+)*(?=[ \t]*(?:[;\n|&)]|\Z))", re.ASCII
 )
+"""A command without quotes, expansions and redirections."""
 _REDIRECTION = re.compile(r"(\d+|\{\w+\})?(&>>|&>|<<<|<<-|<<|<>|<&|>&|>>|>\||<(?!\()|>(?!\())")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]$`\"'\\]*\])?(\+)?=", re.ASCII)
 _PARENTHESES = re.compile(r"[ \t]*\([ \t]*\)")
 _COPROCESS_NAME = re.compile(r"\w+[ \t]+(?=[({])")
 _FUNCTION_NAME = re.compile(r"[^\s;&|<>()$`\"'\\]+")
 _DECLARING = frozenset({"declare", "typeset", "local", "export", "readonly"})
+_SPECIAL = _DECLARING | frozenset(_KEYWORDS.split("|"))
+"""First words that need the full parser."""
 
 
 def parse(command: str, depth: int = 0) -> Script:
@@ -139,7 +143,13 @@ class CommandParser:
 
     def _command(self) -> Command:
         reader = self.reader
-        reader.count()
+        reader.count_command()
+        if found := _PLAIN_COMMAND.match(reader.text, reader.at):
+            words = found[0].split()
+            if words[0] not in _SPECIAL:
+                reader.count(len(words))
+                reader.at = found.end()
+                return SimpleCommand(words=tuple([(Text(text=word),) for word in words]))
         keyword = self._keyword()
         if reader.peek() == "(":
             return self._parenthesis()

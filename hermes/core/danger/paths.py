@@ -22,10 +22,10 @@ _SYSTEM = (
     "|Applications|private|home|Users|snap"
 )
 _SYSTEM_FOLDER = re.compile(
-    rf"/(?:{_SYSTEM})(?:/(?:\*|\.\*|\{{.*\}})?)?"
-    r"|/(?:usr|var|private)/(?:bin|etc|lib|lib64|local|log|sbin|share|www|var)/?\*?"
+    rf"/(?!opt\b|srv\b)(?:{_SYSTEM})(?:/(?:\*|\.\*|\{{.*\}})?)?"
+    r"|/(?:usr|var|private)/(?:bin|etc|lib|lib64|local|sbin|share|var)/?\*?"
 )
-_SYSTEM_FILE = re.compile(rf"/(?:{_SYSTEM})/.+")
+_SYSTEM_FILE = re.compile(rf"/(?:{_SYSTEM})(?:/.*)?")
 _ROOT = re.compile(r"/[*?./]*")
 _HOME = re.compile(rf"(?:{HOME}[\w.-]*|/home/[^/]+|/Users/[^/]+|/root)(?:/(?:\*|\.\*|\{{.*\}})?)?")
 _IN_HOME = re.compile(rf"(?:{HOME}[^/]*|/home/[^/]+|/Users/[^/]+|/root)/(.+)")

@@ -46,6 +46,11 @@ _READERS = names(
     view nano vim vi diff cmp pv dd rev fold fmt column split openssl age"""
 )
 """Programs that print or copy the content of their operands."""
+_PATTERN_FIRST = names("grep egrep fgrep rg ag awk gawk mawk sed jq yq")
+"""Readers whose first operand is a pattern or a program."""
+_READER_VALUED = names(
+    "e f A B C m g t k d F regexp file context max-count glob type include exclude"
+)
 _PRINTING = names("echo printf grep egrep fgrep rg ag git gh glab hg svn jq : true")
 """Programs whose arguments are often plain text."""
 
@@ -115,15 +120,23 @@ def run_program(call: Invocation) -> str:
 
 def _judge(call: Invocation) -> None:
     """Judges a program without evaluating the programs that it starts."""
-    if call.program not in _PRINTING and any(map(hides_text, call.arguments)):
+    joined = "".join(call.arguments)
+    if not joined.isprintable() and call.program not in _PRINTING and hides_text(joined):
         call.danger("an argument has invisible or misleading characters")
     if judge := _JUDGES.get(call.program):
         judge(call)
     judge_by_rules(call)
-    if call.program in _READERS:
-        for argument in call.arguments:
-            if argument[:1] != "-":
-                judge_read(call.path(argument), call.shell.findings)
+    for path in _files_of_reader(call):
+        judge_read(call.path(path), call.shell.findings)
+
+
+def _files_of_reader(call: Invocation) -> list[str]:
+    """Returns the files whose content a program prints or copies."""
+    if call.program not in _READERS:
+        return []
+    parsed = call.options(_READER_VALUED)
+    has_pattern = call.program in _PATTERN_FIRST and not parsed.has("e", "f", "regexp", "file")
+    return parsed.operands[1:] if has_pattern else parsed.operands
 
 
 def _output(call: Invocation) -> str:
@@ -135,10 +148,8 @@ def _output(call: Invocation) -> str:
         return DOWNLOAD
     if call.program in TRUSTED_OUTPUT:
         return ":"
-    sources = [call.stdin or "", *call.arguments]
-    if call.program in _READERS:
-        sources += [text_of(call, [one]) for one in call.arguments if one[:1] != "-"]
-    return derived(*sources)
+    files = [text_of(call, [one]) for one in _files_of_reader(call)]
+    return derived(call.stdin or "", *call.arguments, *files)
 
 
 def _plain_name(name: str) -> str:

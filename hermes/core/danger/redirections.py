@@ -1,5 +1,6 @@
 """Judges redirections, and finds the input and output files of a command."""
 
+import shlex
 from collections.abc import Sequence
 
 from hermes.core.danger.expansion import WordExpander
@@ -39,7 +40,7 @@ def open_streams(
     shown: list[str] = []
     for one in redirections:
         target = expander.text(one.target)
-        shown.append(f" {one.descriptor}{one.operator} {target}".replace("<< ", "<<< "))
+        shown.append(_shown(one, target))
         if one.operator in ("<<<", "<<"):
             stdin = target + "\n" * (one.operator == "<<<")
         elif one.operator == "<":
@@ -56,6 +57,14 @@ def open_streams(
             if one.descriptor in ("", "1"):
                 output, append = target, one.operator in (">>", "&>>")
     return Streams(stdin=stdin, output=output, append=append, network=network, shown="".join(shown))
+
+
+def _shown(redirection: Redirection, target: str) -> str:
+    if redirection.operator in (">&", "<&"):
+        return f" {redirection.descriptor}{redirection.operator}{target}"
+    if redirection.operator in ("<<", "<<<"):
+        return f" {redirection.descriptor}<<< {shlex.quote(target)}"
+    return f" {redirection.descriptor}{redirection.operator} {target}"
 
 
 def file_text(path: str, scope: ShellScope) -> str:

@@ -3,7 +3,7 @@
 import re
 import tomllib
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 import msgspec
@@ -67,17 +67,18 @@ def _index() -> _Index:
     return _Index(programs=programs, rules=rules, patterns=[one for one in rules if "*" in one])
 
 
+@lru_cache(maxsize=1024)
+def _rules_of(program: str) -> tuple[tuple[DangerRule, ...], ProgramGrammar | None]:
+    """Returns the rules and the options of a program."""
+    index = _index()
+    names_of_rules = [program, *(one for one in index.patterns if fnmatchcase(program, one))]
+    rules = [rule for name in names_of_rules for rule in index.rules.get(name, ())]
+    return tuple(rules), index.programs.get(program)
+
+
 def judge_by_rules(call: Invocation) -> None:
     """Judges a program by the rules for its name."""
-    index = _index()
-    found = list(index.rules.get(call.program, ()))
-    found += [
-        rule
-        for pattern in index.patterns
-        if fnmatchcase(call.program, pattern)
-        for rule in index.rules[pattern]
-    ]
-    grammar = index.programs.get(call.program)
+    found, grammar = _rules_of(call.program)
     if not found and grammar is None:
         return
     grammar = grammar or ProgramGrammar()

@@ -1,5 +1,6 @@
 """Finds characters that make a command look different from the command that runs."""
 
+import re
 import unicodedata
 
 _INVISIBLE = frozenset(
@@ -11,6 +12,7 @@ _INVISIBLE = frozenset(
         *(0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x180E, 0x3164, 0xFEFF, 0xFFA0),
     )
 )
+_NOT_PLAIN = re.compile(r"[^\n\t -~]")
 _JOINERS = frozenset("\u200c\u200d")
 """Invisible characters that belong to emoji and to some scripts."""
 
@@ -45,11 +47,11 @@ def _mixes_scripts(name: str) -> bool:
 
 def visible(text: str) -> str:
     """Returns the text with escapes in place of characters that a reader would not see."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        character
-        if character in "\n\t…" or (character.isprintable() and character not in _INVISIBLE)
-        else f"\\u{ord(character):04x}"
-        for character in text
-    )
+    return _NOT_PLAIN.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    if character.isprintable() and character not in _INVISIBLE:
+        return character
+    return f"\\u{ord(character):04x}"

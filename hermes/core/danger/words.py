@@ -16,7 +16,10 @@ from hermes.core.danger.syntax import (
 )
 
 MAX_NESTING = 40
-MAX_TOKENS = 20_000
+MAX_TOKENS = 8_000
+"""Number of words and expansions that are parsed."""
+MAX_SCRIPTS = 200
+"""Number of commands and substitutions that are parsed."""
 
 _PLAIN = re.compile(r"[^ \t\n;&|<>()$`\"'\\]+")
 _IN_QUOTES = re.compile(r"[^\"$`\\]+")
@@ -65,6 +68,7 @@ class WordReader:
         self.at = 0
         self.depth = depth
         self.tokens = 0
+        self.scripts = 0
         self.skips: dict[int, int] = {}
         """The end of the here-documents that begin after each of these line breaks."""
         self.skipped: set[int] = set()
@@ -75,12 +79,13 @@ class WordReader:
         return self.text[self.at : self.at + length]
 
     def enter(self) -> None:
+        """Begins a nested construct."""
         self.depth += 1
         if self.depth > MAX_NESTING:
             raise NotParsed("the command is nested too deeply")
 
-    def count(self) -> None:
-        self.tokens += 1
+    def count(self, tokens: int = 1) -> None:
+        self.tokens += tokens
         if self.tokens > MAX_TOKENS:
             raise NotParsed("the command has too many words")
 
@@ -94,8 +99,14 @@ class WordReader:
         """Returns a reader of text that is nested in this text."""
         inner = WordReader(text, self._script, self.depth)
         inner.enter()
-        inner.tokens = self.tokens
+        inner.tokens, inner.scripts = self.tokens, self.scripts
+        inner.count_command()
         return inner
+
+    def count_command(self) -> None:
+        self.scripts += 1
+        if self.scripts > MAX_SCRIPTS:
+            raise NotParsed("the command has too many parts")
 
     def word(self) -> Word:
         """Reads a word up to the next blank or operator. The word may be empty."""
@@ -186,7 +197,7 @@ class WordReader:
         body = self._script(inner, "")
         if inner.at < len(inside):
             raise NotParsed("a command in backticks is not complete")
-        self.tokens = inner.tokens
+        self.tokens, self.scripts = inner.tokens, inner.scripts
         return Substitution(body=body, quoted=quoted)
 
     def _process(self, direction: str) -> Substitution:
