@@ -4,7 +4,7 @@ from typing import Literal
 
 from hermes.types.value import Value
 
-Outcome = Literal["run", "ask", "never"]
+VerdictOutcome = Literal["run", "ask", "never"]
 """`run` needs no approval, `ask` needs one, and `never` is refused even if all approvals are
 switched off."""
 
@@ -12,7 +12,7 @@ switched off."""
 class Verdict(Value):
     """The decision about one command."""
 
-    outcome: Outcome
+    outcome: VerdictOutcome
     reason: str
     """A sentence without a final period that explains the outcome."""
     resolved: str

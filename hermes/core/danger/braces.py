@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from hermes.core.danger.syntax import NotParsed, Part, Text, Word
+from hermes.core.danger.syntax import LiteralText, NotParsed, Part, Word
 
 MAX_WORDS = 256
 """Number of words into which one word may be expanded."""
@@ -18,15 +18,16 @@ _Item = str | Part
 
 def expand_braces(word: Word) -> list[Word]:
     """Returns the words into which the braces of a word expand."""
-    if not any(isinstance(part, Text) and not part.quoted and "{" in part.text for part in word):
-        return [word]
     items: list[_Item] = []
     for part in word:
-        if isinstance(part, Text) and not part.quoted:
+        if isinstance(part, LiteralText) and not part.quoted:
             items.extend(part.text)
         else:
             items.append(part)
-    if sum(item == "{" for item in items) > MAX_BRACES:
+    braces = sum(item == "{" for item in items)
+    if not braces:
+        return [word]
+    if braces > MAX_BRACES:
         raise NotParsed("a word has too many braces")
     return [_joined(one) for one in _expand(items)]
 
@@ -90,9 +91,9 @@ def _joined(items: Sequence[_Item]) -> Word:
             text += item
             continue
         if text:
-            parts.append(Text(text=text))
+            parts.append(LiteralText(text=text))
         text = ""
         parts.append(item)
     if text or not parts:
-        parts.append(Text(text=text))
+        parts.append(LiteralText(text=text))
     return tuple(parts)

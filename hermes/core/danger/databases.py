@@ -129,7 +129,7 @@ def run_mongo(call: Invocation) -> str:
 
 def run_redis(call: Invocation) -> str:
     """Evaluates the client of Redis."""
-    parsed = call.options(names("h p a n u s r i x user pass"), permute=False)
+    parsed = call.options(names("h p a n u s r i user pass"), permute=False)
     lines = [parsed.operands, *(line.split() for line in (call.stdin or "").split("\n"))]
     for words in lines:
         verb = words[0].upper() if words else ""

@@ -14,7 +14,7 @@ from hermes.core.danger.holes import (
     DOWNLOAD,
     ENDLESS,
     SECRET_TEXT,
-    is_open,
+    is_known,
     unquoted,
 )
 from hermes.core.danger.invocation import Invocation
@@ -26,14 +26,14 @@ from hermes.core.danger.scope import ShellScope
 from hermes.core.danger.spoofing import spoofs_name
 from hermes.core.danger.syntax import (
     Assignment,
-    Command,
     Compound,
     ForLoop,
     FunctionDefinition,
     Pipeline,
-    Script,
+    ShellCommand,
+    ShellScript,
+    ShellStatement,
     SimpleCommand,
-    Statement,
     Substitution,
 )
 
@@ -65,14 +65,14 @@ class Evaluator:
         finally:
             self.findings.leave()
 
-    def script(self, script: Script, scope: ShellScope, stdin: str | None) -> str:
+    def script(self, script: ShellScript, scope: ShellScope, stdin: str | None) -> str:
         """Evaluates statements in their order. Returns their output."""
         output: list[str] = []
         for statement in script:
             output.append(self._statement(statement, scope, stdin))
         return _limited("".join(output))
 
-    def _statement(self, statement: Statement, scope: ShellScope, stdin: str | None) -> str:
+    def _statement(self, statement: ShellStatement, scope: ShellScope, stdin: str | None) -> str:
         before = scope.conditional
         output = ""
         for position, pipeline in enumerate(statement.pipelines):
@@ -93,7 +93,7 @@ class Evaluator:
         return stdin or ""
 
     def _command(
-        self, command: Command, scope: ShellScope, stdin: str | None, *, forks: bool = False
+        self, command: ShellCommand, scope: ShellScope, stdin: str | None, *, forks: bool = False
     ) -> str:
         match command:
             case SimpleCommand():
@@ -211,7 +211,7 @@ class Evaluator:
     ) -> str:
         """Evaluates a program with its arguments. Returns its output."""
         name = argv[0].rpartition("/")[2]
-        if is_open(name) or (not name and is_open(argv[0])):
+        if not is_known(name or argv[0]):
             self.findings.add("runs a program whose name is known only when the command runs")
             return ANYTHING
         if name not in ("[", "[[") and not _PATTERN.isdisjoint(argv[0]):

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Iterable
 
 from hermes.core.danger.braces import MAX_WORDS, expand_braces
-from hermes.core.danger.holes import ANYTHING, ATOM, is_known, quoted, unquoted
+from hermes.core.danger.holes import ANYTHING, PLAIN_NAME, is_known, quoted, unquoted
 from hermes.core.danger.parameters import apply_operator
 from hermes.core.danger.scope import ShellScope
 from hermes.core.danger.syntax import (
     Arithmetic,
+    LiteralText,
     NotParsed,
     Parameter,
     Part,
     Substitution,
-    Text,
     Word,
 )
 
@@ -32,7 +32,7 @@ class WordExpander:
         """Returns the arguments that the words expand to."""
         found: list[str] = []
         for word in words:
-            if len(word) == 1 and isinstance(word[0], Text) and "{" not in word[0].text:
+            if len(word) == 1 and isinstance(word[0], LiteralText) and "{" not in word[0].text:
                 found.append(word[0].text)
                 continue
             for one in expand_braces(word):
@@ -41,7 +41,7 @@ class WordExpander:
 
     def text(self, word: Word) -> str:
         """Returns the text of a word without splitting it."""
-        if len(word) == 1 and isinstance(word[0], Text):
+        if len(word) == 1 and isinstance(word[0], LiteralText):
             return word[0].text
         text = "".join(self._part(part) for part in word)
         if len(text) > MAX_CHARACTERS:
@@ -53,7 +53,7 @@ class WordExpander:
         current: str | None = None
         for part in word:
             split = False
-            if isinstance(part, Text) or _is_quoted(part):
+            if isinstance(part, LiteralText) or _is_quoted(part):
                 values = [self._part(part)]
             elif isinstance(part, Parameter) and _is_list(part):
                 values = [field for value in self._elements(part) for field in self._split(value)]
@@ -89,7 +89,7 @@ class WordExpander:
 
     def _part(self, part: Part) -> str:
         match part:
-            case Text(text=text):
+            case LiteralText(text=text):
                 return text
             case Parameter():
                 value = self._parameter(part)
@@ -100,7 +100,7 @@ class WordExpander:
             case Arithmetic(parts=parts):
                 for inner in parts:
                     self._part(inner)
-                return ATOM
+                return PLAIN_NAME
 
     def _elements(self, part: Parameter) -> tuple[str, ...]:
         self.text(part.operand)
@@ -137,7 +137,7 @@ def _is_list(part: Parameter) -> bool:
 
 
 def _is_quoted(part: Part) -> bool:
-    return isinstance(part, Arithmetic) or (not isinstance(part, Text) and part.quoted)
+    return isinstance(part, Arithmetic) or (not isinstance(part, LiteralText) and part.quoted)
 
 
 def _element(values: tuple[str, ...] | None, index: str) -> str:

@@ -14,8 +14,8 @@ from hermes.core.danger.paths import classify
 _WHOLE = ("root", "home", "system_folder")
 _NARROWS = re.compile(r"-(?:name|path|regex|iname|newer|mtime|type|size|empty)")
 """Conditions of `find` that select some of the files."""
-_OPEN_MODE = re.compile(r"[0-7]?[0-7]?[0-7]?[2367]|.*[oa]\+?=?[rxX]*w.*|\+?[rxX]*w[rxX]*")
-_SETUID_MODE = re.compile(r"0?[2467][0-7]{3}|.*[ugoa+=][+=]?[rwxX]*s.*")
+_OCTAL_MODE = re.compile(r"([0-7]{0,4})([0-7])")
+_SYMBOLIC_MODE = re.compile(r"([ugoa]*)[+=]([rwxXst]*)")
 
 
 def judge_rm(call: Invocation) -> None:
@@ -52,9 +52,9 @@ def judge_chmod(call: Invocation) -> None:
     recursive = parsed.has("R", "recursive")
     if is_open(mode):
         call.danger("sets permissions that are known only when the command runs")
-    if _SETUID_MODE.fullmatch(mode):
+    if _is_setuid(mode):
         call.danger("lets a program run with the rights of its owner")
-    if _OPEN_MODE.fullmatch(mode) and not mode.startswith(("-", "u", "g")):
+    if _is_writable_by_all(mode):
         call.danger("lets everybody write to files")
     for operand in operands:
         kind = classify(call.path(operand))
@@ -62,6 +62,21 @@ def judge_chmod(call: Invocation) -> None:
             call.danger(f"changes the permissions of everything in {operand}")
         elif kind in ("system", "device", *_WHOLE):
             call.danger(f"changes the permissions of the system file {operand}")
+
+
+def _is_setuid(mode: str) -> bool:
+    octal = _OCTAL_MODE.fullmatch(mode)
+    if octal:
+        return len(mode.lstrip("0")) == 4 and mode.lstrip("0")[0] in "234567"
+    return any("s" in change[2] for change in _SYMBOLIC_MODE.finditer(mode))
+
+
+def _is_writable_by_all(mode: str) -> bool:
+    octal = _OCTAL_MODE.fullmatch(mode)
+    if octal:
+        return octal[2] in "2367"
+    changes = _SYMBOLIC_MODE.finditer(mode)
+    return any("w" in one[2] and ("o" in one[1] or "a" in one[1]) for one in changes)
 
 
 def judge_chown(call: Invocation) -> None:
@@ -120,7 +135,7 @@ def judge_copy(call: Invocation) -> None:
     if call.program == "install":
         if parsed.has("d", "directory"):
             sources = []
-        if any(_SETUID_MODE.fullmatch(one) for one in parsed.values("m", "mode")):
+        if any(map(_is_setuid, parsed.values("m", "mode"))):
             call.danger("lets a program run with the rights of its owner")
     elif not sources:
         return
@@ -316,6 +331,7 @@ FILE_PROGRAMS: dict[str, Callable[[Invocation], None]] = {
     "truncate": judge_truncate,
     "fallocate": judge_fallocate,
     "tee": judge_written,
+    "patch": judge_written,
     "sponge": judge_written,
     "tar": judge_archive,
     "bsdtar": judge_archive,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hermes.core.danger.holes import shown
 from hermes.core.danger.spoofing import visible
 from hermes.core.danger.syntax import NotParsed
-from hermes.types.danger import Outcome, Verdict
+from hermes.types.danger import Verdict, VerdictOutcome
 
 MAX_COMMANDS = 400
 """Number of programs that are evaluated, including repeated and nested ones."""
@@ -22,14 +22,14 @@ MAX_RESOLVED = 256_000
 """Number of characters of the longest resolved command."""
 SAFE = "nothing in the command is known to be dangerous"
 
-_RANK: dict[Outcome, int] = {"run": 0, "ask": 1, "never": 2}
+_RANK: dict[VerdictOutcome, int] = {"run": 0, "ask": 1, "never": 2}
 
 
 class Findings:
     """The dangers that were found so far, and the programs that would run."""
 
     def __init__(self, command: str = "") -> None:
-        self.outcome: Outcome = "run"
+        self.outcome: VerdictOutcome = "run"
         self.reason = SAFE
         self.depth = 0
         self.elsewhere = 0
@@ -39,7 +39,7 @@ class Findings:
         self._lines: list[str] = []
         self._length = 0
 
-    def add(self, reason: str, outcome: Outcome = "ask") -> None:
+    def add(self, reason: str, outcome: VerdictOutcome = "ask") -> None:
         """Records a danger. The first of the worst dangers is the reason of the verdict."""
         if outcome == "never" and self.elsewhere:
             outcome = "ask"

@@ -2,7 +2,7 @@
 
 ANYTHING = "\0"
 """Unknown text that the shell may split into several words."""
-ATOM = "\1"
+PLAIN_NAME = "\1"
 """Unknown text that is a plain name or number: it has no slash, no space and no leading dash."""
 ONE_WORD = "\2"
 """Unknown text that stays one word, because it is quoted."""
@@ -14,8 +14,8 @@ DOWNLOAD = "\4"
 ENDLESS = "\5"
 """Unknown text without an end."""
 
-HOLES = frozenset((ANYTHING, ATOM, ONE_WORD, SECRET_TEXT, DOWNLOAD, ENDLESS))
-_OPEN = HOLES - {ATOM}
+HOLES = frozenset((ANYTHING, PLAIN_NAME, ONE_WORD, SECRET_TEXT, DOWNLOAD, ENDLESS))
+_OPEN = HOLES - {PLAIN_NAME}
 _SHOWN = str.maketrans(dict.fromkeys(HOLES, "…"))
 
 

@@ -81,10 +81,12 @@ def run_shell(call: Invocation) -> str:
 def _run_command_string(call: Invocation, operands: list[str]) -> str:
     if not operands:
         return ANYTHING
-    return _run_content(call, operands[0], operands[2:])
+    return _run_content(call, operands[0], operands[2:], "".join(operands[1:2]))
 
 
-def _run_content(call: Invocation, text: str, arguments: list[str] | None = None) -> str:
+def _run_content(
+    call: Invocation, text: str, arguments: list[str] | None = None, name: str = ""
+) -> str:
     """Evaluates text in a new shell. Text that is unknown needs approval."""
     if DOWNLOAD in text:
         call.danger("runs a script that comes from the network")
@@ -94,6 +96,8 @@ def _run_content(call: Invocation, text: str, arguments: list[str] | None = None
         return derived(text)
     scope = call.scope.inner()
     scope.arguments = tuple(arguments or ())
+    if name:
+        scope.variables["0"] = (name,)
     return call.shell.run_text(text, scope, None if text == call.stdin else call.stdin)
 
 

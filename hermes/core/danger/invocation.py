@@ -8,7 +8,7 @@ from typing import Protocol
 from hermes.core.danger.findings import Findings
 from hermes.core.danger.options import ParsedOptions, parse_options
 from hermes.core.danger.scope import ShellScope
-from hermes.types.danger import Outcome
+from hermes.types.danger import VerdictOutcome
 
 
 class Evaluating(Protocol):
@@ -50,7 +50,7 @@ class Invocation:
         """Parses the arguments."""
         return parse_options(self.arguments, valued, permute=permute, single_dash=single_dash)
 
-    def danger(self, reason: str, outcome: Outcome = "ask") -> None:
+    def danger(self, reason: str, outcome: VerdictOutcome = "ask") -> None:
         """Records that the program is dangerous."""
         self.shell.findings.add(reason, outcome)
 

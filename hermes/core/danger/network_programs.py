@@ -4,7 +4,7 @@ import re
 
 from hermes.core.danger.file_access import judge_write
 from hermes.core.danger.file_programs import send_file
-from hermes.core.danger.holes import ANYTHING, DOWNLOAD, SECRET_TEXT
+from hermes.core.danger.holes import ANYTHING, DOWNLOAD, PLAIN_NAME, SECRET_TEXT, is_open
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import names
 from hermes.core.danger.outputs import text_of
@@ -45,7 +45,7 @@ def run_curl(call: Invocation) -> str:
             call.danger("reads its options from the network")
     outputs = parsed.values("o", "output")
     if parsed.has("O", "remote-name"):
-        outputs += [one.rpartition("/")[2] for one in parsed.operands]
+        outputs += [_local_name(one) for one in parsed.operands]
     return _received(call, outputs)
 
 
@@ -54,6 +54,12 @@ def _send_named(call: Invocation, path: str) -> None:
         _sends(call, call.stdin or "")
     else:
         send_file(call, path)
+
+
+def _local_name(url: str) -> str:
+    """Returns the name of the file into which an address is downloaded."""
+    name = re.sub(r"[?#].*", "", url, flags=re.DOTALL).rpartition("/")[2]
+    return PLAIN_NAME if is_open(name) else name
 
 
 def _received(call: Invocation, outputs: list[str]) -> str:
@@ -76,8 +82,8 @@ def run_wget(call: Invocation) -> str:
     outputs = parsed.values("O", "output-document")
     if not outputs:
         folder = "".join(parsed.values("P", "directory-prefix")[:1])
-        names = [re.sub(r"[?#].*", "", one).rpartition("/")[2] for one in parsed.operands]
-        outputs = [f"{folder.rstrip('/')}/{name}" if folder else name for name in names if name]
+        files = [_local_name(one) for one in parsed.operands]
+        outputs = [f"{folder.rstrip('/')}/{name}" if folder else name for name in files if name]
     return _received(call, outputs)
 
 

@@ -8,16 +8,17 @@ from collections.abc import Callable, Sequence
 
 from hermes.core.danger.holes import (
     ANYTHING,
-    ATOM,
     ENDLESS,
     HOLES,
     ONE_WORD,
+    PLAIN_NAME,
     SECRET_TEXT,
     derived,
     is_known,
 )
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import names
+from hermes.core.danger.paths import classify
 from hermes.core.danger.redirections import file_text
 from hermes.core.danger.words import unescape
 
@@ -113,6 +114,8 @@ def tee_output(call: Invocation) -> str:
     text = call.stdin if call.stdin is not None else ANYTHING
     for path in call.options().operands:
         call.scope.write(path, text)
+        if ENDLESS in text and classify(call.path(path)) != "harmless_device":
+            call.danger(f"fills the disk with the file {path}")
     return text
 
 
@@ -210,17 +213,18 @@ def rot13_output(call: Invocation) -> str:
 
 def atom_output(call: Invocation) -> str:
     """Returns the output of programs that print a plain name or number."""
-    return ATOM
+    return PLAIN_NAME
 
 
 def date_output(call: Invocation) -> str:
     """Returns the output of `date`, which is a plain name unless its format is not."""
-    return ATOM if all("/" not in one and " " not in one for one in call.arguments) else ONE_WORD
+    plain = all("/" not in one and " " not in one for one in call.arguments)
+    return PLAIN_NAME if plain else ONE_WORD
 
 
 def mktemp_output(call: Invocation) -> str:
     """Returns the output of `mktemp`."""
-    return "/tmp/" + ATOM  # noqa: S108
+    return "/tmp/" + PLAIN_NAME  # noqa: S108
 
 
 def pwd_output(call: Invocation) -> str:
@@ -234,7 +238,7 @@ def basename_output(call: Invocation) -> str:
     if len(operands) == 1 and is_known(operands[0]):
         folder, _, name = operands[0].rstrip("/").rpartition("/")
         return name if call.program == "basename" else folder or "."
-    return ATOM if call.program == "basename" else derived(*operands)
+    return PLAIN_NAME if call.program == "basename" else derived(*operands)
 
 
 def environment_output(call: Invocation) -> str:

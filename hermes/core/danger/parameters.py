@@ -3,7 +3,7 @@
 import re
 from fnmatch import translate
 
-from hermes.core.danger.holes import ANYTHING, ATOM, derived, is_known, is_open
+from hermes.core.danger.holes import ANYTHING, PLAIN_NAME, derived, is_known, is_open
 
 MAX_PATTERN = 200
 """Number of characters of the longest pattern that is applied."""
@@ -16,9 +16,10 @@ def apply_operator(operator: str, value: str, operand: str) -> str:
     if operator in ("+", ":+"):
         return operand if value and is_known(value) else derived(value, operand)
     if operator == "length":
-        return str(len(value)) if is_known(value) else ATOM
+        return str(len(value)) if is_known(value) else PLAIN_NAME
     if not is_known(value) or not is_known(operand) or len(operand) > MAX_PATTERN:
-        return ATOM if not is_open(value) and operator[0] in "#%^," else derived(value, operand)
+        plain = not is_open(value) and operator[0] in "#%^,"
+        return PLAIN_NAME if plain else derived(value, operand)
     return _changed(operator, value, operand)
 
 

@@ -5,44 +5,38 @@ from typing import Literal
 
 from hermes.core.danger.syntax import (
     Assignment,
-    Command,
     Compound,
     ForLoop,
     FunctionDefinition,
+    LiteralText,
     NotParsed,
     Pipeline,
     Redirection,
-    Script,
+    ShellCommand,
+    ShellScript,
+    ShellStatement,
     SimpleCommand,
-    Statement,
-    Text,
     Word,
 )
-from hermes.core.danger.words import BLANK, ENDS_WORD, WordReader
+from hermes.core.danger.tokens import KEYWORDS, TokenReader
+from hermes.core.danger.words import ENDS_WORD, WordReader
 
 MAX_LENGTH = 128_000
 """Number of characters of the longest command that is parsed."""
-MAX_HERE_DOCUMENTS = 50
 
-_SKIPPED = re.compile(r"(?:[ \t]|\\\n)+")
-_COMMENT = re.compile(r"#[^\n]*")
-_KEYWORDS = "if|then|elif|else|fi|while|until|for|select|case|esac|do|done|in|function|time|coproc"
-_KEYWORD = re.compile(rf"(?:{_KEYWORDS}|\[\[|!|\{{|\}})(?=[\s;&|<>()]|$)")
 _PLAIN_COMMAND = re.compile(
     r"[A-Za-z0-9_./-]+(?:[ \t]+[A-Za-z0-9_./:,@%+-]+)*(?=[ \t]*(?:[;\n|&)]|\Z))", re.ASCII
 )
 """A command without quotes, expansions and redirections."""
-_REDIRECTION = re.compile(r"(\d+|\{\w+\})?(&>>|&>|<<<|<<-|<<|<>|<&|>&|>>|>\||<(?!\()|>(?!\())")
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]$`\"'\\]*\])?(\+)?=", re.ASCII)
 _PARENTHESES = re.compile(r"[ \t]*\([ \t]*\)")
 _COPROCESS_NAME = re.compile(r"\w+[ \t]+(?=[({])")
 _FUNCTION_NAME = re.compile(r"[^\s;&|<>()$`\"'\\]+")
 _DECLARING = frozenset({"declare", "typeset", "local", "export", "readonly"})
-_SPECIAL = _DECLARING | frozenset(_KEYWORDS.split("|"))
+_SPECIAL = _DECLARING | frozenset(KEYWORDS.split("|"))
 """First words that need the full parser."""
 
 
-def parse(command: str, depth: int = 0) -> Script:
+def parse(command: str, depth: int = 0) -> ShellScript:
     """Returns the syntax tree of a command. Raises NotParsed if the command has a syntax error or
     exceeds a limit."""
     if len(command) > MAX_LENGTH:
@@ -56,7 +50,7 @@ def parse(command: str, depth: int = 0) -> Script:
     return script
 
 
-def parse_from(reader: WordReader, closing: str) -> Script:
+def parse_from(reader: WordReader, closing: str) -> ShellScript:
     """Reads statements up to `closing`, which is not consumed."""
     return CommandParser(reader).script(*closing.split())
 
@@ -66,6 +60,7 @@ class CommandParser:
 
     def __init__(self, reader: WordReader) -> None:
         self.reader = reader
+        self._tokens = TokenReader(reader)
         self._compounds = {
             "{": self._group,
             "if": self._if,
@@ -79,12 +74,12 @@ class CommandParser:
             "[[": self._test,
         }
 
-    def script(self, *closers: str) -> Script:
+    def script(self, *closers: str) -> ShellScript:
         """Reads statements up to one of the closing words or operators, which is not consumed."""
         self.reader.enter()
-        statements: list[Statement] = []
+        statements: list[ShellStatement] = []
         while True:
-            self._skip(lines=True)
+            self._tokens.skip(lines=True)
             if self._ended(closers):
                 break
             statements.append(self._statement(closers))
@@ -95,7 +90,7 @@ class CommandParser:
         reader = self.reader
         if reader.at >= len(reader.text):
             return True
-        keyword = self._keyword()
+        keyword = self._tokens.keyword()
         if keyword in closers:
             return True
         return any(
@@ -104,13 +99,13 @@ class CommandParser:
             if closer != "}"
         )
 
-    def _statement(self, closers: tuple[str, ...]) -> Statement:
+    def _statement(self, closers: tuple[str, ...]) -> ShellStatement:
         reader = self.reader
         start = reader.at
         pipelines = [self._pipeline()]
         while reader.peek(2) in ("&&", "||"):
             reader.at += 2
-            self._skip(lines=True)
+            self._tokens.skip(lines=True)
             pipelines.append(self._pipeline())
         background = False
         if reader.peek() == "&":
@@ -122,26 +117,26 @@ class CommandParser:
             raise NotParsed(f"{reader.peek(10)!r} is not expected here")
         if reader.at == start:
             raise NotParsed("a command is missing")
-        return Statement(pipelines=tuple(pipelines), background=background)
+        return ShellStatement(pipelines=tuple(pipelines), background=background)
 
     def _pipeline(self) -> Pipeline:
-        commands: list[Command] = []
+        commands: list[ShellCommand] = []
         while True:
-            self._skip()
-            while (keyword := self._keyword()) in ("!", "time"):
+            self._tokens.skip()
+            while (keyword := self._tokens.keyword()) in ("!", "time"):
                 self.reader.at += len(keyword)
-                self._skip()
+                self._tokens.skip()
                 if keyword == "time" and self.reader.peek(3) == "-p ":
                     self.reader.at += 3
-                    self._skip()
+                    self._tokens.skip()
             commands.append(self._command())
-            self._skip()
+            self._tokens.skip()
             if self.reader.peek() != "|" or self.reader.peek(2) == "||":
                 return Pipeline(commands=tuple(commands))
             self.reader.at += 2 if self.reader.peek(2) == "|&" else 1
-            self._skip(lines=True)
+            self._tokens.skip(lines=True)
 
-    def _command(self) -> Command:
+    def _command(self) -> ShellCommand:
         reader = self.reader
         reader.count_command()
         if found := _PLAIN_COMMAND.match(reader.text, reader.at):
@@ -149,8 +144,8 @@ class CommandParser:
             if words[0] not in _SPECIAL:
                 reader.count(len(words))
                 reader.at = found.end()
-                return SimpleCommand(words=tuple([(Text(text=word),) for word in words]))
-        keyword = self._keyword()
+                return SimpleCommand(words=tuple([(LiteralText(text=word),) for word in words]))
+        keyword = self._tokens.keyword()
         if reader.peek() == "(":
             return self._parenthesis()
         if keyword in ("", "in"):
@@ -160,21 +155,21 @@ class CommandParser:
             raise NotParsed(f"{keyword!r} is not expected here")
         return self._compounds[keyword]()
 
-    def _group(self) -> Command:
+    def _group(self) -> ShellCommand:
         return self._finished("group", (self._block("}"),))
 
-    def _while(self) -> Command:
+    def _while(self) -> ShellCommand:
         condition = self._block("do")
         return self._finished("loop", (condition, self._block("done")))
 
-    def _block(self, *closers: str) -> Script:
+    def _block(self, *closers: str) -> ShellScript:
         """Reads a script and the closing keyword after it."""
         body = self.script(*closers)
         self._expect(*closers)
         return body
 
     def _expect(self, *words: str) -> str:
-        keyword = self._keyword()
+        keyword = self._tokens.keyword()
         if keyword not in words:
             raise NotParsed(f"{words[0]!r} is missing")
         self.reader.at += len(keyword)
@@ -183,15 +178,15 @@ class CommandParser:
     def _finished(
         self,
         kind: Literal["group", "subshell", "condition", "loop"],
-        bodies: tuple[Script, ...],
+        bodies: tuple[ShellScript, ...],
         words: tuple[Word, ...] = (),
     ) -> Compound:
         """Returns a compound command with the redirections after it."""
         return Compound(
-            kind=kind, bodies=bodies, words=words, redirections=tuple(self._redirections())
+            kind=kind, bodies=bodies, words=words, redirections=tuple(self._tokens.redirections())
         )
 
-    def _if(self) -> Command:
+    def _if(self) -> ShellCommand:
         bodies = [self._block("then")]
         while True:
             bodies.append(self.script("elif", "else", "fi"))
@@ -204,7 +199,7 @@ class CommandParser:
                     bodies.append(self._block("fi"))
                     return self._finished("condition", tuple(bodies))
 
-    def _parenthesis(self) -> Command:
+    def _parenthesis(self) -> ShellCommand:
         reader = self.reader
         if reader.peek(2) == "((":
             start, depth = reader.at, reader.depth
@@ -223,9 +218,9 @@ class CommandParser:
             raise NotParsed("a parenthesis is not closed")
         self.reader.at += 1
 
-    def _for(self) -> Command:
+    def _for(self) -> ShellCommand:
         reader = self.reader
-        self._skip()
+        self._tokens.skip()
         if reader.peek(2) == "((":
             reader.at += 2
             parts = reader.arithmetic()
@@ -236,47 +231,47 @@ class CommandParser:
         if not name:
             raise NotParsed("a loop has no variable")
         reader.at = name.end()
-        self._skip(lines=True)
+        self._tokens.skip(lines=True)
         items: list[Word] = []
-        if self._keyword() == "in":
+        if self._tokens.keyword() == "in":
             reader.at += 2
-            self._skip()
+            self._tokens.skip()
             while reader.peek() not in (";", "\n", ""):
-                items.append(self._required_word())
+                items.append(self._tokens.required_word())
         body = self._loop_body()
         return ForLoop(
             name=name[0],
             items=tuple(items),
             body=body,
-            redirections=tuple(self._redirections()),
+            redirections=tuple(self._tokens.redirections()),
         )
 
-    def _loop_body(self) -> Script:
-        self._skip()
+    def _loop_body(self) -> ShellScript:
+        self._tokens.skip()
         if self.reader.peek() == ";":
             self.reader.at += 1
-        self._skip(lines=True)
+        self._tokens.skip(lines=True)
         if self._expect("do", "{") == "{":
             return self._block("}")
         return self._block("done")
 
-    def _case(self) -> Command:
+    def _case(self) -> ShellCommand:
         reader = self.reader
-        self._skip()
-        words = [self._required_word()]
-        self._skip(lines=True)
+        self._tokens.skip()
+        words = [self._tokens.required_word()]
+        self._tokens.skip(lines=True)
         self._expect("in")
-        bodies: list[Script] = []
+        bodies: list[ShellScript] = []
         while True:
-            self._skip(lines=True)
-            if self._keyword() == "esac":
+            self._tokens.skip(lines=True)
+            if self._tokens.keyword() == "esac":
                 reader.at += 4
                 return self._finished("condition", tuple(bodies), tuple(words))
             if reader.peek() == "(":
                 reader.at += 1
             while reader.peek() != ")":
-                self._skip()
-                words.append(self._required_word())
+                self._tokens.skip()
+                words.append(self._tokens.required_word())
                 if reader.peek() == "|":
                     reader.at += 1
             reader.at += 1
@@ -284,29 +279,29 @@ class CommandParser:
             if reader.peek() == ";":
                 reader.at += 3 if reader.peek(3) == ";;&" else 2
 
-    def _function(self) -> Command:
-        self._skip()
+    def _function(self) -> ShellCommand:
+        self._tokens.skip()
         name = _FUNCTION_NAME.match(self.reader.text, self.reader.at)
         if not name:
             raise NotParsed("a function has no name")
         self.reader.at = name.end()
         if found := _PARENTHESES.match(self.reader.text, self.reader.at):
             self.reader.at = found.end()
-        self._skip(lines=True)
+        self._tokens.skip(lines=True)
         return FunctionDefinition(name=name[0], body=self._command())
 
-    def _coproc(self) -> Command:
-        self._skip()
+    def _coproc(self) -> ShellCommand:
+        self._tokens.skip()
         if found := _COPROCESS_NAME.match(self.reader.text, self.reader.at):
             self.reader.at = found.end()
         return self._command()
 
-    def _test(self) -> Command:
+    def _test(self) -> ShellCommand:
         """Reads the words of `[[ … ]]`."""
         reader = self.reader
-        words: list[Word] = [(Text(text="[["),)]
+        words: list[Word] = [(LiteralText(text="[["),)]
         while True:
-            self._skip(lines=True)
+            self._tokens.skip(lines=True)
             if reader.peek(2) == "]]":
                 reader.at += 2
                 break
@@ -316,34 +311,33 @@ class CommandParser:
                 reader.at += 1
             else:
                 words.append(reader.word())
-        return SimpleCommand(words=tuple(words), redirections=tuple(self._redirections()))
+        return SimpleCommand(words=tuple(words), redirections=tuple(self._tokens.redirections()))
 
-    def _simple(self) -> Command:
+    def _simple(self) -> ShellCommand:
         reader = self.reader
         words: list[Word] = []
         assignments: list[Assignment] = []
         redirections: list[Redirection] = []
         declares = False
         while True:
-            self._skip()
-            if self._redirection(redirections):
+            self._tokens.skip()
+            if self._tokens.redirection(redirections):
                 continue
-            assigned = None
             if not words or declares:
-                assigned = _ASSIGNMENT.match(reader.text, reader.at)
-            if assigned:
-                assignments.append(self._assignment(assigned))
-                continue
+                assigned = self._tokens.assignment()
+                if assigned:
+                    assignments.append(assigned)
+                    continue
             word = reader.word()
             if not word:
                 break
             words.append(word)
-            if len(words) == 1 and isinstance(word[0], Text):
+            if len(words) == 1 and isinstance(word[0], LiteralText):
                 declares = word[0].text in _DECLARING
                 opening = _PARENTHESES.match(reader.text, reader.at)
                 if opening and not word[0].quoted:
                     reader.at = opening.end()
-                    self._skip(lines=True)
+                    self._tokens.skip(lines=True)
                     return FunctionDefinition(name=word[0].text, body=self._command())
         if not (words or assignments or redirections):
             raise NotParsed(f"{reader.peek(10)!r} is not expected here")
@@ -353,93 +347,3 @@ class CommandParser:
             redirections=tuple(redirections),
             declares=declares,
         )
-
-    def _assignment(self, found: re.Match[str]) -> Assignment:
-        reader = self.reader
-        reader.at = found.end()
-        append = bool(found[2])
-        if reader.peek() != "(":
-            return Assignment(name=found[1], value=reader.word(), append=append)
-        reader.at += 1
-        items: list[Word] = []
-        while True:
-            self._skip(lines=True)
-            if reader.peek() == ")":
-                reader.at += 1
-                return Assignment(name=found[1], items=tuple(items), append=append)
-            items.append(self._required_word())
-
-    def _required_word(self) -> Word:
-        word = self.reader.word()
-        if not word:
-            raise NotParsed(f"{self.reader.peek(10)!r} is not expected here")
-        self._skip()
-        return word
-
-    def _redirections(self) -> list[Redirection]:
-        found: list[Redirection] = []
-        self._skip()
-        while self._redirection(found):
-            self._skip()
-        return found
-
-    def _redirection(self, found: list[Redirection]) -> bool:
-        """Reads a redirection, if there is one, and appends it to `found`."""
-        reader = self.reader
-        matched = _REDIRECTION.match(reader.text, reader.at)
-        if not matched:
-            return False
-        reader.at = matched.end()
-        self._skip()
-        start = reader.at
-        target = self._required_word()
-        if matched[2] in ("<<", "<<-"):
-            raw = reader.text[start : reader.at].rstrip(BLANK)
-            target = self._here_document(target, raw, indented=matched[2] == "<<-")
-        found.append(
-            Redirection(operator=matched[2].rstrip("-"), target=target, descriptor=matched[1] or "")
-        )
-        return True
-
-    def _here_document(self, delimiter: Word, raw: str, *, indented: bool) -> Word:
-        """Returns the body of a here-document, which begins on the line after the operator. The
-        body is skipped when the reader arrives at that line."""
-        reader = self.reader
-        if len(reader.skips) >= MAX_HERE_DOCUMENTS:
-            raise NotParsed("the command has too many here-documents")
-        line_end = reader.text.find("\n", reader.at)
-        if line_end < 0:
-            raise NotParsed("a here-document has no body")
-        begin = reader.skips.get(line_end, line_end + 1)
-        ends = "".join(part.text for part in delimiter if isinstance(part, Text))
-        tabs = r"\t*" if indented else ""
-        last = re.compile(rf"^{tabs}{re.escape(ends)}$", re.MULTILINE).search(reader.text, begin)
-        body = reader.text[begin : last.start() if last else len(reader.text)]
-        reader.skips[line_end] = last.end() if last else len(reader.text)
-        if any(character in raw for character in "\"'\\"):
-            return (Text(text=body, quoted=True),)
-        return reader.inside(body).quoted_text("")
-
-    def _skip(self, *, lines: bool = False) -> None:
-        """Skips blanks and comments; with `lines`, also line breaks."""
-        reader = self.reader
-        text = reader.text
-        while True:
-            if found := _SKIPPED.match(text, reader.at):
-                reader.at = found.end()
-            if text.startswith("#", reader.at) and _begins_word(text, reader.at):
-                found = _COMMENT.match(text, reader.at)
-                assert found
-                reader.at = found.end()
-            if not lines or not text.startswith("\n", reader.at):
-                return
-            reader.count()
-            reader.skip_line_end()
-
-    def _keyword(self) -> str:
-        found = _KEYWORD.match(self.reader.text, self.reader.at)
-        return found[0] if found else ""
-
-
-def _begins_word(text: str, at: int) -> bool:
-    return at == 0 or text[at - 1] in ENDS_WORD

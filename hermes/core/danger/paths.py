@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from hermes.core.danger.holes import ATOM, HOLES, is_known, is_open
+from hermes.core.danger.holes import HOLES, PLAIN_NAME, is_known, is_open
 from hermes.core.danger.scope import HOME
 from hermes.text.secret_files import is_secret_file
 
@@ -134,7 +134,7 @@ def may_hold_secret(path: str) -> bool:
 
 def is_certain(path: str) -> bool:
     """Returns whether the path has no unknown part that could change its class."""
-    return is_known(path) or not (HOLES - {ATOM}) & set(path)
+    return is_known(path) or not (HOLES - {PLAIN_NAME}) & set(path)
 
 
 def matches_several(path: str) -> bool:

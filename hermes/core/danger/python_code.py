@@ -6,12 +6,12 @@ import binascii
 import warnings
 from collections.abc import Sequence
 
-from hermes.core.danger.file_access import judge_delete, judge_read, judge_write
+from hermes.core.danger.file_access import judge_delete, judge_move, judge_read, judge_write
 from hermes.core.danger.holes import HOLES, ONE_WORD
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import names
 
-MAX_CODE = 50_000
+MAX_PYTHON = 50_000
 """Number of characters of the longest code that is judged."""
 MAX_NODES = 20_000
 
@@ -41,6 +41,7 @@ _WRITING = names(
     os.symlink os.link"""
 )
 """Functions that write to their last argument."""
+_MOVING = names("shutil.move os.rename os.replace")
 _WRITING_METHODS = frozenset({"write_text", "write_bytes"})
 _PERMISSIONS = frozenset({"os.chmod", "os.chown", "os.lchown"})
 _NETWORK = names(
@@ -57,7 +58,7 @@ def judge_python(code: str, call: Invocation) -> None:
     needs approval."""
     if not code.strip():
         return
-    if len(code) > MAX_CODE:
+    if len(code) > MAX_PYTHON:
         call.danger("runs a program that is too long to check")
         return
     text = "".join("_" if character in HOLES else character for character in code)
@@ -101,9 +102,22 @@ class _PythonJudge:
                         self._call.danger("is a fork bomb: the code forks without end", "never")
                 case _:
                     pass
+        if self._downloads and any(map(self._passes_environment, nodes)):
+            self._call.danger("sends the environment to the network")
         starts = called & (_SHELL | _ARGUMENTS | {"os.dup2"})
         if "socket.socket" in called and starts:
             self._call.danger("connects a shell to the network")
+
+    def _passes_environment(self, node: ast.AST) -> bool:
+        """Returns whether a call gets all variables of the environment as an argument."""
+        if not isinstance(node, ast.Call):
+            return False
+        given = [*node.args, *(one.value for one in node.keywords)]
+        return any(
+            self._name(one.func if isinstance(one, ast.Call) else one)
+            in ("os.environ", "os.environ.items", "os.environ.copy", "os.environ.values")
+            for one in given
+        )
 
     def _declare(self, node: ast.AST) -> None:
         match node:
@@ -150,6 +164,8 @@ class _PythonJudge:
             judge_delete(self._call.path(path), findings, recursive=_DELETING[name])
         elif name in _WRITING and node.args:
             judge_write(self._call.path(self._text(node.args[-1])), findings)
+            if name in _MOVING:
+                judge_move(self._call.path(self._text(node.args[0])), findings)
         elif name in _PERMISSIONS and node.args:
             judge_write(self._call.path(self._text(node.args[0])), findings)
         elif name in ("open", "io.open") or method == "open":

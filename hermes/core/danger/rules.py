@@ -11,9 +11,9 @@ import msgspec
 from hermes.core.danger.file_access import judge_read, judge_write
 from hermes.core.danger.holes import is_open
 from hermes.core.danger.invocation import Invocation
-from hermes.core.danger.options import ParsedOptions, names, parse_options
+from hermes.core.danger.options import ParsedOptions, names
 from hermes.core.danger.paths import classify
-from hermes.types.danger import Outcome
+from hermes.types.danger import VerdictOutcome
 from hermes.types.value import Value
 
 
@@ -26,7 +26,7 @@ class DangerRule(Value):
     unless: str = ""
     operands: str = ""
     classes: tuple[str, ...] = ()
-    outcome: Outcome = "ask"
+    outcome: VerdictOutcome = "ask"
     count: int = 0
 
 
@@ -35,6 +35,7 @@ class ProgramGrammar(Value):
 
     valued: str = ""
     single_dash: bool = False
+    permute: bool = True
     writes: str = ""
     runs: str = ""
     reads: bool = False
@@ -82,8 +83,10 @@ def judge_by_rules(call: Invocation) -> None:
     if not found and grammar is None:
         return
     grammar = grammar or ProgramGrammar()
-    parsed = parse_options(call.arguments, names(grammar.valued), single_dash=grammar.single_dash)
-    if parsed.has("help", "version"):
+    parsed = call.options(
+        names(grammar.valued), permute=grammar.permute, single_dash=grammar.single_dash
+    )
+    if parsed.has("help") or call.arguments[:1] == ["--version"]:
         return
     _judge_grammar(call, grammar, parsed)
     for rule in found:

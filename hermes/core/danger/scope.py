@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 import re
 
-from hermes.core.danger.holes import ANYTHING, ATOM, SECRET_TEXT, is_open
-from hermes.core.danger.syntax import Command
+from hermes.core.danger.holes import ANYTHING, PLAIN_NAME, SECRET_TEXT, is_open
+from hermes.core.danger.syntax import ShellCommand
 
 HOME = "~"
 """Stands for the home folder in paths."""
@@ -19,7 +19,7 @@ _KNOWN = {
     **dict.fromkeys(
         """USER LOGNAME USERNAME HOSTNAME UID EUID PPID RANDOM SECONDS LINENO BASHPID EPOCHSECONDS
         OSTYPE HOSTTYPE MACHTYPE LANG TERM SHLVL COLUMNS LINES BASH_VERSION $ ? # ! - 0""".split(),  # noqa: SIM905
-        ATOM,
+        PLAIN_NAME,
     ),
     "HOME": HOME,
     "TMPDIR": "/tmp",  # noqa: S108
@@ -36,7 +36,7 @@ class ShellScope:
 
     def __init__(self) -> None:
         self.variables: dict[str, tuple[str, ...]] = {}
-        self.functions: dict[str, Command] = {}
+        self.functions: dict[str, ShellCommand] = {}
         self.aliases: dict[str, str] = {}
         self.arguments: tuple[str, ...] | None = None
         """The positional parameters; None if they are unknown."""

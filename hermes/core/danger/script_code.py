@@ -7,7 +7,7 @@ from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import names
 from hermes.core.danger.paths import classify
 
-MAX_CODE = 20_000
+MAX_SCRIPT = 20_000
 """Number of characters of the longest code that is judged."""
 
 _STRING = re.compile(
@@ -39,7 +39,7 @@ _FORK_BOMB = re.compile(
     r"\bfork\b[\s(){};]*(?:while|until|for|loop)\b|\b(?:while|until|loop|for)\b[\s(){};\w=<>|]*\bfork\b"
 )
 _SOCKET = re.compile(r"\b(?:socket|Socket|TCPSocket|fsockopen|net\.(?:connect|Socket)|/inet/tcp)")
-_SHELL = re.compile(r"/bin/(?:ba|da|z)?sh|cmd\.exe|exec|spawn")
+_SHELL = re.compile(r"/bin/(?:ba|da|z)?sh|cmd\.exe|exec|spawn|popen|system")
 _RECURSIVE = re.compile(
     r"rmtree|remove_tree|rm_r|recursive|rimraf|removeSync|emptyDir|remove_dir|remove_entry"
     r"|delete-directory"
@@ -50,7 +50,7 @@ _BACKTICKS = re.compile(r"`([^`]+)`")
 
 def judge_code(code: str, call: Invocation) -> None:
     """Judges code that an interpreter runs. Strings that it passes to a shell are evaluated."""
-    if len(code) > MAX_CODE:
+    if len(code) > MAX_SCRIPT:
         call.danger("runs a program that is too long to check")
         return
     if _FORK_BOMB.search(code[:2_000]):

@@ -4,7 +4,14 @@ import re
 from collections.abc import Callable
 
 from hermes.core.danger.assignments import judge_assignment
-from hermes.core.danger.holes import ANYTHING, DOWNLOAD, ONE_WORD, is_known, is_only_unknown
+from hermes.core.danger.holes import (
+    ANYTHING,
+    DOWNLOAD,
+    ONE_WORD,
+    SECRET_TEXT,
+    is_known,
+    is_only_unknown,
+)
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import names
 from hermes.core.danger.outputs import formatted
@@ -63,6 +70,8 @@ def evaluate_cd(call: Invocation) -> str:
 
 def evaluate_declaration(call: Invocation) -> str:
     """Evaluates the arguments of `export` and similar builtins that are not plain assignments."""
+    if call.arguments == ["-p"]:
+        return SECRET_TEXT
     for argument in call.arguments:
         if found := _ASSIGNMENT.fullmatch(argument):
             value = (call.scope.value(found[1]) if found[2] else "") + found[3]
@@ -72,7 +81,9 @@ def evaluate_declaration(call: Invocation) -> str:
 
 
 def evaluate_set(call: Invocation) -> str:
-    """Evaluates `set`, which can set the positional parameters."""
+    """Evaluates `set`, which sets the positional parameters or prints all variables."""
+    if not call.arguments:
+        return SECRET_TEXT
     if "--" in call.arguments:
         call.scope.arguments = tuple(call.arguments[call.arguments.index("--") + 1 :])
     elif call.arguments and not call.arguments[0].startswith(("-", "+")):
@@ -113,6 +124,9 @@ def evaluate_read(call: Invocation) -> str:
     text = call.stdin if call.stdin is not None else ANYTHING
     variables = parsed.operands or parsed.values("a") or ["REPLY"]
     one_line = is_known(text) and "\n" not in text.strip()
+    if parsed.has("a") and one_line:
+        call.scope.variables[variables[0]] = tuple(text.split())
+        return ""
     known = text.strip() if one_line and len(variables) == 1 else ""
     for name in variables:
         call.scope.variables[name] = (known or ANYTHING,)

@@ -12,7 +12,7 @@ class NotParsed(HermesError):
     """The command has a syntax error, or it exceeds a limit of the parser."""
 
 
-class Text(Value, tag=True):
+class LiteralText(Value, tag=True):
     """Literal text of a word."""
 
     text: str
@@ -35,7 +35,7 @@ class Parameter(Value, tag=True):
 class Substitution(Value, tag=True):
     """A command or process substitution."""
 
-    body: Script
+    body: ShellScript
     kind: Literal["command", "input", "output"] = "command"
     quoted: bool = False
 
@@ -46,7 +46,7 @@ class Arithmetic(Value, tag=True):
     parts: Word
 
 
-Part: TypeAlias = Text | Parameter | Substitution | Arithmetic
+Part: TypeAlias = LiteralText | Parameter | Substitution | Arithmetic
 Word: TypeAlias = tuple[Part, ...]
 
 
@@ -83,7 +83,7 @@ class Compound(Value, tag=True):
     """A group, a subshell, a condition or a loop."""
 
     kind: Literal["group", "subshell", "condition", "loop"]
-    bodies: tuple[Script, ...]
+    bodies: tuple[ShellScript, ...]
     words: tuple[Word, ...] = ()
     """Words that are expanded before the bodies run, such as the word after `case`."""
     redirections: tuple[Redirection, ...] = ()
@@ -94,7 +94,7 @@ class ForLoop(Value, tag=True):
 
     name: str
     items: tuple[Word, ...]
-    body: Script
+    body: ShellScript
     redirections: tuple[Redirection, ...] = ()
 
 
@@ -102,23 +102,23 @@ class FunctionDefinition(Value, tag=True):
     """A definition of a shell function."""
 
     name: str
-    body: Command
+    body: ShellCommand
 
 
-Command: TypeAlias = SimpleCommand | Compound | ForLoop | FunctionDefinition
+ShellCommand: TypeAlias = SimpleCommand | Compound | ForLoop | FunctionDefinition
 
 
 class Pipeline(Value):
     """Commands that are connected by pipes."""
 
-    commands: tuple[Command, ...]
+    commands: tuple[ShellCommand, ...]
 
 
-class Statement(Value):
+class ShellStatement(Value):
     """Pipelines that are connected by `&&` or `||`."""
 
     pipelines: tuple[Pipeline, ...]
     background: bool = False
 
 
-Script: TypeAlias = tuple[Statement, ...]
+ShellScript: TypeAlias = tuple[ShellStatement, ...]

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from hermes.core.danger.holes import ENDLESS, ONE_WORD
 from hermes.core.danger.syntax import (
     Arithmetic,
+    LiteralText,
     NotParsed,
     Parameter,
     Part,
-    Script,
+    ShellScript,
     Substitution,
-    Text,
     Word,
 )
 
@@ -62,7 +62,7 @@ class WordReader:
     """A position in the text of a command, from which words are read."""
 
     def __init__(
-        self, text: str, script: Callable[["WordReader", str], Script], depth: int
+        self, text: str, script: Callable[["WordReader", str], ShellScript], depth: int
     ) -> None:
         self.text = text
         self.at = 0
@@ -117,7 +117,7 @@ class WordReader:
             character = text[self.at]
             if found := _PLAIN.match(text, self.at):
                 self.at = found.end()
-                parts.append(Text(text=found[0]))
+                parts.append(LiteralText(text=found[0]))
             elif character in "<>" and text[self.at + 1 : self.at + 2] == "(":
                 parts.append(self._process(character))
             elif character == "(" and _opens_pattern(parts):
@@ -139,10 +139,10 @@ class WordReader:
                 return tuple(parts)
             if found := _IN_QUOTES.match(self.text, self.at):
                 self.at = found.end()
-                parts.append(Text(text=found[0], quoted=True))
+                parts.append(LiteralText(text=found[0], quoted=True))
             elif character == '"':
                 self.at += 1
-                parts.append(Text(text='"', quoted=True))
+                parts.append(LiteralText(text='"', quoted=True))
             else:
                 parts.extend(self._special(character, quoted=True))
         if closing:
@@ -157,7 +157,7 @@ class WordReader:
             return [self._single_quotes()]
         if character == '"':
             self.at += 1
-            return [*self.quoted_text('"'), Text(text="", quoted=True)]
+            return [*self.quoted_text('"'), LiteralText(text="", quoted=True)]
         if character == "`":
             return [self._backticks(quoted=quoted)]
         return [self._dollar(quoted=quoted)]
@@ -169,22 +169,22 @@ class WordReader:
             return []
         if quoted and escaped not in tuple('$`"\\'):
             escaped = "\\" + escaped
-        return [Text(text=escaped or "\\", quoted=True)]
+        return [LiteralText(text=escaped or "\\", quoted=True)]
 
-    def _single_quotes(self) -> Text:
+    def _single_quotes(self) -> LiteralText:
         close = self.text.find("'", self.at + 1)
         if close < 0:
             raise NotParsed("a quote is not closed")
         inside = self.text[self.at + 1 : close]
         self.at = close + 1
-        return Text(text=inside, quoted=True)
+        return LiteralText(text=inside, quoted=True)
 
-    def _ansi_quotes(self) -> Text:
+    def _ansi_quotes(self) -> LiteralText:
         found = _ANSI_QUOTES.match(self.text, self.at)
         if not found:
             raise NotParsed("a quote is not closed")
         self.at = found.end()
-        return Text(text=unescape(found[1]), quoted=True)
+        return LiteralText(text=unescape(found[1]), quoted=True)
 
     def _backticks(self, *, quoted: bool) -> Substitution:
         found = _BACKTICKS.match(self.text, self.at + 1)
@@ -205,7 +205,7 @@ class WordReader:
         body = self._nested_script()
         return Substitution(body=body, kind="input" if direction == "<" else "output", quoted=True)
 
-    def _nested_script(self) -> Script:
+    def _nested_script(self) -> ShellScript:
         """Reads a script and the closing parenthesis after it."""
         self.enter()
         body = self._script(self, ")")
@@ -218,7 +218,7 @@ class WordReader:
     def _pattern(self) -> list[Part]:
         """Reads the parentheses of an extended glob pattern."""
         self.enter()
-        parts: list[Part] = [Text(text="(")]
+        parts: list[Part] = [LiteralText(text="(")]
         self.at += 1
         while self.peek() != ")":
             if self.at >= len(self.text):
@@ -226,11 +226,11 @@ class WordReader:
             read = self.word()
             parts.extend(read)
             if self.peek() in tuple("|&;<> \t\n("):
-                parts.append(Text(text=self.peek()))
+                parts.append(LiteralText(text=self.peek()))
                 self.at += 1
         self.at += 1
         self.depth -= 1
-        return [*parts, Text(text=")")]
+        return [*parts, LiteralText(text=")")]
 
     def _dollar(self, *, quoted: bool) -> Part:
         following = self.text[self.at + 1 : self.at + 3]
@@ -248,12 +248,12 @@ class WordReader:
             return self._ansi_quotes()
         if following[:1] == '"' and not quoted:
             self.at += 1
-            return Text(text="")
+            return LiteralText(text="")
         if found := _SHORT_NAME.match(self.text, self.at + 1):
             self.at = found.end()
             return Parameter(name=found[0], quoted=quoted)
         self.at += 1
-        return Text(text="$", quoted=quoted)
+        return LiteralText(text="$", quoted=quoted)
 
     def _arithmetic_or_command(self, *, quoted: bool) -> Part:
         start, depth = self.at, self.depth
@@ -344,16 +344,16 @@ class WordReader:
                 return tuple(parts)
             if found := _IN_BRACES.match(self.text, self.at):
                 self.at = found.end()
-                parts.append(Text(text=found[0], quoted=quoted))
+                parts.append(LiteralText(text=found[0], quoted=quoted))
             elif character == "'" and quoted:
                 self.at += 1
-                parts.append(Text(text="'", quoted=True))
+                parts.append(LiteralText(text="'", quoted=True))
             else:
                 parts.extend(self._special(character, quoted=quoted and character != '"'))
         raise NotParsed("a brace is not closed")
 
 
 def _opens_pattern(parts: list[Part]) -> bool:
-    if not parts or not isinstance(parts[-1], Text) or parts[-1].quoted:
+    if not parts or not isinstance(parts[-1], LiteralText) or parts[-1].quoted:
         return False
     return parts[-1].text.endswith(("?", "*", "+", "@", "!"))

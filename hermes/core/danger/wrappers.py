@@ -64,8 +64,9 @@ def _run(call: Invocation, grammar: WrapperGrammar, parsed: ParsedOptions) -> st
         for text in (*parsed.values(*grammar.commands), *later.values(*grammar.commands)):
             output = call.run_text(text)
     rest = rest[grammar.operands :]
-    if rest[:1] == ["--"]:
-        rest = rest[1:]
+    if "--" in rest and rest[0].startswith("-"):
+        # `kubectl exec pod -c container -- program` has options after its operand.
+        rest = rest[rest.index("--") + 1 :]
     if grammar.assignments:
         rest = skip_assignments(call, rest)
     if not rest:

@@ -3,12 +3,12 @@
 import pytest
 
 from hermes.core.danger.braces import expand_braces
-from hermes.core.danger.syntax import NotParsed, Parameter, Text
+from hermes.core.danger.syntax import LiteralText, NotParsed, Parameter
 
 
 def expanded(text: str) -> list[str]:
-    words = expand_braces((Text(text=text),))
-    return ["".join(part.text for part in word if isinstance(part, Text)) for word in words]
+    words = expand_braces((LiteralText(text=text),))
+    return ["".join(part.text for part in word if isinstance(part, LiteralText)) for word in words]
 
 
 @pytest.mark.parametrize(
@@ -31,13 +31,13 @@ def test_braces_are_expanded(text: str, words: list[str]) -> None:
 
 
 def test_quoted_braces_stay_as_they_are() -> None:
-    word = (Text(text="{a,b}", quoted=True),)
+    word = (LiteralText(text="{a,b}", quoted=True),)
     assert expand_braces(word) == [word]
 
 
 def test_expansions_inside_of_braces_are_kept() -> None:
-    word = (Text(text="{a,"), Parameter(name="x"), Text(text="}"))
-    assert expand_braces(word) == [(Text(text="a"),), (Parameter(name="x"),)]
+    word = (LiteralText(text="{a,"), Parameter(name="x"), LiteralText(text="}"))
+    assert expand_braces(word) == [(LiteralText(text="a"),), (Parameter(name="x"),)]
 
 
 @pytest.mark.parametrize("text", ["{1..999}", "{a,b}" * 10, "{" * 100])

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from hermes.core.danger.detector import judge
 from hermes.core.danger.parsing import MAX_LENGTH
-from hermes.types.danger import Outcome
+from hermes.types.danger import VerdictOutcome
 
 CASES = tomllib.loads((Path(__file__).parent / "cases.toml").read_text("utf-8"))
-RANK: dict[Outcome, int] = {"run": 0, "ask": 1, "never": 2}
+RANK: dict[VerdictOutcome, int] = {"run": 0, "ask": 1, "never": 2}
 PLAIN = (
     ("rm", "-rf", "/srv/shop"),
     ("rm", "-rf", "/"),

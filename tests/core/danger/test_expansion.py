@@ -3,7 +3,7 @@
 import pytest
 
 from hermes.core.danger.expansion import MAX_CHARACTERS, WordExpander
-from hermes.core.danger.holes import ANYTHING, ATOM, ONE_WORD
+from hermes.core.danger.holes import ANYTHING, ONE_WORD, PLAIN_NAME
 from hermes.core.danger.parsing import parse
 from hermes.core.danger.scope import ShellScope
 from hermes.core.danger.syntax import NotParsed, SimpleCommand
@@ -42,7 +42,7 @@ def scope() -> ShellScope:
         ("${!n}", ["a", "b"]),
         ("$(c)", ["out", "put"]),
         ('"$(c)"', ["out put"]),
-        ("$((1 + 1))", [ATOM]),
+        ("$((1 + 1))", [PLAIN_NAME]),
         ("$unset", [ANYTHING]),
         ('"$unset"', [ONE_WORD]),
         ("{a,b}$x", ["aa", "b", "ba", "b"]),

@@ -4,14 +4,14 @@ import pytest
 
 from hermes.core.danger.file_access import judge_delete, judge_move, judge_read, judge_write
 from hermes.core.danger.findings import Findings
-from hermes.core.danger.holes import ATOM, ONE_WORD
+from hermes.core.danger.holes import ONE_WORD, PLAIN_NAME
 
 
 @pytest.mark.parametrize(
     ("path", "outcome"),
     [
         ("out.txt", "run"),
-        (f"log-{ATOM}", "run"),
+        (f"log-{PLAIN_NAME}", "run"),
         ("/tmp/out", "run"),
         ("~/out.txt", "run"),
         (".env", "run"),

@@ -6,11 +6,11 @@ from hermes.core.danger import holes
 def test_text_without_holes_is_known() -> None:
     assert holes.is_known("")
     assert holes.is_known("a b")
-    assert not holes.is_known(f"a{holes.ATOM}")
+    assert not holes.is_known(f"a{holes.PLAIN_NAME}")
 
 
-def test_an_atom_is_not_open() -> None:
-    assert not holes.is_open(f"log-{holes.ATOM}")
+def test_a_plain_name_is_not_open() -> None:
+    assert not holes.is_open(f"log-{holes.PLAIN_NAME}")
     assert holes.is_open(f"log-{holes.ONE_WORD}")
 
 
@@ -21,7 +21,7 @@ def test_quotes_keep_unknown_text_together() -> None:
 
 def test_derived_text_stays_secret_and_untrusted() -> None:
     assert holes.derived("a", "b") == holes.ANYTHING
-    assert holes.derived(f"x{holes.SECRET_TEXT}", holes.ATOM) == holes.SECRET_TEXT
+    assert holes.derived(f"x{holes.SECRET_TEXT}", holes.PLAIN_NAME) == holes.SECRET_TEXT
     both = holes.derived(holes.DOWNLOAD, holes.SECRET_TEXT)
     assert set(both) == {holes.DOWNLOAD, holes.SECRET_TEXT}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hermes.core.danger.holes import ANYTHING, ATOM, SECRET_TEXT
+from hermes.core.danger.holes import ANYTHING, PLAIN_NAME, SECRET_TEXT
 from hermes.core.danger.parameters import apply_operator
 
 
@@ -36,8 +36,8 @@ def test_an_operator_is_applied(operator: str, value: str, operand: str, result:
     [
         (":-", ANYTHING, "b", ANYTHING),
         (":-", SECRET_TEXT, "b", SECRET_TEXT),
-        ("length", ANYTHING, "", ATOM),
-        ("#", ATOM, "x", ATOM),
+        ("length", ANYTHING, "", PLAIN_NAME),
+        ("#", PLAIN_NAME, "x", PLAIN_NAME),
         ("//", "abc", "[ab]/x", ANYTHING),
         ("@", "abc", "Q", ANYTHING),
         (":", "abc", "x:y", ANYTHING),

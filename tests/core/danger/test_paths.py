@@ -2,7 +2,7 @@
 
 import pytest
 
-from hermes.core.danger.holes import ATOM, ONE_WORD
+from hermes.core.danger.holes import ONE_WORD, PLAIN_NAME
 from hermes.core.danger.paths import (
     MAX_PATH,
     classify,
@@ -73,8 +73,8 @@ def test_files_that_run_code_later_are_known() -> None:
     assert not is_startup("notes.txt")
 
 
-def test_an_atom_does_not_change_the_class_of_a_path() -> None:
-    assert is_certain(f"log-{ATOM}.txt")
+def test_a_plain_name_does_not_change_the_class_of_a_path() -> None:
+    assert is_certain(f"log-{PLAIN_NAME}.txt")
     assert not is_certain(f"log-{ONE_WORD}.txt")
 
 

@@ -1,13 +1,13 @@
 """The state of a shell."""
 
-from hermes.core.danger.holes import ANYTHING, ATOM, ONE_WORD, SECRET_TEXT
+from hermes.core.danger.holes import ANYTHING, ONE_WORD, PLAIN_NAME, SECRET_TEXT
 from hermes.core.danger.scope import ShellScope
 
 
 def test_variables_of_the_environment_are_known_by_their_names() -> None:
     scope = ShellScope()
     assert scope.value("HOME") == "~"
-    assert scope.value("USER") == ATOM
+    assert scope.value("USER") == PLAIN_NAME
     assert scope.value("MY_API_KEY") == SECRET_TEXT
     assert scope.value("x") == ANYTHING
 

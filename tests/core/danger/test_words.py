@@ -5,11 +5,11 @@ import pytest
 from hermes.core.danger.parsing import parse
 from hermes.core.danger.syntax import (
     Arithmetic,
+    LiteralText,
     NotParsed,
     Parameter,
     SimpleCommand,
     Substitution,
-    Text,
     Word,
 )
 from hermes.core.danger.words import unescape
@@ -23,7 +23,7 @@ def word(text: str) -> Word:
 
 
 def literal(text: str) -> str:
-    return "".join(part.text for part in word(text) if isinstance(part, Text))
+    return "".join(part.text for part in word(text) if isinstance(part, LiteralText))
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_quotes_are_removed(written: str, meant: str) -> None:
 
 def test_an_expansion_keeps_its_operator_and_its_quotes() -> None:
     assert word('"${x:-y}"')[0] == Parameter(
-        name="x", operator=":-", operand=(Text(text="y", quoted=True),), quoted=True
+        name="x", operator=":-", operand=(LiteralText(text="y", quoted=True),), quoted=True
     )
     assert word("${#x}") == (Parameter(name="x", operator="length"),)
     assert word("${!x}") == (Parameter(name="x", operator="indirect"),)
     assert word("${a[@]}") == (Parameter(name="a", index="@"),)
-    assert word("$1a") == (Parameter(name="1"), Text(text="a"))
+    assert word("$1a") == (Parameter(name="1"), LiteralText(text="a"))
 
 
 @pytest.mark.parametrize("text", ["$(ls)", "`ls`", "<(ls)", ">(ls)", "$( (ls) )", "$((ls) | wc)"])
