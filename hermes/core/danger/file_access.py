@@ -1,7 +1,6 @@
 """Judges which files a command writes, deletes or reads."""
 
 from hermes.core.danger.findings import Findings
-from hermes.core.danger.holes import ANYTHING, ONE_WORD, is_known, is_open
 from hermes.core.danger.paths import classify, holds_secret, is_certain, matches_several
 
 _WHOLE = ("root", "home", "system_folder")
@@ -57,8 +56,3 @@ def judge_read(path: str, findings: Findings) -> None:
     """Judges that the content of a file is read and shown or copied."""
     if holds_secret(path):
         findings.add(f"reads {path}, which holds credentials")
-
-
-def is_unclear(path: str) -> bool:
-    """Returns whether the path may be any file."""
-    return not is_known(path) and is_open(path[:1] or ANYTHING) and path != ONE_WORD + ONE_WORD

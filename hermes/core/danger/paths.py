@@ -115,11 +115,6 @@ def _device(path: str) -> PathClass:
     return "system"
 
 
-def is_startup(path: str) -> bool:
-    """Returns whether a file with this path runs code at a later time."""
-    return _STARTUP.fullmatch(path) is not None
-
-
 def holds_secret(path: str) -> bool:
     """Returns whether the path is a file or folder of keys or passwords."""
     if len(path) > MAX_PATH:

@@ -8,7 +8,6 @@ from hermes.core.danger.paths import (
     classify,
     holds_secret,
     is_certain,
-    is_startup,
     matches_several,
     may_hold_secret,
 )
@@ -66,11 +65,6 @@ def test_a_secret_must_not_be_sent() -> None:
     assert may_hold_secret(".env")
     assert may_hold_secret("~")
     assert not may_hold_secret("README.md")
-
-
-def test_files_that_run_code_later_are_known() -> None:
-    assert is_startup("~/.zshrc")
-    assert not is_startup("notes.txt")
 
 
 def test_a_plain_name_does_not_change_the_class_of_a_path() -> None:
