@@ -111,6 +111,8 @@ class WordExpander:
         return tuple(map(quoted, values)) if part.quoted else values
 
     def _parameter(self, part: Parameter) -> str:
+        if not part.operator and not part.index:
+            return self._scope.value(part.name)
         operand = self.text(part.operand)
         values = self._scope.values(part.name)
         if part.operator == "indirect":

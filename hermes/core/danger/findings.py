@@ -9,7 +9,7 @@ from hermes.core.danger.spoofing import visible
 from hermes.core.danger.syntax import NotParsed
 from hermes.types.danger import Verdict, VerdictOutcome
 
-MAX_COMMANDS = 400
+MAX_COMMANDS = 250
 """Number of programs that are evaluated, including repeated and nested ones."""
 MAX_EVALUATIONS = 20
 """Depth of scripts, functions and wrappers that call each other."""

@@ -301,8 +301,17 @@ def run_make(call: Invocation) -> str:
     for text in texts:
         if DOWNLOAD in text:
             call.danger("runs a makefile that comes from the network")
-        for found in re.finditer(
-            r"^(?:\t|[^\s#=][^=\n]*:[^=\n]*;)[-@+ ]*(.+)|\$\(shell (.+?)\)", text, re.MULTILINE
-        ):
-            call.run_text((found[1] or found[2]).replace("$$", "$"))
+        for line in text.split("\n"):
+            _judge_make_line(call, line)
     return ANYTHING
+
+
+def _judge_make_line(call: Invocation, line: str) -> None:
+    """Evaluates the command in a line of a makefile: a recipe, or a call of `$(shell …)`."""
+    found = re.search(r"\$\(shell ([^)]*)\)", line)
+    if line.startswith("\t"):
+        call.run_text(line.strip().lstrip("-@+").replace("$$", "$"))
+    elif ":" in line and ";" in line:
+        call.run_text(line.partition(";")[2].strip().lstrip("-@+").replace("$$", "$"))
+    elif found:
+        call.run_text(found[1])

@@ -132,7 +132,7 @@ def judge_ssh_setting(call: Invocation, setting: str) -> None:
         call.run_text(found[2])
 
 
-def run_ssh(call: Invocation) -> None:
+def judge_ssh(call: Invocation) -> None:
     """Judges the options and the input of `ssh`. Its command is evaluated as a wrapper's."""
     parsed = call.options(names("B b c D E e F I i J L l m O o P p Q R S W w"), permute=False)
     for setting in parsed.values("o"):
@@ -142,7 +142,7 @@ def run_ssh(call: Invocation) -> None:
         call.run(["bash"], call.stdin)
 
 
-def run_cloud_copy(call: Invocation) -> None:
+def judge_cloud_copy(call: Invocation) -> None:
     """Judges uploads of files by the command lines of cloud providers."""
     verbs = {"cp", "sync", "copy", "put", "mv", "rsync", "upload", "put-object"}
     if verbs.isdisjoint(call.arguments):

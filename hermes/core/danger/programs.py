@@ -23,20 +23,20 @@ from hermes.core.danger.interpreters import (
 )
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.network_programs import (
-    run_cloud_copy,
+    judge_cloud_copy,
+    judge_ssh,
     run_curl,
     run_mail,
     run_netcat,
     run_scp,
     run_socat,
-    run_ssh,
     run_wget,
 )
 from hermes.core.danger.options import names
 from hermes.core.danger.outputs import OUTPUTS, text_of
 from hermes.core.danger.processes import judge_kill, judge_kill_by_name
 from hermes.core.danger.rules import judge_by_rules
-from hermes.core.danger.shell_builtins import BUILTINS, TRUSTED_OUTPUT
+from hermes.core.danger.shell_builtins import BUILTINS, prints_settings
 from hermes.core.danger.spoofing import hides_text
 from hermes.core.danger.wrappers import run_busybox, run_env, run_parallel, run_wrapped, run_xargs
 
@@ -94,9 +94,9 @@ _JUDGES: dict[str, Callable[[Invocation], None]] = {
     **FILE_PROGRAMS,
     "kill": judge_kill,
     **dict.fromkeys(("killall", "pkill", "skill", "killall5"), judge_kill_by_name),
-    **dict.fromkeys(("ssh", "autossh"), run_ssh),
+    **dict.fromkeys(("ssh", "autossh"), judge_ssh),
     **dict.fromkeys(
-        ("aws", "gsutil", "gcloud", "az", "rclone", "s3cmd", "mc", "s5cmd"), run_cloud_copy
+        ("aws", "gsutil", "gcloud", "az", "rclone", "s3cmd", "mc", "s5cmd"), judge_cloud_copy
     ),
 }
 """Programs that are judged in code, in addition to the table of rules."""
@@ -146,7 +146,7 @@ def _output(call: Invocation) -> str:
         return SECRET_TEXT
     if call.program in _DOWNLOADING:
         return DOWNLOAD
-    if call.program in TRUSTED_OUTPUT:
+    if prints_settings(call):
         return ":"
     files = [text_of(call, [one]) for one in _files_of_reader(call)]
     return derived(call.stdin or "", *call.arguments, *files)

@@ -48,6 +48,7 @@ _NETWORK = names(
     """urllib.request.urlopen urllib.request.urlretrieve requests.get requests.post requests.request
     httpx.get urllib2.urlopen socket.socket socket.create_connection"""
 )
+_ENVIRONMENT = tuple(f"os.{name}" for name in ("environ", "environ.items", "environ.copy"))
 _CODE = frozenset({"exec", "eval", "compile", "execfile", "runpy.run_path", "marshal.loads"})
 _REFLECTION = frozenset({"getattr", "__import__", "importlib.import_module", "globals", "vars"})
 _RISKY_MODULES = frozenset({"os", "subprocess", "shutil", "pty", "ctypes", "posix", "builtins"})
@@ -114,8 +115,7 @@ class _PythonJudge:
             return False
         given = [*node.args, *(one.value for one in node.keywords)]
         return any(
-            self._name(one.func if isinstance(one, ast.Call) else one)
-            in ("os.environ", "os.environ.items", "os.environ.copy", "os.environ.values")
+            self._name(one.func if isinstance(one, ast.Call) else one) in _ENVIRONMENT
             for one in given
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from functools import lru_cache
 
 from hermes.core.danger.holes import ANYTHING, PLAIN_NAME, SECRET_TEXT, is_open
 from hermes.core.danger.syntax import ShellCommand
@@ -12,7 +13,7 @@ HOME = "~"
 """Stands for the home folder in paths."""
 
 _SECRET_NAME = re.compile(
-    r".*(SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIAL).*",
+    r"SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIAL",
     re.IGNORECASE,
 )
 _KNOWN = {
@@ -29,6 +30,11 @@ _KNOWN = {
     "IFS": " \t\n",
 }
 """Variables that every shell has."""
+
+
+@lru_cache(maxsize=256)
+def _is_secret(name: str) -> bool:
+    return _SECRET_NAME.search(name) is not None
 
 
 class ShellScope:
@@ -83,7 +89,7 @@ class ShellScope:
             return self.folder
         if name in _KNOWN:
             return _KNOWN[name]
-        return SECRET_TEXT if _SECRET_NAME.match(name) else ANYTHING
+        return SECRET_TEXT if _is_secret(name) else ANYTHING
 
     def assign(self, name: str, *values: str) -> None:
         """Sets a variable. If the assignment may be skipped, the value becomes unknown unless it

@@ -28,7 +28,7 @@ _DELETES = re.compile(
 _WRITES = re.compile(
     r"\b(?:writeFile(?:Sync)?|appendFile(?:Sync)?|createWriteStream|file_put_contents|File\.write"
     r"|File\.open|IO\.write|fopen|open|chmod(?:Sync)?|chown(?:Sync)?|rename(?:Sync)?|copyFileSync"
-    r"|symlink(?:Sync)?|io\.open|write-region|print\s*>|printf?\s[^;]*>)"
+    r"|symlink(?:Sync)?|io\.open|write-region|print\s*>|printf?\s[^;]{0,200}>)"
 )
 _EVALUATES = re.compile(r"\b(?:eval|assert|Function|loadstring|load)\b")
 _DECODES = re.compile(
@@ -36,7 +36,7 @@ _DECODES = re.compile(
     r"|Buffer\.from|Net::HTTP"
 )
 _FORK_BOMB = re.compile(
-    r"\bfork\b[\s(){};]*(?:while|until|for|loop)\b|\b(?:while|until|loop|for)\b[\s(){};\w=<>|]*\bfork\b"
+    r"\bfork\b[\s(){};]{0,10}(?:while|until|for|loop)\b|\b(?:while|until|loop|for)\b[\s(){};\w=<>|]{0,40}\bfork\b"
 )
 _SOCKET = re.compile(r"\b(?:socket|Socket|TCPSocket|fsockopen|net\.(?:connect|Socket)|/inet/tcp)")
 _SHELL = re.compile(r"/bin/(?:ba|da|z)?sh|cmd\.exe|exec|spawn|popen|system")

@@ -19,13 +19,26 @@ from hermes.core.danger.paths import classify
 from hermes.core.danger.scope import HOME
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]]*\])?(\+?)=(.*)", re.DOTALL)
-TRUSTED_OUTPUT = names(
+_SETTINGS_PROGRAMS = names(
     """ssh-agent gpg-agent brew direnv starship pyenv rbenv nodenv goenv jenv fnm mise asdf zoxide
-    dircolors opam conda mamba micromamba luarocks keychain thefuck atuin mcfly hub kubectl helm
-    minikube docker-machine npm pnpm uv rustup poetry register-python-argcomplete lesspipe tput
-    resize oh-my-posh fzf sheldon golangci-lint stern kind k3d flux argocd task just"""
+    dircolors opam conda mamba micromamba luarocks keychain thefuck atuin mcfly kubectl helm
+    minikube docker-machine npm pnpm uv rustup poetry register-python-argcomplete lesspipe
+    oh-my-posh fzf sheldon golangci-lint stern kind k3d flux argocd task just"""
 )
-"""Programs whose output is made for `eval` or `source`."""
+"""Programs that can print settings for a shell."""
+_SETTINGS_WORDS = names(
+    """init hook shellenv completion completions env activate shell bash zsh sh fish shell.bash
+    shell.zsh posix path docker-env config generate-shell-completion - -s -c -b -k -t --eval --path
+    --quiet --bin --shell --bash --zsh --agents ssh virtualenv-init --no-rehash --cmd"""
+)
+"""Arguments with which these programs print only settings."""
+
+
+def prints_settings(call: Invocation) -> bool:
+    """Returns whether the output of the program is made for `eval` or `source`."""
+    return call.program in _SETTINGS_PROGRAMS and all(
+        argument in _SETTINGS_WORDS for argument in call.arguments
+    )
 
 
 def evaluate_eval(call: Invocation) -> str:

@@ -18,7 +18,7 @@ from hermes.core.danger.syntax import (
 MAX_NESTING = 40
 MAX_TOKENS = 8_000
 """Number of words and expansions that are parsed."""
-MAX_SCRIPTS = 200
+MAX_SCRIPTS = 150
 """Number of commands and substitutions that are parsed."""
 
 _PLAIN = re.compile(r"[^ \t\n;&|<>()$`\"'\\]+")

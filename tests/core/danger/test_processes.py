@@ -25,6 +25,7 @@ from hermes.core.danger.detector import judge
         ("killall -l", "run"),
         ("killall a", "ask"),
         ("pkill -u me", "ask"),
+        ("killall5 -9", "never"),
     ],
 )
 def test_many_processes_are_not_ended_without_approval(command: str, outcome: str) -> None:

@@ -12,6 +12,8 @@ from hermes.core.danger.detector import judge
         ('eval "$x"', "ask"),
         ('eval "ls $x"', "run"),
         ('eval "$(ssh-agent)"', "run"),
+        ('eval "$(kubectl completion bash)"', "run"),
+        ('eval "$(kubectl get configmap x)"', "ask"),
         ("source f", "run"),
         (". ./f", "run"),
         ('source "$x"', "ask"),
