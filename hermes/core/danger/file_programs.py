@@ -35,6 +35,12 @@ def judge_rm(call: Invocation) -> None:
         )
 
 
+def judge_rimraf(call: Invocation) -> None:
+    """Judges `rimraf`, which deletes folders."""
+    for operand in call.options().operands:
+        judge_delete(call.path(operand), call.shell.findings, recursive=True)
+
+
 def judge_shred(call: Invocation) -> None:
     """Judges `shred` and similar programs, whose effect can't be undone."""
     for operand in call.options(names("n s iterations size random-source")).operands:
@@ -157,6 +163,8 @@ def _judge_target(call: Invocation, sources: list[str], target: str) -> None:
             judge_write(place, call.shell.findings)
     if sources and all(call.path(one) == "/dev/null" for one in sources):
         call.danger(f"empties {target}")
+    if call.program == "mv" and path == "/dev/null":
+        call.danger("destroys files by moving them to /dev/null")
 
 
 def judge_truncate(call: Invocation) -> None:
@@ -298,12 +306,17 @@ def judge_rsync(call: Invocation) -> None:
     if any(name.startswith("delete") for name in parsed.given) or parsed.has("remove-source-files"):
         call.danger("deletes files that are missing in the source")
     *sources, target = parsed.operands or [""]
-    remote = re.match(r"[\w.@-]+:", target)
+    remote = is_remote(target)
     for source in sources:
         if remote:
             send_file(call, source)
     if not remote and target:
         judge_write(call.path(target), call.shell.findings)
+
+
+def is_remote(target: str) -> bool:
+    """Returns whether the target of a copy is on another machine."""
+    return re.match(r"[^/\s]+:", target) is not None
 
 
 def send_file(call: Invocation, path: str) -> None:
@@ -332,6 +345,8 @@ FILE_PROGRAMS: dict[str, Callable[[Invocation], None]] = {
     "fallocate": judge_fallocate,
     "tee": judge_written,
     "patch": judge_written,
+    "rename": judge_written,
+    "rimraf": judge_rimraf,
     "sponge": judge_written,
     "tar": judge_archive,
     "bsdtar": judge_archive,

@@ -16,6 +16,8 @@ _RUNS = re.compile(
     r"|sendemail\.sendmailcmd|man\..*\.cmd|browser\..*\.cmd|trailer\..*\.(cmd|command))"
 )
 """Settings whose value is a command."""
+_HARMLESS_COMMAND = re.compile(r"core\.(editor|pager)|credential\.helper|pager\..*")
+"""Settings whose value is usually the name of a harmless program."""
 _PERSISTENT = re.compile(r"core\.hookspath|include(if\..*)?\.path|url\..*\.insteadof|http\.proxy"
                          r"|init\.templatedir|http\..*sslverify|protocol\.ext\.allow")  # fmt: skip
 
@@ -160,10 +162,10 @@ def _config(call: Invocation, parsed: ParsedOptions) -> None:
         return
     name = operands[0].lower()
     _judge_setting(call, name, operands[1])
-    if (
-        _RUNS.fullmatch(name)
-        and not re.fullmatch(r"core\.(editor|pager)|credential\.helper|pager\..*", name)
-    ) or (name.startswith("alias.") and operands[1].startswith("!")):
+    shell = operands[1].startswith("!")
+    alias = name.startswith("alias.") and shell
+    harmless = _HARMLESS_COMMAND.fullmatch(name) and not shell
+    if alias or (_RUNS.fullmatch(name) and not harmless):
         call.danger(f"sets {name}, so that git runs a command later")
     for file in parsed.values("f", "file"):
         judge_write(call.path(file), call.shell.findings)

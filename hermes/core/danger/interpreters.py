@@ -130,6 +130,9 @@ def run_python(call: Invocation) -> str:
     if modules := parsed.values("m"):
         if modules[0] in ("pip", "pytest", "venv", "build", "black", "ruff", "mypy"):
             return call.run([modules[0], *parsed.operands])
+        if modules[0] == "timeit":
+            for code in parsed.operands:
+                _python(call, code)
         return derived(call.stdin or "")
     return _run_source(call, parsed, _python)
 

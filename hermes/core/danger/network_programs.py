@@ -3,7 +3,7 @@
 import re
 
 from hermes.core.danger.file_access import judge_write
-from hermes.core.danger.file_programs import send_file
+from hermes.core.danger.file_programs import is_remote, send_file
 from hermes.core.danger.holes import ANYTHING, DOWNLOAD, PLAIN_NAME, SECRET_TEXT, is_open
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import names
@@ -115,7 +115,7 @@ def run_scp(call: Invocation) -> str:
     *sources, target = parsed.operands or [""]
     for setting in parsed.values("o"):
         judge_ssh_setting(call, setting)
-    if re.match(r"[\w.@-]+:|s?ftp://|scp://", target):
+    if is_remote(target):
         for source in sources:
             send_file(call, source)
     elif target:

@@ -104,6 +104,16 @@ def is_huge(size: str) -> bool:
     return re.fullmatch(r"\d{2,}\s*G\w*|\d+\s*[TPE]\w*|\d{11,}|\d{5,}M\w*", size) is not None
 
 
+def dd_output(call: Invocation) -> str:
+    """Returns the output of `dd`, which copies a file or its input."""
+    values = dict(one.split("=", 1) for one in call.arguments if "=" in one)
+    text = text_of(call, [values["if"]] if "if" in values else [])
+    if "of" in values:
+        call.scope.write(values["of"], text)
+        return ""
+    return text.replace(ENDLESS, ANYTHING) if "count" in values else text
+
+
 def yes_output(call: Invocation) -> str:
     """Returns the output of `yes`."""
     return ENDLESS
@@ -252,6 +262,7 @@ OUTPUTS: dict[str, Callable[[Invocation], str | None]] = {
     "tac": cat_output,
     "head": head_output,
     "yes": yes_output,
+    "dd": dd_output,
     "tail": cat_output,
     "tee": tee_output,
     "base64": base64_output,

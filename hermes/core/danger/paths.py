@@ -102,7 +102,8 @@ def _absolute(path: str) -> PathClass:
         if _STARTUP.fullmatch(inside):
             return "startup"
         return "secret" if is_secret_file(inside) else "outside"
-    return "system" if _SYSTEM_FILE.fullmatch(path) else "outside"
+    anywhere = path[0] == "/" and is_open(path[1:2])
+    return "system" if anywhere or _SYSTEM_FILE.fullmatch(path) else "outside"
 
 
 def _device(path: str) -> PathClass:

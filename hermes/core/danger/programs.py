@@ -126,6 +126,8 @@ def _judge(call: Invocation) -> None:
     if judge := _JUDGES.get(call.program):
         judge(call)
     judge_by_rules(call)
+    if call.word.startswith("/etc/init.d/") and not {"stop", "restart"}.isdisjoint(call.arguments):
+        call.danger("stops or restarts a service")
     for path in _files_of_reader(call):
         judge_read(call.path(path), call.shell.findings)
 

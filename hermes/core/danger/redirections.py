@@ -47,7 +47,8 @@ def open_streams(
             stdin = file_text(target, scope)
             judge_read(scope.path(target), findings)
         elif one.operator in ("<&", ">&") and (target.rstrip("-").isdigit() or target == "-"):
-            continue
+            if one.operator == "<&" and target not in ("0", "-"):
+                stdin = ANYTHING
         else:
             path = scope.path(target)
             network = network or classify(path) == "network"
@@ -75,6 +76,8 @@ def file_text(path: str, scope: ShellScope) -> str:
     place = scope.path(path)
     if classify(place) == "network":
         return DOWNLOAD
+    if classify(place) == "device":
+        return SECRET_TEXT
     if place in ("/dev/zero", "/dev/random", "/dev/urandom", "/dev/full"):
         return ENDLESS
     return SECRET_TEXT if may_hold_secret(place) else ANYTHING

@@ -23,6 +23,7 @@ from hermes.core.danger.detector import judge
         ("rmdir /etc/x", "ask"),
         ("shred a", "ask"),
         ("shred /dev/sda", "never"),
+        ("mv a /dev/null", "ask"),
     ],
 )
 def test_deletions_are_judged(command: str, outcome: str) -> None:

@@ -45,6 +45,8 @@ from hermes.core.danger.detector import judge
         ("git push --help", "run"),
         ("git --version", "run"),
         ("git", "run"),
+        ("git config --global credential.helper '!x'", "ask"),
+        ("git config credential.helper store", "run"),
     ],
 )
 def test_work_is_not_lost(command: str, outcome: str) -> None:

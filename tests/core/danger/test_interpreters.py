@@ -22,6 +22,7 @@ from hermes.core.danger.detector import judge
         ("cat f | bash", "ask"),
         ("echo ls | bash -s", "run"),
         ('bash /dev/stdin <<< "rm -r a"', "ask"),
+        ("python -m timeit 'import shutil; shutil.rmtree(1)'", "ask"),
     ],
 )
 def test_the_code_of_a_shell_is_evaluated(command: str, outcome: str) -> None:

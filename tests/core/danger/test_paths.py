@@ -48,6 +48,7 @@ from hermes.core.danger.paths import (
         ("/mnt/disk/x", "outside"),
         (f"{ONE_WORD}/x", "unknown"),
         (f"/etc/{ONE_WORD}", "system"),
+        (f"/{ONE_WORD}", "system"),
         ("/" + "a" * MAX_PATH, "unknown"),
     ],
 )

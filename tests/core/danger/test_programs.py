@@ -13,6 +13,8 @@ from hermes.core.danger.detector import judge
         ("rm.exe -r a", "ask"),
         ("./rm a", "run"),
         ('perl5.36 -e "unlink(1)"', "ask"),
+        ("/etc/init.d/ssh stop", "ask"),
+        ("/etc/init.d/ssh status", "run"),
     ],
 )
 def test_versions_paths_and_files_do_not_hide_a_program(command: str, outcome: str) -> None:

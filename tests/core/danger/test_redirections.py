@@ -27,6 +27,7 @@ from hermes.core.danger.detector import judge
         ("for i in a; do b; done > /etc/x", "ask"),
         ("a > /dev/sdb", "never"),
         ("> /etc/x", "ask"),
+        ("exec 3<<< 'rm -r a'; sh <&3", "ask"),
     ],
 )
 def test_a_redirection_is_judged_by_its_target(command: str, outcome: str) -> None:

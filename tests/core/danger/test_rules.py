@@ -47,6 +47,10 @@ from hermes.core.danger.detector import judge
         ("terraform plan", "run"),
         ("terraform -chdir=a destroy", "ask"),
         ('zip a b -TT "rm -r c"', "ask"),
+        ("nginx -s stop", "ask"),
+        ("nginx -t", "run"),
+        ("sudoedit /etc/x", "ask"),
+        ("cmd /c 'del /s x'", "ask"),
     ],
 )
 def test_programs_are_judged_by_the_table(command: str, outcome: str) -> None:
