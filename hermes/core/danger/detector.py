@@ -12,7 +12,15 @@ from hermes.types.danger import Verdict
 
 log = logging.getLogger(__name__)
 
-_DEFECTS = (ArithmeticError, AssertionError, LookupError, RecursionError, TypeError, ValueError)
+_DEFECTS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 """Errors of the detector itself. A command that causes one needs approval."""
 
 

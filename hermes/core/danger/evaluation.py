@@ -103,7 +103,7 @@ class Evaluator:
             case ForLoop():
                 return self._for(command, scope, stdin)
             case FunctionDefinition(name=name, body=body):
-                scope.functions[name] = body
+                scope.define(name, body)
                 return ""
             case _:
                 assert_never(command)

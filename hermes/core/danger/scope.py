@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 
 from hermes.core.danger.holes import ANYTHING, PLAIN_NAME, SECRET_TEXT, is_open
-from hermes.core.danger.syntax import ShellCommand
+from hermes.core.danger.syntax import Compound, Pipeline, ShellCommand, ShellStatement
 
 HOME = "~"
 """Stands for the home folder in paths."""
@@ -99,6 +99,16 @@ class ShellScope:
             values = (ANYTHING,)
         self.variables[name] = values
 
+    def define(self, name: str, body: ShellCommand) -> None:
+        """Defines a function. If the definition may be skipped, a call runs both bodies."""
+        before = self.functions.get(name)
+        if self.conditional and before is not None and before != body:
+            scripts = [
+                (ShellStatement(pipelines=(Pipeline(commands=(one,)),)),) for one in (before, body)
+            ]
+            body = Compound(kind="condition", bodies=tuple(scripts))
+        self.functions[name] = body
+
     def path(self, text: str) -> str:
         """Returns a path relative to the folder in which the command starts, without dots."""
         if not text or text.startswith(("/", HOME)) or is_open(text[0]):
@@ -116,10 +126,10 @@ class ShellScope:
         return self.files.get(self.path(path))
 
     def write(self, path: str, content: str, *, append: bool = False) -> None:
-        """Records the content of a file."""
+        """Records the content of a file. A file whose write may be skipped has both contents."""
         place = self.path(path)
-        if append and place in self.files:
-            content = self.files[place] + content
-        elif append or self.conditional:
-            content = content if not append else ANYTHING + content
+        if append:
+            content = self.files.get(place, ANYTHING) + content
+        elif self.conditional and place in self.files:
+            content = f"{self.files[place]}\n{content}"
         self.files[place] = content

@@ -7,10 +7,10 @@ from hermes.core.danger.assignments import judge_assignment
 from hermes.core.danger.holes import (
     ANYTHING,
     DOWNLOAD,
-    ONE_WORD,
     SECRET_TEXT,
     is_known,
     is_only_unknown,
+    is_open,
 )
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import names
@@ -77,7 +77,12 @@ def evaluate_cd(call: Invocation) -> str:
         one for one in call.arguments if one == "-" or not re.fullmatch(r"-[LPe@n]+|--", one)
     ]
     target = operands[0] if operands else HOME
-    call.scope.folder = ONE_WORD if target in ("-", "") else call.path(target).rstrip("/") or "/"
+    scope = call.scope
+    if target == "-":
+        target = scope.value("OLDPWD")
+    scope.variables["OLDPWD"] = (scope.folder or ".",)
+    # A folder that is not known is treated like the workspace.
+    scope.folder = "" if is_open(target[:1]) else call.path(target).rstrip("/") or "/"
     return ""
 
 

@@ -37,6 +37,7 @@ def test_values_are_followed_through_a_script(command: str, outcome: str) -> Non
         ('f() { rm -r "$1"; }; f a', "ask"),
         ('f() { "$@"; }; f rm -r a', "ask"),
         ("f() { f; }; f", "run"),
+        ("f() { rm -r a; }; b && f() { ls; }; f", "ask"),
         ("f() { f | f; }; f", "never"),
         ("alias rm='rm -i'; rm a", "run"),
         ("alias ll='rm -r'; ll a", "ask"),

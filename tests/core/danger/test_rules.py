@@ -26,7 +26,7 @@ from hermes.core.danger.detector import judge
         ("mkfs.ext4 disk.img", "ask"),
         ("wipefs /dev/sda", "run"),
         ("wipefs -a /dev/sda", "never"),
-        ("fdisk -l /dev/sda", "run"),
+        ("fdisk -l /dev/sdb", "run"),
         ("shutdown -c", "ask"),
         ("shutdown now", "never"),
         ("reboot --help", "run"),

@@ -48,6 +48,14 @@ def test_paths_are_relative_to_the_first_folder() -> None:
     assert scope.path(f"{ONE_WORD}/x") == f"{ONE_WORD}/x"
 
 
+def test_a_write_that_may_be_skipped_keeps_both_contents() -> None:
+    scope = ShellScope()
+    scope.write("f", "rm -r a")
+    scope.conditional = True
+    scope.write("f", "ls")
+    assert scope.content("f") == "rm -r a\nls"
+
+
 def test_appended_text_follows_the_known_content() -> None:
     scope = ShellScope()
     scope.write("f", "a")

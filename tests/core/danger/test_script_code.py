@@ -20,7 +20,7 @@ from hermes.core.danger.detector import judge
         ("php -r 'file_put_contents(\"x\", 1);'", "run"),
         ("perl -e 'eval unpack(\"u\", $x)'", "ask"),
         ('ruby -rsocket -e \'exec "/bin/sh" if TCPSocket.new("h", 1)\'', "ask"),
-        ("perl -e 'fork while 1'", "never"),
+        ("perl -e 'fork until 0'", "never"),
         ("ruby -e 'loop { fork }'", "never"),
         ("lua -e 'os.remove(\"/etc/x\")'", "ask"),
         ("osascript -e 'do shell script \"rm -r a\"'", "ask"),

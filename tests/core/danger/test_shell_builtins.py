@@ -34,6 +34,9 @@ def test_text_that_a_builtin_runs_is_evaluated(command: str, outcome: str) -> No
     [
         ("cd ~; echo a > .profile", "ask"),
         ("cd -; ls", "run"),
+        ("cd /etc; cd /tmp; cd -; echo a > b", "ask"),
+        ('cd "$x" && echo a > b', "run"),
+        ('cd "$x" && echo a > .profile', "ask"),
         ('export c="rm -r"; $c a', "ask"),
         ("export c+=x", "run"),
         ('set rm -r a; "$@"', "ask"),
