@@ -18,18 +18,21 @@ _Item = str | Part
 
 def expand_braces(word: Word) -> list[Word]:
     """Returns the words into which the braces of a word expand."""
+    if not any(map(_has_brace, word)):
+        return [word]
     items: list[_Item] = []
     for part in word:
         if isinstance(part, LiteralText) and not part.quoted:
             items.extend(part.text)
         else:
             items.append(part)
-    braces = sum(item == "{" for item in items)
-    if not braces:
-        return [word]
-    if braces > MAX_BRACES:
+    if sum(item == "{" for item in items) > MAX_BRACES:
         raise NotParsed("a word has too many braces")
     return [_joined(one) for one in _expand(items)]
+
+
+def _has_brace(part: Part) -> bool:
+    return isinstance(part, LiteralText) and not part.quoted and "{" in part.text
 
 
 def _expand(items: Sequence[_Item]) -> list[list[_Item]]:

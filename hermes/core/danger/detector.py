@@ -1,6 +1,7 @@
 """Decides about shell commands. `judge` is the only function that other packages call."""
 
 import logging
+import re
 
 from hermes.core.danger.evaluation import Evaluator
 from hermes.core.danger.findings import Findings
@@ -12,6 +13,8 @@ from hermes.types.danger import Verdict
 
 log = logging.getLogger(__name__)
 
+_SURROGATES = re.compile("[\ud800-\udfff]")
+"""Characters that stand for bytes that are not UTF-8."""
 _DEFECTS = (
     ArithmeticError,
     AssertionError,
@@ -33,6 +36,8 @@ def judge(command: str) -> Verdict:
     findings = Findings(command)
     if not HOLES.isdisjoint(command):
         return _unclear(command, "the command has control characters", findings)
+    if _SURROGATES.search(command):
+        return _unclear(command, "the command is not valid text", findings)
     try:
         Evaluator(findings).run_text(command, ShellScope(), None)
     except NotParsed as error:

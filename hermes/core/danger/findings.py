@@ -11,7 +11,7 @@ from hermes.types.danger import Verdict, VerdictOutcome
 
 MAX_COMMANDS = 250
 """Number of programs that are evaluated, including repeated and nested ones."""
-MAX_EVALUATIONS = 20
+MAX_EVALUATIONS = 16
 """Depth of scripts, functions and wrappers that call each other."""
 MIN_WORK = 50_000
 WORK_PER_CHARACTER = 40

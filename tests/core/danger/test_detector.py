@@ -182,6 +182,7 @@ def test_repeated_text_does_not_crash_the_detector(
         ("echo " + "a " * 20_000, "too many words"),
         ("f() { g; g; }; g() { h; h; }; h() { i; i; };" + "f;" * 120, "too many programs"),
         ("ls \0", "control characters"),
+        ("ls \udcff", "not valid text"),
     ],
 )
 def test_a_command_that_can_not_be_checked_needs_approval(command: str, reason: str) -> None:
