@@ -16,6 +16,7 @@ MAX_HERE_DOCUMENTS = 50
 KEYWORDS = "if|then|elif|else|fi|while|until|for|select|case|esac|do|done|in|function|time|coproc"
 
 _SKIPPED = re.compile(r"(?:[ \t]|\\\n)+")
+_SKIPPABLE = frozenset(" \t\\#\n")
 _COMMENT = re.compile(r"#[^\n]*")
 _KEYWORD = re.compile(rf"(?:{KEYWORDS}|\[\[|!|\{{|\}})(?=[\s;&|<>()]|$)")
 _REDIRECTION = re.compile(r"(\d+|\{\w+\})?(&>>|&>|<<<|<<-|<<|<>|<&|>&|>>|>\||<(?!\()|>(?!\())")
@@ -107,7 +108,7 @@ class TokenReader:
         """Skips blanks and comments; with `lines`, also line breaks."""
         reader = self.reader
         text = reader.text
-        while True:
+        while text[reader.at : reader.at + 1] in _SKIPPABLE:
             if found := _SKIPPED.match(text, reader.at):
                 reader.at = found.end()
             if text.startswith("#", reader.at) and _begins_word(text, reader.at):

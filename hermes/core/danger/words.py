@@ -76,6 +76,7 @@ class WordReader:
         self._script = script
 
     def peek(self, length: int = 1) -> str:
+        """Returns the next characters without reading them."""
         return self.text[self.at : self.at + length]
 
     def enter(self) -> None:
