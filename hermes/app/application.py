@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
     from hermes.types.context_files import ContextFiles
+    from hermes.types.danger import Verdict
     from hermes.types.deployment import GatewayRegistration, RunningGateway, StoreNode
     from hermes.types.messages import AssistantMessage, Origin, Sampling
     from hermes.types.offers import ModelOffers, ModelResolver
@@ -130,6 +131,11 @@ class Application:
         from hermes.state.context_trust import ContextTrust
 
         return ContextTrust(settings.files.context)
+
+    def judge_command(self, command: str) -> Verdict:
+        from hermes.core.danger.detector import judge
+
+        return judge(command)
 
     def models(self, settings: Settings) -> ModelResolver:
         from hermes.app.builtins import all_plugins, configured_models

@@ -121,6 +121,9 @@ SUBCOMMANDS = {
     "status": Lazy("hermes.entry.cli.status:status", "Show the model, the service and the home."),
     "logs": Lazy("hermes.entry.cli.log_reader:logs", "Show the log of the service."),
     "prompt": Lazy("hermes.entry.cli.prompt:prompt", "Inspect the system prompt."),
+    "approvals": Lazy(
+        "hermes.entry.cli.approvals:approvals", "Explain which commands need approval."
+    ),
     "context": Lazy("hermes.entry.cli.context:context", "Allow or refuse context files."),
     "store": Lazy("hermes.entry.cli.store:store", "Copy the store to another database."),
     "config": Lazy("hermes.entry.cli.config:config", "Show, explain and change the configuration."),

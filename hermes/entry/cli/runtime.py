@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
     from hermes.types.context_files import ContextFiles
+    from hermes.types.danger import Verdict
     from hermes.types.deployment import GatewayRegistration, RunningGateway, StoreNode
     from hermes.types.messages import AssistantMessage, Origin, Sampling
     from hermes.types.offers import ModelOffers, ModelResolver
@@ -112,6 +113,10 @@ class Runtime(Protocol):
 
     def context_files(self, settings: Settings) -> ContextFiles:
         """Returns the records of the context files that the agent of this home has written."""
+        ...
+
+    def judge_command(self, command: str) -> Verdict:
+        """Returns whether a shell command may run on this machine without approval."""
         ...
 
     def models(self, settings: Settings) -> ModelResolver:

@@ -30,6 +30,7 @@ COMMANDS = [
     *("sessions rename trip journey", "sessions prune --older-than 1 --yes"),
     *("prompt show", "chat -q hello", "help", "status", "logs"),
     "store copy --to copy.db",
+    "approvals explain pwd",
     *("context list", "context allow AGENTS.md", "context revoke AGENTS.md"),
 ]
 

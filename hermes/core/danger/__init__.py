@@ -1,0 +1,1 @@
+"""Decides whether a shell command may run, needs approval, or is never allowed."""

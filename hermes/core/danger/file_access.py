@@ -1,0 +1,58 @@
+"""Judges which files a command writes, deletes or reads."""
+
+from hermes.core.danger.findings import Findings
+from hermes.core.danger.paths import classify, holds_secret, is_certain, matches_several
+
+_WHOLE = ("root", "home", "system_folder")
+
+
+def judge_write(path: str, findings: Findings, *, append: bool = False) -> None:
+    """Judges that a file is created or overwritten."""
+    changes = "appends to" if append else "overwrites"
+    match classify(path):
+        case "device":
+            findings.add(f"writes to the device {path}", "never")
+        case "system" | "system_folder" | "root":
+            findings.add(f"{changes} the system file {path}")
+        case "startup":
+            findings.add(f"{changes} {path}, which runs or allows commands later")
+        case "secret":
+            if path.startswith(("/", "~")):
+                findings.add(f"{changes} {path}, which holds credentials")
+        case "network":
+            findings.add(f"opens a network connection through {path}")
+        case "unknown":
+            findings.add("writes to a file whose name is known only when the command runs")
+        case _:
+            pass
+
+
+def judge_delete(path: str, findings: Findings, *, recursive: bool) -> None:
+    """Judges that a file or folder is deleted."""
+    kind = classify(path)
+    if recursive:
+        if kind in _WHOLE:
+            findings.add(f"deletes {path} with everything in it", "never")
+        elif kind == "device":
+            findings.add(f"deletes the device {path}")
+        findings.add(f"deletes {path or '.'} with everything in it")
+    elif kind == "unknown" or not is_certain(path):
+        findings.add("deletes files whose names are known only when the command runs")
+    elif kind not in ("workspace", "temporary", "harmless_device"):
+        findings.add(f"deletes {path}, which is outside of the workspace")
+    elif matches_several(path) and kind == "workspace":
+        findings.add(f"deletes every file that {path} matches")
+
+
+def judge_move(path: str, findings: Findings) -> None:
+    """Judges that a file or folder is moved away from its place."""
+    if classify(path) in (*_WHOLE, "system", "device", "startup"):
+        findings.add(f"moves {path} away")
+    elif holds_secret(path):
+        findings.add(f"moves {path}, which holds credentials")
+
+
+def judge_read(path: str, findings: Findings) -> None:
+    """Judges that the content of a file is read and shown or copied."""
+    if holds_secret(path):
+        findings.add(f"reads {path}, which holds credentials")

@@ -1,0 +1,67 @@
+"""A program with its arguments, as it would be started."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from hermes.core.danger.findings import Findings
+from hermes.core.danger.options import ParsedOptions, parse_options
+from hermes.core.danger.scope import ShellScope
+from hermes.types.danger import VerdictOutcome
+
+
+class Evaluating(Protocol):
+    """Evaluates commands that are arguments of other commands."""
+
+    findings: Findings
+
+    def run(self, argv: Sequence[str], scope: ShellScope, stdin: str | None) -> str:
+        """Evaluates a program with its arguments. Returns its output."""
+        ...
+
+    def run_text(self, text: str, scope: ShellScope, stdin: str | None) -> str:
+        """Evaluates a shell command. Returns its output."""
+        ...
+
+
+class Invocation:
+    """A program that a command would start."""
+
+    def __init__(
+        self, argv: Sequence[str], scope: ShellScope, stdin: str | None, shell: Evaluating
+    ) -> None:
+        self.word = argv[0]
+        """The word that names the program, which may be a path."""
+        self.program = argv[0].rpartition("/")[2]
+        self.arguments = list(argv[1:])
+        self.scope = scope
+        self.stdin = stdin
+        """The standard input; None if the command does not redirect it."""
+        self.shell = shell
+
+    def options(
+        self,
+        valued: Collection[str] = (),
+        *,
+        permute: bool = True,
+        single_dash: bool = False,
+    ) -> ParsedOptions:
+        """Parses the arguments."""
+        return parse_options(self.arguments, valued, permute=permute, single_dash=single_dash)
+
+    def danger(self, reason: str, outcome: VerdictOutcome = "ask") -> None:
+        """Records that the program is dangerous."""
+        self.shell.findings.add(reason, outcome)
+
+    def run(self, argv: Sequence[str], stdin: str | None = None) -> str:
+        """Evaluates a program that this program starts."""
+        return self.shell.run(argv, self.scope, self.stdin if stdin is None else stdin)
+
+    def run_text(self, text: str, stdin: str | None = None) -> str:
+        """Evaluates a shell command that this program starts, in a shell of its own."""
+        return self.shell.run_text(text, self.scope.inner(), self.stdin if stdin is None else stdin)
+
+    def path(self, text: str) -> str:
+        """Returns an operand as a path, relative to the folder in which the command starts."""
+        return self.scope.path(text)

@@ -1,0 +1,105 @@
+"""Separates the options of a program from its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import cache
+
+from hermes.core.danger.holes import ANYTHING
+from hermes.types.value import Value
+
+
+@cache
+def names(text: str) -> frozenset[str]:
+    """Returns the names in a text that separates them by spaces."""
+    return frozenset(text.split())
+
+
+class ParsedOptions(Value):
+    """The options and operands of a command line."""
+
+    given: dict[str, list[str]]
+    """The options without dashes, each with its values. An option without a value has none."""
+    operands: list[str]
+    dynamic: bool = False
+    """Whether an argument may turn out to be an option when the command runs."""
+
+    def has(self, *names: str) -> bool:
+        """Returns whether one of the options was given. Long options may be abbreviated."""
+        if not self.given:
+            return False
+        if any(name in self.given for name in names):
+            return True
+        return any(
+            name.startswith(given)
+            for given in self.given
+            if len(given) > 2
+            for name in names
+            if len(name) > len(given)
+        )
+
+    def values(self, *names: str) -> list[str]:
+        """Returns the values of the options."""
+        return [value for name in names for value in self.given.get(name, [])]
+
+
+def parse_options(
+    arguments: Sequence[str],
+    valued: Collection[str] = (),
+    *,
+    permute: bool = True,
+    single_dash: bool = False,
+) -> ParsedOptions:
+    """Parses arguments in the style of GNU getopt.
+
+    `valued` are the options that take a value. Without `permute`, the first operand ends the
+    options. With `single_dash`, `-name` is one option.
+    """
+    given: dict[str, list[str]] = {}
+    operands: list[str] = []
+    dynamic = False
+    at = 0
+    while at < len(arguments):
+        argument = arguments[at]
+        at += 1
+        if argument[:1] != "-" or argument == "-":
+            dynamic = dynamic or argument[:1] == ANYTHING
+            operands.append(argument)
+            if permute:
+                continue
+            operands += arguments[at:]
+            break
+        if argument == "--":
+            operands += arguments[at:]
+            break
+        if argument[1] == "-" or single_dash:
+            name, equals, value = argument.lstrip("-").partition("=")
+            values = given.setdefault(name, [])
+            if equals:
+                values.append(value)
+            elif name in valued and at < len(arguments):
+                values.append(arguments[at])
+                at += 1
+            continue
+        at = _cluster(argument, arguments, at, valued, given)
+    return ParsedOptions(given=given, operands=operands, dynamic=dynamic)
+
+
+def _cluster(
+    argument: str,
+    arguments: Sequence[str],
+    at: int,
+    valued: Collection[str],
+    given: dict[str, list[str]],
+) -> int:
+    """Reads short options that share one dash. Returns the position after them."""
+    for position, letter in enumerate(argument[1:], 1):
+        values = given.setdefault(letter, [])
+        if letter in valued:
+            if rest := argument[position + 1 :]:
+                values.append(rest)
+            elif at < len(arguments):
+                values.append(arguments[at])
+                at += 1
+            break
+    return at

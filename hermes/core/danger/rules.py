@@ -1,0 +1,152 @@
+"""Judges programs by a table of rules."""
+
+import re
+import tomllib
+from fnmatch import fnmatchcase
+from functools import cache, lru_cache
+from importlib.resources import files
+
+import msgspec
+
+from hermes.core.danger.file_access import judge_read, judge_write
+from hermes.core.danger.holes import is_open
+from hermes.core.danger.invocation import Invocation
+from hermes.core.danger.options import ParsedOptions, names
+from hermes.core.danger.paths import classify
+from hermes.types.danger import VerdictOutcome
+from hermes.types.value import Value
+
+
+class DangerRule(Value):
+    """A condition under which a program is dangerous. `rules.toml` explains the fields."""
+
+    commands: tuple[str, ...]
+    reason: str
+    options: str = ""
+    unless: str = ""
+    operands: str = ""
+    classes: tuple[str, ...] = ()
+    outcome: VerdictOutcome = "ask"
+    count: int = 0
+
+
+class ProgramGrammar(Value):
+    """The options of a program. `rules.toml` explains the fields."""
+
+    valued: str = ""
+    single_dash: bool = False
+    permute: bool = True
+    writes: str = ""
+    runs: str = ""
+    reads: bool = False
+
+
+class RuleTable(Value):
+    """The content of `rules.toml`."""
+
+    program: dict[str, ProgramGrammar]
+    rule: tuple[DangerRule, ...]
+
+
+class _Index(Value):
+    programs: dict[str, ProgramGrammar]
+    rules: dict[str, list[DangerRule]]
+    patterns: list[str]
+
+
+@cache
+def _index() -> _Index:
+    table = files("hermes.core.danger").joinpath("rules.toml").read_text("utf-8")
+    loaded = msgspec.convert(tomllib.loads(table), RuleTable)
+    rules: dict[str, list[DangerRule]] = {}
+    for rule in loaded.rule:
+        for command in rule.commands:
+            program, _, verbs = command.partition(" ")
+            one = msgspec.structs.replace(rule, commands=(verbs,))
+            rules.setdefault(program, []).append(one)
+    programs = {name: spec for keys, spec in loaded.program.items() for name in keys.split()}
+    return _Index(programs=programs, rules=rules, patterns=[one for one in rules if "*" in one])
+
+
+@lru_cache(maxsize=1024)
+def _rules_of(program: str) -> tuple[tuple[DangerRule, ...], ProgramGrammar | None]:
+    """Returns the rules and the options of a program."""
+    index = _index()
+    names_of_rules = [program, *(one for one in index.patterns if fnmatchcase(program, one))]
+    rules = [rule for name in names_of_rules for rule in index.rules.get(name, ())]
+    return tuple(rules), index.programs.get(program)
+
+
+def judge_by_rules(call: Invocation) -> None:
+    """Judges a program by the rules for its name."""
+    found, grammar = _rules_of(call.program)
+    if not found and grammar is None:
+        return
+    grammar = grammar or ProgramGrammar()
+    parsed = call.options(
+        names(grammar.valued), permute=grammar.permute, single_dash=grammar.single_dash
+    )
+    if parsed.has("help") or call.arguments[:1] == ["--version"]:
+        return
+    _judge_grammar(call, grammar, parsed)
+    for rule in found:
+        if _matches(rule, parsed, call):
+            call.danger(rule.reason, rule.outcome)
+
+
+def _judge_grammar(call: Invocation, grammar: ProgramGrammar, parsed: ParsedOptions) -> None:
+    findings = call.shell.findings
+    for path in parsed.values(*names(grammar.writes)):
+        judge_write(call.path(path), findings)
+    for text in parsed.values(*names(grammar.runs)):
+        call.run_text(text)
+    if grammar.reads:
+        for path in parsed.operands:
+            judge_read(call.path(path), findings)
+
+
+def _matches(rule: DangerRule, parsed: ParsedOptions, call: Invocation) -> bool:
+    verbs = rule.commands[0].split()
+    if not _has_verbs(verbs, parsed.operands) or (verbs and call.arguments[-1:] == ["-h"]):
+        return False
+    if rule.unless and parsed.has(*names(rule.unless)) and not _is_false(rule, parsed):
+        return False
+    operands = parsed.operands[len([one for one in verbs if one != "*"]) :]
+    if len(operands) < rule.count:
+        return False
+    if rule.options and not parsed.has(*names(rule.options)):
+        return parsed.dynamic and not verbs
+    if rule.operands and not any(
+        re.fullmatch(rule.operands, one, re.IGNORECASE) for one in operands
+    ):
+        return False
+    if rule.classes:
+        kinds = {"unknown" if is_open(one[:1]) else classify(call.path(one)) for one in operands}
+        return bool(kinds & set(rule.classes))
+    return True
+
+
+def _is_false(rule: DangerRule, parsed: ParsedOptions) -> bool:
+    """Returns whether the options that prevent the danger are switched off, as in
+    `--dry-run=none`."""
+    values = parsed.values(*names(rule.unless))
+    return bool(values) and all(value in ("none", "false", "no") for value in values)
+
+
+def _has_verbs(verbs: list[str], operands: list[str]) -> bool:
+    """Returns whether the operands begin with the verbs. `*` stands for any number of operands,
+    and `a|b` for one of two verbs."""
+    at = 0
+    anywhere = False
+    for verb in verbs:
+        if verb == "*":
+            anywhere = True
+            continue
+        choices = verb.split("|")
+        while at < len(operands) and anywhere and operands[at] not in choices:
+            at += 1
+        if at >= len(operands) or operands[at] not in choices:
+            return False
+        at += 1
+        anywhere = False
+    return True

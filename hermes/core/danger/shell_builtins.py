@@ -1,0 +1,212 @@
+"""Evaluates the builtins that change the state of a shell, and those that run text."""
+
+import re
+from collections.abc import Callable
+
+from hermes.core.danger.assignments import judge_assignment
+from hermes.core.danger.holes import (
+    ANYTHING,
+    DOWNLOAD,
+    SECRET_TEXT,
+    is_known,
+    is_only_unknown,
+    is_open,
+)
+from hermes.core.danger.invocation import Invocation
+from hermes.core.danger.options import names
+from hermes.core.danger.outputs import formatted
+from hermes.core.danger.paths import classify
+from hermes.core.danger.scope import HOME
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]]*\])?(\+?)=(.*)", re.DOTALL)
+_SETTINGS_PROGRAMS = names(
+    """ssh-agent gpg-agent brew direnv starship pyenv rbenv nodenv goenv jenv fnm mise asdf zoxide
+    dircolors opam conda mamba micromamba luarocks keychain thefuck atuin mcfly kubectl helm
+    minikube docker-machine npm pnpm uv rustup poetry register-python-argcomplete lesspipe
+    oh-my-posh fzf sheldon golangci-lint stern kind k3d flux argocd task just"""
+)
+"""Programs that can print settings for a shell."""
+_SETTINGS_WORDS = names(
+    """init hook shellenv completion completions env activate shell bash zsh sh fish shell.bash
+    shell.zsh posix path docker-env config generate-shell-completion - -s -c -b -k -t --eval --path
+    --quiet --bin --shell --bash --zsh --agents ssh virtualenv-init --no-rehash --cmd"""
+)
+"""Arguments with which these programs print only settings."""
+
+
+def prints_settings(call: Invocation) -> bool:
+    """Returns whether the output of the program is made for `eval` or `source`."""
+    return call.program in _SETTINGS_PROGRAMS and all(
+        argument in _SETTINGS_WORDS for argument in call.arguments
+    )
+
+
+def evaluate_eval(call: Invocation) -> str:
+    """Evaluates `eval`, which runs its arguments in the current shell."""
+    return run_known(call, " ".join(call.arguments))
+
+
+def run_known(call: Invocation, text: str) -> str:
+    """Evaluates text in the current shell. Text that is entirely unknown needs approval."""
+    if is_only_unknown(text) and DOWNLOAD not in text:
+        call.danger("runs commands that are known only when the command runs")
+        return ANYTHING
+    return call.shell.run_text(text, call.scope, call.stdin)
+
+
+def evaluate_source(call: Invocation) -> str:
+    """Evaluates `source`, which runs a file in the current shell."""
+    if not call.arguments:
+        return ""
+    file = call.arguments[0]
+    if call.path(file) in ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
+        return run_known(call, call.stdin or "")
+    content = call.scope.content(file)
+    if content is not None:
+        return run_known(call, content)
+    if classify(call.path(file)) == "unknown":
+        call.danger("runs a file whose name is known only when the command runs")
+    elif classify(call.path(file)) == "temporary":
+        call.danger(f"runs the temporary file {file} in the current shell")
+    return ANYTHING
+
+
+def evaluate_cd(call: Invocation) -> str:
+    """Evaluates `cd` and `pushd`."""
+    operands = [
+        one for one in call.arguments if one == "-" or not re.fullmatch(r"-[LPe@n]+|--", one)
+    ]
+    target = operands[0] if operands else HOME
+    scope = call.scope
+    if target == "-":
+        target = scope.value("OLDPWD")
+    scope.variables["OLDPWD"] = (scope.folder or ".",)
+    # A folder that is not known is treated like the workspace.
+    scope.folder = "" if is_open(target[:1]) else call.path(target).rstrip("/") or "/"
+    return ""
+
+
+def evaluate_declaration(call: Invocation) -> str:
+    """Evaluates the arguments of `export` and similar builtins that are not plain assignments."""
+    if call.arguments == ["-p"]:
+        return SECRET_TEXT
+    for argument in call.arguments:
+        if found := _ASSIGNMENT.fullmatch(argument):
+            value = (call.scope.value(found[1]) if found[2] else "") + found[3]
+            call.scope.assign(found[1], value)
+            judge_assignment(found[1], (value,), call.scope, call.shell)
+    return ""
+
+
+def evaluate_set(call: Invocation) -> str:
+    """Evaluates `set`, which sets the positional parameters or prints all variables."""
+    if not call.arguments:
+        return SECRET_TEXT
+    if "--" in call.arguments:
+        call.scope.arguments = tuple(call.arguments[call.arguments.index("--") + 1 :])
+    elif call.arguments and not call.arguments[0].startswith(("-", "+")):
+        call.scope.arguments = tuple(call.arguments)
+    return ""
+
+
+def evaluate_shift(call: Invocation) -> str:
+    """Evaluates `shift`, which removes positional parameters."""
+    count = "".join(call.arguments[:1]) or "1"
+    if call.scope.arguments is not None:
+        known = count.isdigit() and len(count) < 4
+        call.scope.arguments = call.scope.arguments[int(count) :] if known else None
+    return ""
+
+
+def evaluate_alias(call: Invocation) -> str:
+    """Evaluates `alias`. The alias is expanded where it is used."""
+    for argument in call.arguments:
+        name, equals, value = argument.partition("=")
+        if equals:
+            call.scope.aliases[name] = value
+    return ""
+
+
+def evaluate_unset(call: Invocation) -> str:
+    """Evaluates `unset` and `unalias`."""
+    for name in call.arguments:
+        call.scope.variables.pop(name, None)
+        call.scope.functions.pop(name, None)
+        call.scope.aliases.pop(name, None)
+    return ""
+
+
+def evaluate_read(call: Invocation) -> str:
+    """Evaluates `read` and `mapfile`, which assign text from the input."""
+    parsed = call.options(names("a d i n N p t u c C O s"))
+    text = call.stdin if call.stdin is not None else ANYTHING
+    variables = parsed.operands or parsed.values("a") or ["REPLY"]
+    one_line = is_known(text) and "\n" not in text.strip()
+    if parsed.has("a") and one_line:
+        call.scope.variables[variables[0]] = tuple(text.split())
+        return ""
+    known = text.strip() if one_line and len(variables) == 1 else ""
+    for name in variables:
+        call.scope.variables[name] = (known or ANYTHING,)
+    return ""
+
+
+def evaluate_trap(call: Invocation) -> str:
+    """Evaluates `trap`, which runs its first operand later."""
+    operands = call.options(permute=False).operands
+    if len(operands) > 1 and operands[0] not in ("-", ""):
+        call.run_text(operands[0])
+    return ""
+
+
+def evaluate_printf(call: Invocation) -> str:
+    """Evaluates `printf`, which can assign its output to a variable."""
+    if call.arguments[:1] == ["-v"] and len(call.arguments) > 2:
+        call.scope.assign(call.arguments[1], formatted(call.arguments[2:]))
+        return ""
+    return formatted(call.arguments)
+
+
+def evaluate_exec(call: Invocation) -> str | None:
+    """Evaluates `exec` without a program, which only redirects."""
+    return None if call.options(("a",), permute=False).operands else ""
+
+
+def evaluate_lookup(call: Invocation) -> str | None:
+    """Evaluates `command -v`, which only looks a program up."""
+    return ANYTHING if call.options(permute=False).has("v", "V") else None
+
+
+def evaluate_history(call: Invocation) -> str:
+    """Evaluates `history`, which can delete the history."""
+    if call.options(("d",)).has("c", "d", "w"):
+        call.danger("deletes the history of the shell")
+    return ANYTHING
+
+
+BUILTINS: dict[str, Callable[[Invocation], str | None]] = {
+    "eval": evaluate_eval,
+    "source": evaluate_source,
+    ".": evaluate_source,
+    "cd": evaluate_cd,
+    "pushd": evaluate_cd,
+    "export": evaluate_declaration,
+    "declare": evaluate_declaration,
+    "typeset": evaluate_declaration,
+    "local": evaluate_declaration,
+    "readonly": evaluate_declaration,
+    "set": evaluate_set,
+    "shift": evaluate_shift,
+    "alias": evaluate_alias,
+    "unset": evaluate_unset,
+    "unalias": evaluate_unset,
+    "read": evaluate_read,
+    "mapfile": evaluate_read,
+    "readarray": evaluate_read,
+    "trap": evaluate_trap,
+    "printf": evaluate_printf,
+    "exec": evaluate_exec,
+    "command": evaluate_lookup,
+    "history": evaluate_history,
+}
+"""Builtins. A builtin that returns None is evaluated like a program."""

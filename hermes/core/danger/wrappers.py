@@ -1,0 +1,156 @@
+"""Evaluates the programs that other programs start, such as the operand of `sudo`."""
+
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from hermes.core.danger.holes import ANYTHING, ONE_WORD, is_known, is_open
+from hermes.core.danger.invocation import Invocation
+from hermes.core.danger.options import ParsedOptions, names, parse_options
+from hermes.types.value import Value
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+
+
+class WrapperGrammar(Value):
+    """The options of a program that starts another program. `wrappers.toml` explains the fields."""
+
+    valued: str = ""
+    operands: int = 0
+    assignments: bool = False
+    text: bool = False
+    commands: tuple[str, ...] = ()
+    remote: bool = False
+    verbs: tuple[str, ...] = ()
+    valued_before: str = ""
+
+
+@cache
+def grammars() -> dict[str, WrapperGrammar]:
+    """Returns the grammars by the names of their programs."""
+    table = files("hermes.core.danger").joinpath("wrappers.toml").read_text("utf-8")
+    return msgspec.convert(tomllib.loads(table), dict[str, WrapperGrammar])
+
+
+def run_wrapped(call: Invocation) -> str | None:
+    """Evaluates the program that a wrapper starts. Returns None if the program is no wrapper."""
+    grammar = grammars().get(call.program)
+    if grammar is None:
+        return None
+    arguments = call.arguments
+    if grammar.verbs:
+        before = parse_options(arguments, names(grammar.valued_before), permute=False)
+        if not before.operands or before.operands[0] not in grammar.verbs:
+            return None
+        arguments = before.operands[1:]
+    parsed = parse_options(arguments, names(grammar.valued), permute=False)
+    findings = call.shell.findings
+    findings.elsewhere += grammar.remote
+    try:
+        return _run(call, grammar, parsed)
+    finally:
+        findings.elsewhere -= grammar.remote
+
+
+def _run(call: Invocation, grammar: WrapperGrammar, parsed: ParsedOptions) -> str:
+    output = ""
+    rest = parsed.operands
+    if grammar.commands:
+        # `su user -c command` has its options after the first operand.
+        later = parse_options(rest, names(grammar.valued))
+        for text in (*parsed.values(*grammar.commands), *later.values(*grammar.commands)):
+            output = call.run_text(text)
+    rest = rest[grammar.operands :]
+    if "--" in rest and rest[0].startswith("-"):
+        # `kubectl exec pod -c container -- program` has options after its operand.
+        rest = rest[rest.index("--") + 1 :]
+    if grammar.assignments:
+        rest = skip_assignments(call, rest)
+    if not rest:
+        return output
+    if grammar.text:
+        return output + call.run_text(" ".join(rest))
+    return output + call.run(rest)
+
+
+def skip_assignments(call: Invocation, arguments: list[str]) -> list[str]:
+    """Sets the variables of leading `NAME=value` arguments. Returns the arguments after them."""
+    for position, argument in enumerate(arguments):
+        found = _ASSIGNMENT.fullmatch(argument)
+        if not found:
+            return arguments[position:]
+        call.run(["export", argument])
+    return []
+
+
+def run_env(call: Invocation) -> str | None:
+    """Evaluates `env`, which splits the value of `-S` into arguments."""
+    arguments = call.arguments
+    for position, argument in enumerate(arguments):
+        found = re.match(r"-\w*S(.*)|--split-string=?(.*)", argument, re.DOTALL)
+        if found and not argument.startswith("--unset"):
+            attached = found[1] or found[2]
+            following = arguments[position + 1 :]
+            text = attached or "".join(following[:1])
+            return call.run_text(" ".join(["env", text, *(following[not attached :])]))
+        if argument[:1] != "-":
+            break
+    parsed = call.options(("u", "C", "unset", "chdir"), permute=False)
+    rest = skip_assignments(call, parsed.operands)
+    return call.run(rest) if rest else None
+
+
+def run_xargs(call: Invocation) -> str:
+    """Evaluates `xargs` with the arguments that it reads, or with unknown arguments."""
+    valued = "a d E I L n P s arg-file delimiter max-lines max-args max-procs max-chars"
+    attached = [one for one in call.arguments if one in ("-i", "-l", "-e", "--replace")]
+    parsed = parse_options(call.arguments, [*names(valued), "process-slot-var"], permute=False)
+    command = parsed.operands or ["echo"]
+    text = call.stdin if call.stdin is not None and not parsed.has("a", "arg-file") else ANYTHING
+    items = re.split(r"[\s\0]+" if is_known(text) else r"[ \n]+", text)
+    items = [item.strip("'\"") for item in items if item.strip()] or [ANYTHING]
+    mark = "".join(parsed.values("I", "replace")[:1]) or ("{}" if attached else "")
+    if mark:
+        return call.run([_replaced(word, mark, " ".join(items)) for word in command], "")
+    return call.run([*command, *items[:64]], "")
+
+
+def _replaced(word: str, mark: str, value: str) -> str:
+    return value if word == mark else word.replace(mark, value if is_known(value) else ONE_WORD)
+
+
+def run_parallel(call: Invocation) -> str:
+    """Evaluates GNU parallel, which runs its operands by a shell."""
+    valued = "j a I S N n d P C jobs arg-file sshlogin max-args colsep delay timeout joblog retries"
+    parsed = call.options(names(valued), permute=False)
+    command: list[str] = []
+    values: list[str] = []
+    for position, operand in enumerate(parsed.operands):
+        if operand in (":::", "::::", ":::+"):
+            values = parsed.operands[position + 1 :]
+            break
+        command.append(operand)
+    items = values or [call.stdin.strip() if call.stdin and is_known(call.stdin) else ANYTHING]
+    if not command:
+        return "".join(
+            call.run_text(item) if not is_open(item) else _unclear(call) for item in items
+        )
+    text = " ".join(command)
+    output = ""
+    for item in items[:16]:
+        replaced = re.sub(r"\{[./#%]*\}", lambda _, item=item: item, text)  # type: ignore[misc]
+        output += call.run_text(replaced if replaced != text else f"{text} {item}")
+    return output
+
+
+def _unclear(call: Invocation) -> str:
+    call.danger("runs commands that are known only when the command runs")
+    return ANYTHING
+
+
+def run_busybox(call: Invocation) -> str | None:
+    """Evaluates `busybox` and `toybox`, whose first operand is a program."""
+    return call.run(call.arguments) if call.arguments else None

@@ -1,0 +1,8 @@
+"""The error of the parser."""
+
+from hermes.core.danger.syntax import NotParsed
+from hermes.types.errors import HermesError
+
+
+def test_the_error_of_the_parser_is_one_of_ours() -> None:
+    assert issubclass(NotParsed, HermesError)
