@@ -54,6 +54,10 @@ class MediaCache:
             return None
         return data
 
+    def locate(self, name: str) -> Path | None:
+        """Returns the path of a stored file; None if the text is not the name of a stored file."""
+        return self._folder / name if _NAME.fullmatch(name) else None
+
     def forget(self, requests: float, sessions: float) -> None:
         """Deletes the files that were last used before these times. The first time applies to
         stateless requests, and the second to sessions."""

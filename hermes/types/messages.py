@@ -292,6 +292,9 @@ class Content(Value):
     text: str
     attachments: tuple[Attachment, ...] = ()
     choices: tuple[Choices, ...] = ()
+    plain: bool = False
+    """Whether an adapter must send the text as it is, without formatting. It is set after the
+    platform has refused the rendered text."""
 
 
 class MessageRef(Value):
