@@ -14,6 +14,7 @@ import msgspec
 from hermes.boundary.egress import Egress
 from hermes.boundary.execution.local import LocalBackend
 from hermes.boundary.search import search as search_file
+from hermes.control.messenger import ChatMessenger
 from hermes.core.agent import AgentLoop, recall_nothing
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
@@ -36,6 +37,7 @@ from hermes.core.tools.files import file_tools
 from hermes.core.tools.memory import memory_tool
 from hermes.core.tools.registry import Registry
 from hermes.core.tools.results import ResultFilter
+from hermes.core.tools.send_message import send_message
 from hermes.core.tools.session_search import session_search_tool
 from hermes.core.tools.terminal import terminal_tools
 from hermes.core.tools.todo import delete_todos, todo_tool
@@ -79,13 +81,16 @@ class AgentBuilder:
         session: aiohttp.ClientSession,
         model: ModelProvider,
         backend: ExecutionBackend | None,
+        messenger: ChatMessenger | None = None,
     ) -> None:
-        """If `backend` is None, tools can access files but can't run commands."""
+        """If `backend` is None, tools can access files but can't run commands. If `messenger` is
+        None, they can't send messages."""
         limits = NoteLimits(memory=settings.memory.memory_chars, user=settings.memory.user_chars)
         self.profile = profile_of(settings, models, id)
         self._settings = settings
         self._store = store
         self._session = session
+        self._messenger = messenger
         self._model = EscapedMarkers(model)
         self._commands = backend is not None
         self._backend = backend or LocalBackend(settings.home.processes, None)
@@ -139,6 +144,7 @@ class AgentBuilder:
             ToolRuntime(
                 self._backend,
                 ResultFilter(self._spill, redact=self._redact, longest_secret=self._longest_secret),
+                self._messenger.for_call if self._messenger else None,
             ),
             threshold=compression.threshold if compression.enabled else None,
             recall=self._provider.recall if self._provider else recall_nothing,
@@ -170,6 +176,8 @@ class AgentBuilder:
             found.append(memory_tool(self._memory))
         found += self._provider.tools() if self._provider else [session_search_tool(self._store)]
         found += [todo_tool(settings.files.todos), clarify_tool(settings.agent.clarify_timeout)]
+        if self._messenger and self._messenger.directory.grammar.accounts:
+            found.append(send_message)
         return tuple(found)
 
     def _check_request(self, asked: Asked) -> None:

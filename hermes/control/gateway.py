@@ -17,6 +17,7 @@ from hermes.control.event_content import new_messages
 from hermes.control.event_hub import EventHub
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following, following
+from hermes.control.human_pace import HumanPace
 from hermes.control.intake import Intake
 from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
@@ -26,11 +27,11 @@ from hermes.control.maintenance import Maintenance, Retention
 from hermes.control.media import MediaIntake
 from hermes.control.outbox import Outbox
 from hermes.control.placement import Placement
-from hermes.control.rate_gate import RateGate
 from hermes.control.recovery import Recovery
 from hermes.control.routing import Route, RoutingFailed
 from hermes.control.session_end import SessionEndWorker
 from hermes.control.sessions import Summary
+from hermes.control.sightings import ChatSightings
 from hermes.control.stranded_work import StrandedWork
 from hermes.control.titles import TitleWriter
 from hermes.control.turn_log import log_receipt
@@ -44,7 +45,7 @@ from hermes.types.agents import HostedAgent
 from hermes.types.deployment import NodeFolder
 from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, TooBusy
 from hermes.types.events import Envelope
-from hermes.types.identity import AgentId, SessionKey, Source, TurnId
+from hermes.types.identity import AgentId, SessionKey, Source, Target, TurnId
 from hermes.types.messages import Asked, MessageEvent, Receipt, Refused
 from hermes.types.platforms import Cursor, PlatformAdapter
 from hermes.types.store import OwnerKind, Store, Work
@@ -74,6 +75,7 @@ class GatewayOptions(Value):
 
     access: AccessPolicy = AccessPolicy()
     streaming: StreamingPolicy = StreamingPolicy()
+    pace: HumanPace = HumanPace()
     retention: Retention = Retention()
     most_runs: int = 4096
     """Maximum number of API turns that run at once; 0 for no limit."""
@@ -106,7 +108,9 @@ class Gateway:
         self._hub = EventHub()
         self._pages = EventPages(store)
         self._relay = LiveRelay(store.bus, store.owner, self._hub) if store.bus else None
-        self._outbox = Outbox(store, group, store.owner, options.streaming, RateGate())
+        self._sightings = ChatSightings()
+        self._outbox = Outbox(store, group, store.owner, options.streaming, media, options.pace)
+        self._outbox.on_gone = self._sightings.forget
         self._group = group
         self._options = options
         self._route = route
@@ -179,7 +183,13 @@ class Gateway:
         person = self._access.person(source, principal)
         try:
             await store_long_bodies(self._store, event)
-            taken = await self._store.run(self._intake.take, event, key, person, time.time())
+            now = time.time()
+            sighted = self._sightings.is_due(event, now)
+            taken = await self._store.run(
+                self._intake.take, event, key, person, now, sighted=sighted
+            )
+            if sighted:
+                self._sightings.note(event, now)
         except UnicodeEncodeError as error:
             # This text can't be stored. An error would make the platform deliver it for ever.
             log.warning("a message of %s is not valid text: %s", source.account, error)
@@ -279,6 +289,10 @@ class Gateway:
         is dead."""
         while await self._outbox.holds(adapter.account):  # noqa: ASYNC110  # the store is polled
             await anyio.sleep(ACCOUNT_SECONDS)
+
+    def wake_delivery(self, target: Target) -> None:
+        """Must be called after this process has stored a message for the chat."""
+        self._outbox.wake(target)
 
     def notice_change(self) -> None:
         """Must be called after something was committed outside of this gateway."""

@@ -10,7 +10,7 @@ from hermes.control.event_content import answer_text, files_of
 from hermes.control.event_hub import EPOCH
 from hermes.control.repeats import repeat
 from hermes.control.turn_transactions import Claim, TurnTransactions
-from hermes.state import deliveries, folders, inbox, session_lock, turns
+from hermes.state import chats, deliveries, folders, inbox, session_lock, turns
 from hermes.state.codec import record
 from hermes.state.turns import OpenQuestion, TurnRow
 from hermes.types.commands import CommandContext, CommandReply, OpenTurn
@@ -54,6 +54,21 @@ class Intake:
         self._client_calls = ClientCalls(transactions)
 
     def take(
+        self,
+        event: MessageEvent,
+        key: SessionKey,
+        person: PersonId,
+        now: float,
+        *,
+        sighted: bool = False,
+    ) -> Work[IntakeResult]:
+        """Stores the message. `sighted` also records its chat in the directory of chats."""
+        taken = yield from self._take_locked(event, key, person, now)
+        if sighted:
+            yield from chats.see(event.source, now)
+        return taken
+
+    def _take_locked(
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
     ) -> Work[IntakeResult]:
         yield from session_lock.lock(str(key))
@@ -80,6 +95,7 @@ class Intake:
                 argument=argument,
                 turn=_open_turn(turn),
                 now=now,
+                chat=event.origin.reply_to,
                 find_model=self._transactions.find_model(key.agent),
             )
             id = new_id()

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from hermes.streaming.fold import SEGMENT_SEPARATOR
-from hermes.text.markdown import parse
+from hermes.text.markdown import parse, print_plain
 from hermes.text.slices import visible
 from hermes.text.split import split
 from hermes.types.messages import Attachment, Choices, Content
@@ -18,6 +20,8 @@ class MessagePart(Value):
     tree: Document = ()
     attachment: Attachment | None = None
     choices: Choices | None = None
+    plain: bool = False
+    """Whether the message is sent without formatting."""
 
 
 def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
@@ -39,6 +43,17 @@ def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
     return parts
 
 
+def plain_parts(part: MessagePart, adapter: PlatformAdapter) -> list[MessagePart]:
+    """Returns the messages that show the part without formatting. The question's buttons are below
+    the last one.
+
+    The text is measured in bytes, which is never less than a platform counts.
+    """
+    trees = split(part.tree, adapter.limits.text, print_plain, _bytes_of)
+    *before, last = [MessagePart(tree=tree, plain=True) for tree in trees]
+    return [*before, replace(last, choices=part.choices)]
+
+
 def tree_of(text: str) -> Document:
     """Parses the text as Markdown, or as plain text if the Markdown would have no visible text."""
     tree = parse(text)
@@ -50,6 +65,10 @@ def tree_of(text: str) -> Document:
 def _messages(text: str, adapter: PlatformAdapter) -> Iterator[MessagePart]:
     for tree in split(tree_of(text), adapter.limits.text, adapter.render, adapter.measure):
         yield MessagePart(tree=tree)
+
+
+def _bytes_of(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _name(attachment: Attachment) -> str:

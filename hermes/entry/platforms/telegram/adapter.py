@@ -145,22 +145,22 @@ class TelegramAdapter:
 
     async def _send_file(self, target: Target, content: Content, file: Attachment) -> Message:
         path = anyio.Path(file.path)
+        name = file.name or path.name
         try:
             size = (await path.stat()).st_size
             if size > UPLOAD_BYTES:
-                raise Rejected(f"the file {path} is larger than 50 MB, the limit of Telegram")
+                raise Rejected(f"the file {name} is larger than 50 MB, the limit of Telegram")
             data = await path.read_bytes()
         except OSError as error:
-            raise Rejected(f"the file {path} can't be read: {error.strerror}") from error
+            raise Rejected(f"the file {name} can't be read: {error.strerror}") from error
         method, field = _method(file, size)
         form = aiohttp.FormData()
-        for name, value in _place(target).items():
+        for parameter, value in _place(target).items():
             if value is not None:
-                form.add_field(name, value)
+                form.add_field(parameter, value)
         if content.text:
             form.add_field("caption", content.text)
             form.add_field("parse_mode", "HTML")
-        name = file.name or path.name
         form.add_field(field, data, filename=name, content_type=file.media_type)
         return await self._api.call(method, Message, form, wait=FILE_SECONDS)
 
@@ -171,7 +171,8 @@ def _place(target: Target) -> dict[str, str | None]:
 
 def _text(content: Content) -> dict[str, object]:
     preview = {"is_disabled": True}
-    return {"text": content.text, "parse_mode": "HTML", "link_preview_options": preview}
+    mode = None if content.plain else "HTML"
+    return {"text": content.text, "parse_mode": mode, "link_preview_options": preview}
 
 
 def _keyboard(content: Content) -> Keyboard | None:

@@ -9,7 +9,15 @@ import anyio
 import msgspec
 
 from hermes.entry.platforms.telegram.schema import DOWNLOAD_BYTES, RemoteFile, Response
-from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
+from hermes.types.errors import (
+    AuthFailed,
+    Disconnected,
+    FormatRefused,
+    HermesError,
+    RateLimited,
+    Rejected,
+    TargetGone,
+)
 
 T = TypeVar("T")
 
@@ -27,7 +35,13 @@ def error_for(status: int, response: Response) -> HermesError:
             return RateLimited(said, response.parameters.get("retry_after"))
         case 409:
             return Disconnected(f"another program receives the bot's updates: {said}")
-        case 400 | 403 | 413:
+        case 403:
+            return TargetGone(said)
+        case 400 if "chat not found" in said:
+            return TargetGone(said)
+        case 400 if "can't parse entities" in said:
+            return FormatRefused(said)
+        case 400 | 413:
             moved = response.parameters.get("migrate_to_chat_id")
             return Rejected(f"{said} (the chat has the new id {moved})" if moved else said)
         case _:

@@ -9,10 +9,12 @@ import msgspec
 
 from hermes.settings.schema import Aliases
 from hermes.types.errors import ConfigError
-from hermes.types.platforms import Platform, PlatformAdapter, WebhookRoute
+from hermes.types.identity import ChatRef
+from hermes.types.platforms import ChatRefs, Platform, PlatformAdapter, WebhookRoute
 from hermes.types.value import Value
 
 _TOKEN = re.compile(r"\d+:[\w-]+", re.ASCII)
+_CHAT = re.compile(r"(-?\d+|@[A-Za-z]\w+)(?::(\d+))?", re.ASCII)
 _SECRET = re.compile(r"[\w-]{1,256}", re.ASCII)
 
 
@@ -87,6 +89,12 @@ def routes(config: TelegramConfig) -> Sequence[WebhookRoute]:
     return [webhook_route(account, config) for account in accounts(config)]
 
 
+def parse_ref(text: str) -> ChatRef | None:
+    """Reads the id of a chat, with an optional topic, or the @name of a public one."""
+    found = _CHAT.fullmatch(text)
+    return ChatRef(chat_id=found[1], thread_id=found[2]) if found else None
+
+
 TELEGRAM = Platform(
     name="telegram",
     config=TelegramConfig,
@@ -94,4 +102,5 @@ TELEGRAM = Platform(
     make=make,
     routes=routes,
     quality="gold",
+    refs=ChatRefs(parse=parse_ref, example="-1001234567890"),
 )
