@@ -20,14 +20,20 @@ from hermes.app.agent import AgentBuilder
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import all_plugins, configured_models
 from hermes.app.stores import home_store
+from hermes.boundary.egress import Egress
 from hermes.control.commands import CommandTable, builtin_commands
+from hermes.control.directory import Directory
+from hermes.control.media import MediaIntake
+from hermes.control.messenger import ChatMessenger
 from hermes.control.routing import DEFAULT_AGENT
+from hermes.control.targets import TargetPlatform
 from hermes.core.models.client import ModelClient
 from hermes.core.tools.registry import SETS
 from hermes.core.tools.schema import schema_of
 from hermes.entry.cli.main import cli
 from hermes.settings import Settings, describe
 from hermes.settings.sections import TerminalSettings, WebSettings
+from hermes.state.media import MediaCache
 from hermes.state.paths import Home
 from hermes.streaming.stdout import Session
 from hermes.types.events import AgentEvent
@@ -153,8 +159,11 @@ def every_tool() -> tuple[AnyTool, ...]:
                 models = configured_models(settings, all_plugins())
                 model = ModelClient(session, models.wires)
                 backend = configured_backend(settings, all_plugins().backends())
+                media = MediaIntake(MediaCache(settings.files.media), Egress().download)
+                platforms = [TargetPlatform(name="telegram", accounts=("telegram",))]
+                messenger = ChatMessenger(store, Directory(store, platforms), media)
                 builder = AgentBuilder(
-                    DEFAULT_AGENT, settings, models, store, session, model, backend
+                    DEFAULT_AGENT, settings, models, store, session, model, backend, messenger
                 )
                 return builder.tools()
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 
 from hermes.text.quantity import counted
+from hermes.text.secret_files import is_secret_file
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import Sandbox
 from hermes.types.sending import OutgoingFile, SendResult
@@ -33,7 +34,9 @@ class MessageToSend(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 async def _send_message(context: ToolContext, arguments: MessageToSend) -> str:
     files = [await _file(context.sandbox, path) for path in arguments.files]
-    results = await context.messenger.send(arguments.to, arguments.text, tuple(files), mirror=True)
+    # A secret must not reach a chat, in the same way as it must not reach the model.
+    text = context.redact(arguments.text)
+    results = await context.messenger.send(arguments.to, text, tuple(files), mirror=True)
     told = "\n".join(map(_told, results))
     if all(one.state == "refused" for one in results):
         raise ToolFailed(told)
@@ -41,6 +44,8 @@ async def _send_message(context: ToolContext, arguments: MessageToSend) -> str:
 
 
 async def _file(sandbox: Sandbox, path: str) -> OutgoingFile:
+    if is_secret_file(path):
+        raise ToolFailed(f"Nothing was sent: {path!r} is a file that usually holds secrets.")
     info = await sandbox.stat(path)
     if info is None or info.kind != "file":
         raise ToolFailed(f"Nothing was sent: there is no file {path!r}.")
