@@ -104,7 +104,8 @@ async def open_gateway(
         intake = MediaIntake(media, overrides.download or Egress(seconds=MEDIA_SECONDS).download)
         targets = overrides.targets
         if targets is None:
-            targets = target_platforms(settings, plugins.platforms())
+            # A terminal serves no platform, so wrong settings of one must not stop it.
+            targets = target_platforms(settings, plugins.platforms(), strict=not terminal)
         messenger = ChatMessenger(watched, Directory(watched, targets), intake)
         builders: dict[AgentId, AgentBuilder] = {}
         for id, own in profiles.items():

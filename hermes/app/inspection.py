@@ -9,6 +9,7 @@ from hermes.app.agent import AgentBuilder, choose_model
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.app.gateway import agent_settings, check_workspaces, hosted_agents, http_session
+from hermes.app.messenger import messenger_of, target_platforms
 from hermes.app.stores import home_store
 from hermes.control.keys import session_key
 from hermes.control.routing import DEFAULT_AGENT
@@ -33,13 +34,16 @@ async def agent_builders(
     """Yields a builder for every agent of `settings`. The store is the one that `stored` names."""
     builtins = Builtins()
     plugins = all_plugins(builtins)
+    # `check` reports wrong settings of platforms in another place.
+    targets = target_platforms(settings, plugins.platforms(), strict=False)
     async with home_store(stored) as store, http_session() as session:
+        messenger = messenger_of(stored, store, targets)
         builders: dict[AgentId, AgentBuilder] = {}
         for id, own in agent_settings(settings, plugins).items():
             models = configured_models(own, plugins)
             client = ModelClient(session, models.wires)
             backend = configured_backend(own, plugins.backends())
-            builders[id] = AgentBuilder(id, own, models, store, session, client, backend)
+            builders[id] = AgentBuilder(id, own, models, store, session, client, backend, messenger)
         builtins.builders = builders
         yield builders, plugins
 

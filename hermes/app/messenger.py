@@ -13,35 +13,50 @@ from hermes.control.targets import TargetPlatform
 from hermes.settings import Settings
 from hermes.settings.platforms import platform_config
 from hermes.state.media import MediaCache
+from hermes.types.errors import ConfigError
 from hermes.types.platforms import AnyPlatform
+from hermes.types.store import Store
 
 
 def target_platforms(
-    settings: Settings, platforms: Sequence[AnyPlatform]
+    settings: Settings, platforms: Sequence[AnyPlatform], *, strict: bool = True
 ) -> tuple[TargetPlatform, ...]:
     """Returns the installed platforms with their configured accounts.
 
-    Raises ConfigError if the settings of a platform can't be read.
+    Raises ConfigError if the settings of a platform can't be used. Unless `strict` is true, such a
+    platform has no accounts instead.
     """
-    return tuple(_target_platform(settings, platform) for platform in platforms)
+    return tuple(_target_platform(settings, platform, strict=strict) for platform in platforms)
 
 
-def _target_platform(settings: Settings, platform: AnyPlatform) -> TargetPlatform:
+def _target_platform(settings: Settings, platform: AnyPlatform, *, strict: bool) -> TargetPlatform:
     section = settings.platforms.get(platform.name)
-    off = section is not None and section.enabled is False
-    config = None if off else platform_config(settings, platform)
+    accounts: Sequence[str] = ()
+    try:
+        if section is None or section.enabled is not False:
+            accounts = platform.accounts(platform_config(settings, platform))
+    except ConfigError:
+        if strict:
+            raise
     return TargetPlatform(
         name=platform.name,
-        accounts=() if config is None else tuple(platform.accounts(config)),
+        accounts=tuple(accounts),
         refs=platform.refs,
         home=str(section.home_channel).strip() if section else "",
     )
+
+
+def messenger_of(
+    settings: Settings, store: Store, platforms: Sequence[TargetPlatform]
+) -> ChatMessenger:
+    """Returns a messenger for a process that runs no gateway."""
+    media = MediaIntake(MediaCache(settings.files.media), Egress().download)
+    return ChatMessenger(store, Directory(store, platforms), media)
 
 
 @asynccontextmanager
 async def open_messenger(settings: Settings) -> AsyncIterator[ChatMessenger]:
     """Yields a messenger for a process that runs no gateway."""
     platforms = target_platforms(settings, all_plugins().platforms())
-    media = MediaIntake(MediaCache(settings.files.media), Egress().download)
     async with home_store(settings) as store:
-        yield ChatMessenger(store, Directory(store, platforms), media)
+        yield messenger_of(settings, store, platforms)

@@ -34,6 +34,12 @@ def test_wrong_settings_of_a_platform_are_reported(tmp_path: Path) -> None:
         accounts(tmp_path, TELEGRAM_BOT_TOKEN="nonsense")
 
 
+def test_a_terminal_ignores_platforms_with_wrong_settings(tmp_path: Path) -> None:
+    settings = load(tmp_path, {"TELEGRAM_BOT_TOKEN": "nonsense"})
+    (found,) = target_platforms(settings, [TELEGRAM], strict=False)
+    assert found.accounts == ()
+
+
 async def test_a_process_without_a_gateway_can_resolve_targets(tmp_path: Path) -> None:
     settings = load(tmp_path, {"TELEGRAM_BOT_TOKEN": TOKEN, "TELEGRAM_HOME_CHANNEL": "7"})
     async with open_messenger(settings) as messenger:

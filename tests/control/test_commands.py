@@ -152,6 +152,7 @@ async def test_help_lists_every_command(chat: Chat) -> None:
         "/status",
         "/model",
         "/context",
+        "/sethome",
         "/help",
     ]
 

@@ -61,11 +61,11 @@ def send(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Send TEXT to TARGET. If TEXT is `-`, it is read from standard input.
+    """Send a message to a chat.
 
     TARGET is a platform for its home chat, or a chat of the platform by id or name. Separate
-    several targets by commas. The gateway that serves the platform sends the message. If none runs,
-    the message waits until one is started.
+    several targets by commas. If TEXT is `-`, it is read from standard input. The gateway that
+    serves the platform sends the message. If none runs, the message waits until one is started.
 
     The exit code is 0 if the message is delivered or waits, and 1 if it or a file is refused.
 
