@@ -5,7 +5,6 @@ and it returns our own messages as updates. It refuses a text over its limit, an
 nothing, and an edit of an unknown message.
 """
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Annotated, Literal, Protocol
@@ -18,10 +17,10 @@ from hermes.control.targets import TargetPlatform
 from hermes.settings.schema import Aliases
 from hermes.text.markdown import print_markdown, print_plain
 from hermes.types.errors import Rejected
-from hermes.types.identity import ChatKind, ChatRef, Source, Target
+from hermes.types.identity import ChatKind, Source, Target
 from hermes.types.messages import Content, MessageEvent, MessageRef, Origin, Pressed, Said
 from hermes.types.nodes import Document
-from hermes.types.platforms import ChatRefs, Cursor, Platform, PlatformLimits, Quality
+from hermes.types.platforms import Cursor, Platform, PlatformLimits, Quality, refs_like
 from hermes.types.protocols import Accept
 from hermes.types.value import Value
 
@@ -305,13 +304,7 @@ def fake_platform(
     )
 
 
-def parse_fake_ref(text: str) -> ChatRef | None:
-    """Reads the number of a chat, with an optional thread."""
-    found = re.fullmatch(r"(\d+)(?::(\d+))?", text, re.ASCII)
-    return ChatRef(chat_id=found[1], thread_id=found[2]) if found else None
-
-
-FAKE_REFS = ChatRefs(parse=parse_fake_ref, example="12")
+FAKE_REFS = refs_like(r"(\d+)(?::(\d+))?", "12")
 
 
 def fake_targets(*accounts: str, home: str = "") -> tuple[TargetPlatform, ...]:

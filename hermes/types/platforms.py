@@ -1,5 +1,6 @@
 """Chat platforms: the manifest of a platform, and the adapter that connects an account."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -162,6 +163,18 @@ class ChatRefs(Value):
     format: Callable[[ChatRef], str] = plain_ref
     example: str = ""
     """An example for error messages, such as `-1001234567890`."""
+
+
+def refs_like(pattern: str, example: str) -> ChatRefs:
+    """Returns the text form of ids that match the whole pattern, which is read with `re.ASCII`. Its
+    first group is the chat, and its second group is the thread after a colon."""
+    compiled = re.compile(pattern, re.ASCII)
+
+    def parse(text: str) -> ChatRef | None:
+        found = compiled.fullmatch(text)
+        return ChatRef(chat_id=found[1], thread_id=found[2]) if found else None
+
+    return ChatRefs(parse=parse, example=example)
 
 
 class Platform(Value, Generic[ConfigT]):

@@ -145,23 +145,22 @@ class TelegramAdapter:
 
     async def _send_file(self, target: Target, content: Content, file: Attachment) -> Message:
         path = anyio.Path(file.path)
-        name = file.name or path.name
         try:
             size = (await path.stat()).st_size
             if size > UPLOAD_BYTES:
-                raise Rejected(f"the file {name} is larger than 50 MB, the limit of Telegram")
+                raise Rejected(f"{file.name or path.name} is larger than 50 MB, Telegram's limit")
             data = await path.read_bytes()
         except OSError as error:
-            raise Rejected(f"the file {name} can't be read: {error.strerror}") from error
+            raise Rejected(f"{file.name or path.name} can't be read: {error.strerror}") from error
         method, field = _method(file, size)
         form = aiohttp.FormData()
-        for parameter, value in _place(target).items():
+        for name, value in _place(target).items():
             if value is not None:
-                form.add_field(parameter, value)
+                form.add_field(name, value)
         if content.text:
             form.add_field("caption", content.text)
             form.add_field("parse_mode", "HTML")
-        form.add_field(field, data, filename=name, content_type=file.media_type)
+        form.add_field(field, data, filename=file.name or path.name, content_type=file.media_type)
         return await self._api.call(method, Message, form, wait=FILE_SECONDS)
 
 
@@ -170,8 +169,7 @@ def _place(target: Target) -> dict[str, str | None]:
 
 
 def _text(content: Content) -> dict[str, object]:
-    preview = {"is_disabled": True}
-    mode = None if content.plain else "HTML"
+    preview, mode = {"is_disabled": True}, None if content.plain else "HTML"
     return {"text": content.text, "parse_mode": mode, "link_preview_options": preview}
 
 

@@ -9,15 +9,7 @@ import anyio
 import msgspec
 
 from hermes.entry.platforms.telegram.schema import DOWNLOAD_BYTES, RemoteFile, Response
-from hermes.types.errors import (
-    AuthFailed,
-    Disconnected,
-    FormatRefused,
-    HermesError,
-    RateLimited,
-    Rejected,
-    TargetGone,
-)
+from hermes.types import errors
 
 T = TypeVar("T")
 
@@ -25,27 +17,25 @@ CALL_SECONDS, FILE_SECONDS, CLOSE_SECONDS = 30.0, 300.0, 5.0
 """Longest time of a call, of a call that transfers a file, and of closing the session."""
 
 
-def error_for(status: int, response: Response) -> HermesError:
+def error_for(status: int, response: Response) -> errors.HermesError:
     """Returns the error for a call that failed with this HTTP status."""
     said = response.description or f"HTTP status {status}"
     match status:
         case 401 | 404:
-            return AuthFailed(f"Telegram does not know the bot's token: {said}")
+            return errors.AuthFailed(f"Telegram does not know the bot's token: {said}")
         case 429:
-            return RateLimited(said, response.parameters.get("retry_after"))
+            return errors.RateLimited(said, response.parameters.get("retry_after"))
         case 409:
-            return Disconnected(f"another program receives the bot's updates: {said}")
-        case 403:
-            return TargetGone(said)
-        case 400 if "chat not found" in said:
-            return TargetGone(said)
+            return errors.Disconnected(f"another program receives the bot's updates: {said}")
+        case 400 | 403 if status == 403 or "chat not found" in said:
+            return errors.TargetGone(said)
         case 400 if "can't parse entities" in said:
-            return FormatRefused(said)
+            return errors.FormatRefused(said)
         case 400 | 413:
             moved = response.parameters.get("migrate_to_chat_id")
-            return Rejected(f"{said} (the chat has the new id {moved})" if moved else said)
+            return errors.Rejected(f"{said} (the chat has the new id {moved})" if moved else said)
         case _:
-            return Disconnected(said)
+            return errors.Disconnected(said)
 
 
 class BotApi:
@@ -104,13 +94,13 @@ class BotApi:
         try:
             return msgspec.json.decode(response.result, type=returns)
         except msgspec.MsgspecError as error:
-            raise Disconnected(f"{method} returned an unexpected result: {error}") from error
+            raise errors.Disconnected(f"{method} returned an unexpected result: {error}") from error
 
     async def download(self, file_id: str) -> bytes:
         """Returns the content of a file. Raises Rejected if it is too large or does not exist."""
         file = await self.call("getFile", RemoteFile, {"file_id": file_id})
         if file.file_size > DOWNLOAD_BYTES:
-            raise Rejected("it is larger than 20 MB")
+            raise errors.Rejected("it is larger than 20 MB")
         timeout = aiohttp.ClientTimeout(total=FILE_SECONDS)
         try:
             async with (
@@ -118,7 +108,7 @@ class BotApi:
                 session.get(f"{self._files}/{file.file_path}", timeout=timeout) as answer,
             ):
                 if answer.status == 404:
-                    raise Rejected("the file is no longer there")
+                    raise errors.Rejected("the file is no longer there")
                 if answer.status != 200:
                     raise error_for(answer.status, Response(ok=False))
                 return await answer.read()
@@ -131,6 +121,6 @@ def _json(parameters: Mapping[str, object]) -> aiohttp.BytesPayload:
     return aiohttp.BytesPayload(msgspec.json.encode(given), content_type="application/json")
 
 
-def _cut(call: str, error: Exception) -> Disconnected:
+def _cut(call: str, error: Exception) -> errors.Disconnected:
     # The original error is not attached, because some texts of aiohttp contain the URL.
-    return Disconnected(f"{call} failed: {type(error).__name__}")
+    return errors.Disconnected(f"{call} failed: {type(error).__name__}")

@@ -9,12 +9,10 @@ import msgspec
 
 from hermes.settings.schema import Aliases
 from hermes.types.errors import ConfigError
-from hermes.types.identity import ChatRef
-from hermes.types.platforms import ChatRefs, Platform, PlatformAdapter, WebhookRoute
+from hermes.types.platforms import Platform, PlatformAdapter, WebhookRoute, refs_like
 from hermes.types.value import Value
 
 _TOKEN = re.compile(r"\d+:[\w-]+", re.ASCII)
-_CHAT = re.compile(r"(-?\d+|@[A-Za-z]\w+)(?::(\d+))?", re.ASCII)
 _SECRET = re.compile(r"[\w-]{1,256}", re.ASCII)
 
 
@@ -89,12 +87,6 @@ def routes(config: TelegramConfig) -> Sequence[WebhookRoute]:
     return [webhook_route(account, config) for account in accounts(config)]
 
 
-def parse_ref(text: str) -> ChatRef | None:
-    """Reads the id of a chat, with an optional topic, or the @name of a public one."""
-    found = _CHAT.fullmatch(text)
-    return ChatRef(chat_id=found[1], thread_id=found[2]) if found else None
-
-
 TELEGRAM = Platform(
     name="telegram",
     config=TelegramConfig,
@@ -102,5 +94,5 @@ TELEGRAM = Platform(
     make=make,
     routes=routes,
     quality="gold",
-    refs=ChatRefs(parse=parse_ref, example="-1001234567890"),
+    refs=refs_like(r"(-?\d+|@[A-Za-z]\w+)(?::(\d+))?", "-1001234567890"),
 )
