@@ -1,4 +1,4 @@
-# `make` lists what there is. Needs python3 (3.11 or newer) and nothing else; uses uv where it is installed.
+# `make` lists what there is. Needs python3 (3.11 or newer) and nothing else.
 # `make PYTHON=python3.12 run` uses another Python.
 .DEFAULT_GOAL := help
 SHELL := bash
@@ -11,6 +11,9 @@ PY := $(BIN)/python
 STAMP := .venv/.with-dev,local
 RUNNABLE := .venv/.with-local
 STORE := sqlite
+PIP_INSTALL := $(PY) -m pip install -q --disable-pip-version-check
+# With compiled bytecode, the many processes of the tests do not each compile the packages.
+UV_INSTALL := pip install -q --python $(PY) --compile-bytecode
 # Without bytecode every process compiles the package anew, and the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -37,14 +40,16 @@ another-python:
 	@command -v $(PYTHON) >/dev/null || { echo 'there is no $(PYTHON) here'; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; $(PYTHON) is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@echo 'installing into .venv, once'
+	@# uv needs a fifth of pip's time. pip is used where uv does not reach the packages.
 	@if command -v uv >/dev/null; then \
 		[ -x $(PY) ] || uv venv -q --python $(PYTHON) .venv; \
-		uv pip install -q --python $(PY) -e '.[$*]'; \
+		uv $(UV_INSTALL) -e '.[$*]'; \
 	else \
 		[ -x $(PY) ] || $(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && rm -rf .venv \
 			&& apt-get install -qq -y python3-venv && $(PYTHON) -m venv .venv; } \
 			|| { echo '$(PYTHON) can make no virtual environment: install python3-venv'; exit 1; }; \
-		$(PY) -m pip install -q --disable-pip-version-check -e '.[$*]'; \
+		$(PIP_INSTALL) uv && $(BIN)/uv $(UV_INSTALL) -e '.[$*]' 2>/dev/null \
+			|| $(PIP_INSTALL) -e '.[$*]'; \
 	fi
 	@touch $(RUNNABLE) $@
 
@@ -57,8 +62,10 @@ check: $(STAMP)  ## format, lint, types and imports, without running anything
 	@$(BIN)/mypy --strict
 	@$(BIN)/lint-imports | grep -v '^$$' | tail -n 7
 
-test: check  ## everything that must hold: check, then the whole suite
-	@$(PY) -m pytest -q -n 4 --dist worksteal
+test: $(STAMP)  ## everything that must hold: check, and at the same time the whole suite
+	@$(MAKE) -s check >.venv/check.log 2>&1 & check=$$!; suite=0; \
+	$(PY) -m pytest -q -n 4 --dist worksteal || suite=$$?; \
+	echo 'make check:'; wait $$check || suite=$$?; cat .venv/check.log; exit $$suite
 
 format: $(STAMP)  ## put the code in its usual form
 	@$(BIN)/ruff format -q . && $(BIN)/ruff check -q --fix .

@@ -64,10 +64,10 @@ APART: dict[str, Phase] = {
     "session_names": fuzz.sessions,
     "soak": soak.soak,
 }
-"""Phases that run only if they are asked for by name."""
+"""Phases that run only if the command line names them."""
 PHASE_SECONDS = 240.0
 APART_SECONDS = 900.0
-"""Time limit of a phase that is asked for by name. The length of the soak is added to the limit."""
+"""Time limit of each phase in `APART`. The length of the soak is added to this limit."""
 RESULTS = Path(__file__).parent / "results"
 
 

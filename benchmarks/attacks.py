@@ -39,7 +39,7 @@ class Attacks:
         self._numbers = itertools.count(1)
 
     async def run(self) -> None:
-        """Attacks until it is cancelled."""
+        """Runs the attacks until the task is cancelled."""
         kinds: Sequence[tuple[float, Callable[[], Awaitable[None]]]] = (
             (5.0, self._huge_header),
             (5.0, self._slow_readers),
@@ -55,7 +55,7 @@ class Attacks:
 
     async def _repeat(self, pause: float, attack: Callable[[], Awaitable[None]]) -> None:
         while True:
-            # The gateway may be killed in the middle of an attack.
+            # The benchmark may kill the gateway in the middle of an attack.
             with contextlib.suppress(OSError):
                 await attack()
                 self.count += 1

@@ -23,7 +23,8 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a missed bar fails the run. Bars that depend on the machine are not binding."""
 
     def holds(self, figure: Figure) -> bool | None:
-        """Returns whether the figure is within the limit; None if there is no limit."""
+        """Returns whether the figure is within the limit. Returns None if the bar has no limit,
+        and False if the limit can't be computed."""
         limit = self.limit(figure)
         match self.kind:
             case "share" | "ideal" | "at least":
@@ -36,7 +37,8 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
                 assert_never(self.kind)
 
     def limit(self, figure: Figure) -> float | None:
-        """Returns the limit of the figure; None if the run has nothing to compare it with."""
+        """Returns the limit of the figure. Returns None if there is no limit, or if the run has not
+        measured the value on which the limit depends."""
         match self.kind:
             case "share" | "times":
                 return None if figure.passthrough is None else self.number * figure.passthrough
@@ -54,9 +56,9 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
         shown = "?" if limit is None else f"{limit:,.{self.digits}f}"
         match self.kind:
             case "share":
-                return f"≥ {self.number:.0%} of it ({shown})"
+                return f"≥ {self.number:.0%} of pass-through ({shown})"
             case "times":
-                return f"≤ {self.number:g} × its ({shown})"
+                return f"≤ {self.number:g} × pass-through ({shown})"
             case "ideal":
                 return f"≥ {self.number:.0%} of ideal ({shown})"
             case "at most":
@@ -177,28 +179,40 @@ BARS = (
         number=1.3,
         digits=2,
     ),
-    _shown("growth.cpu", "the same ratio in CPU", 2),
+    _shown("growth.cpu", "one session, CPU of turn 245 / turn 5", 2),
     Bar(
         key="crowd.unanswered",
-        measure="conversations at once on a 1 s model, unanswered",
+        measure="many conversations on a 1 s model: unanswered",
         kind="at most",
         digits=0,
     ),
-    _shown("crowd.open", "of them in the model at once, at most", 0),
-    _shown("crowd.seconds", "all of them answered after, s", 1),
-    Bar(key="crowd.threads", measure="threads then", kind="at most", number=8, digits=0),
-    _machine("crowd.memory", "RSS then, MB", 250),
-    _machine("crowd.delay", "event-loop delay then, p99 ms", 100, 0),
-    _shown("crowd.health", "GET /health then, from outside, p99 ms", 0),
+    _shown("crowd.open", "many conversations: model calls at the same time, at most", 0),
+    _shown("crowd.seconds", "many conversations: all answered after, s", 1),
+    Bar(
+        key="crowd.threads",
+        measure="many conversations: threads",
+        kind="at most",
+        number=8,
+        digits=0,
+    ),
+    _machine("crowd.memory", "many conversations: RSS, MB", 250),
+    _machine("crowd.delay", "many conversations: event-loop delay, p99 ms", 100, 0),
+    _shown("crowd.health", "many conversations: GET /health from outside, p99 ms", 0),
     Bar(
         key="sessions.unanswered",
-        measure="stored sessions at once on a 1 s model, unanswered",
+        measure="many stored sessions on a 1 s model: unanswered",
         kind="at most",
         digits=0,
     ),
-    _shown("sessions.seconds", "all of them answered after, s", 1),
-    Bar(key="sessions.threads", measure="threads then", kind="at most", number=8, digits=0),
-    _machine("sessions.memory", "RSS then, MB", 250),
+    _shown("sessions.seconds", "many stored sessions: all answered after, s", 1),
+    Bar(
+        key="sessions.threads",
+        measure="many stored sessions: threads",
+        kind="at most",
+        number=8,
+        digits=0,
+    ),
+    _machine("sessions.memory", "many stored sessions: RSS, MB", 250),
     _machine("stored.ratio", "turn with 5,000 sessions stored / with none", 1.3, 2),
     _shown("readers.memory", "200 readers that stall: RSS growth, MB", 0),
     _shown("readers.others", "200 readers that stall: other turns, p99 ms", 1),
@@ -215,7 +229,7 @@ BARS = (
         number=300,
         digits=0,
     ),
-    _shown("replays.seconds", "200 readers of an 8 MB run: all of them done after, s", 1),
+    _shown("replays.seconds", "200 readers of an 8 MB run: all done after, s", 1),
     _machine("replays.health", "200 readers of an 8 MB run: GET /health, p99 ms", 500, 0),
     Bar(
         key="slow_replays.memory",
@@ -286,17 +300,37 @@ BARS = (
         digits=0,
     ),
     _shown("fuzz.requests", "random requests to every route", 0),
-    Bar(key="fuzz.let_in", measure="of them let in without the key", kind="at most", digits=0),
-    Bar(key="fuzz.broken", measure="of them answered with 5xx", kind="at most", digits=0),
-    Bar(key="fuzz.revoked", measure="requests let in with a revoked key", kind="at most", digits=0),
-    _shown("sessions.names", "requests with hostile session headers", 0),
     Bar(
-        key="sessions.reached",
-        measure="messages of them in a session with another name",
+        key="fuzz.let_in",
+        measure="random requests: accepted without the key",
         kind="at most",
         digits=0,
     ),
-    Bar(key="sessions.broken", measure="of them answered with 5xx", kind="at most", digits=0),
+    Bar(
+        key="fuzz.broken",
+        measure="random requests: answered with 5xx",
+        kind="at most",
+        digits=0,
+    ),
+    Bar(
+        key="fuzz.revoked",
+        measure="requests accepted with a revoked key",
+        kind="at most",
+        digits=0,
+    ),
+    _shown("sessions.names", "requests with hostile session headers", 0),
+    Bar(
+        key="sessions.reached",
+        measure="hostile session headers: messages in a session with another name",
+        kind="at most",
+        digits=0,
+    ),
+    Bar(
+        key="sessions.broken",
+        measure="hostile session headers: answered with 5xx",
+        kind="at most",
+        digits=0,
+    ),
     Bar(
         key="sessions.conflicts",
         measure="idempotency keys: repeats with a wrong answer",
@@ -306,12 +340,12 @@ BARS = (
     _shown("soak.turns", "soak: turns", 0),
     _shown("soak.attacks", "soak: attacks", 0),
     _shown("soak.kills", "soak: kills", 0),
-    Bar(key="soak.unanswered", measure="soak: requests without a whole answer", kind="at most"),
+    Bar(key="soak.unanswered", measure="soak: requests without a complete answer", kind="at most"),
     Bar(key="soak.rss", measure="soak: RSS growth, MB", kind="at most", number=15, digits=1),
     Bar(key="soak.descriptors", measure="soak: growth of descriptors", kind="at most", number=10),
     Bar(key="soak.threads", measure="soak: growth of threads", kind="at most", number=1),
     _machine("install.seconds", "install of the core, s", 15, 0),
     _machine("install.packages", "packages of the core", 35, 0),
     _machine("install.size", "size of the core, MB", 75, 0),
-    Bar(key="errors", measure="answers that were not whole", kind="at most", digits=0),
+    Bar(key="errors", measure="incomplete answers", kind="at most", digits=0),
 )

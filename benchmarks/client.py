@@ -32,7 +32,7 @@ class Answer(msgspec.Struct, kw_only=True):
         return self.status == 200 and self.tokens == tokens and not self.error
 
     def told(self) -> str:
-        """Describes the failure, for people."""
+        """Describes the failure in words."""
         shown = self.body[:SAMPLE].decode(errors="replace")
         return f"status {self.status}, {self.tokens} tokens {self.error} {shown}".strip()
 
@@ -87,7 +87,7 @@ class Wire(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self.status = self._parser.get_status_code()
-        # The parser forgets this value when it is reset for the next answer.
+        # The value is kept here, because the parser forgets it before the next answer.
         self._keep_alive = self._parser.should_keep_alive()
         if self.status >= 200 and self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
@@ -122,7 +122,8 @@ class Client:
         return self._wire
 
     async def ask(self, request: bytes, seconds: float = 60.0) -> Answer:
-        """Sends a request and returns its answer. A failed request returns an answer too."""
+        """Sends a request and returns its answer. If the request fails, the answer describes the
+        failure."""
         began, answer, wire = time.perf_counter(), Answer(), None
         try:
             async with asyncio.timeout(seconds):

@@ -51,7 +51,7 @@ async def _pairs(stage: Stage, other: Target, name: str, plan: Plan, pairs: int)
         await stage.load(target, msgspec.structs.replace(plan, count=WARM, sessions=""))
     ratios, mine, theirs = [], [], []
     for number in range(pairs):
-        # Every round has sessions of its own, so that no history grows.
+        # Every round uses new sessions, so that histories do not become longer.
         sessions = f"{plan.sessions}-{number}" if plan.sessions else ""
         planned = msgspec.structs.replace(plan, sessions=sessions)
         order = [stage.ours, other] if number % 2 else [other, stage.ours]

@@ -26,11 +26,12 @@ TICK = 0.02
 PROBE_START = 0.7
 """Seconds that pass before the measured work begins, so that the probe has started."""
 YOUNG = 10
-"""Number of turns in a young session. The median turn takes about as long as the fifth turn."""
+"""Number of turns in a young session. Their median is about the time of the fifth turn."""
 
 
 async def growth(stage: Stage, sizes: Sizes) -> None:
-    """Measures turns of old and young sessions alternately, so that noise affects both."""
+    """Measures some turns of a young session, then some turns of an old session, and so on, so that
+    noise of the machine affects both kinds."""
     await stage.behave(USUAL)
     target, client = stage.ours, Client(stage.ours.port)
     names = range(sizes.grown)
@@ -64,13 +65,13 @@ async def _turns(target: Target, client: Client, session: str, count: int, load:
 
 
 class Pressed(msgspec.Struct):
-    """The results of many conversations at once."""
+    """The results of a load of many conversations at once."""
 
     load: Load
     most: Usage
     """The highest usage at any moment."""
     delays: list[float]
-    """Milliseconds of each GET /health during the load."""
+    """Milliseconds that each GET /health took during the load."""
     open: int
     """Number of conversations that waited for the model at the same time."""
     began: float
@@ -103,8 +104,8 @@ async def crowd(stage: Stage, sizes: Sizes) -> None:
 async def press(stage: Stage, target: Target, count: int, sessions: str = "") -> Pressed:
     """Runs a turn in each of `count` conversations, all open at once.
 
-    The conversations are stored sessions named after `sessions`, or stateless requests if
-    `sessions` is empty.
+    The conversations are stored sessions whose names begin with `sessions`, or stateless requests
+    if `sessions` is empty.
     """
     await stage.behave(stage.behaviour)
     clients = [Client(target.port) for _ in range(count)]
@@ -136,7 +137,7 @@ class Probed(msgspec.Struct):
     most: Usage
     """The highest usage at any moment."""
     delays: list[float]
-    """Milliseconds of each GET /health during the work."""
+    """Milliseconds that each GET /health took during the work."""
 
     @property
     def rss_growth(self) -> float:
@@ -145,7 +146,7 @@ class Probed(msgspec.Struct):
 
 
 async def probed(stage: Stage, target: Target, work: Callable[[], Awaitable[None]]) -> Probed:
-    """Does the work, and requests the target's health meanwhile."""
+    """Does the work. Meanwhile, another process calls the target's GET /health again and again."""
     used = [target.tree.usage()]
     probe = await _probe(stage, target)
     try:
@@ -156,7 +157,7 @@ async def probed(stage: Stage, target: Target, work: Callable[[], Awaitable[None
             await work()
             seconds = time.perf_counter() - began
             sampling.cancel()
-        # Without input, stdin would stay open, and the probe would never end.
+        # `communicate` closes stdin only if it is given input. The probe ends when stdin is closed.
         out, err = await probe.communicate(b"")
         assert probe.returncode == 0, err.decode()
     finally:
@@ -203,7 +204,7 @@ async def _sample(target: Target, seen: list[Usage]) -> None:
 
 
 async def _speak(target: Target, clients: list[Client], load: Load, sessions: str) -> None:
-    """Sends all requests within the ramp, and waits for their answers."""
+    """Sends all requests within `RAMP` seconds, and waits for their answers."""
     began = time.perf_counter()
 
     async def ask(number: int, client: Client) -> None:

@@ -1,4 +1,4 @@
-"""Sends random requests, with and without the key, and counts those that get a wrong answer."""
+"""Sends random requests, with and without the API key, and counts the wrong answers."""
 
 import asyncio
 import random
@@ -44,7 +44,7 @@ SESSIONS: tuple[Callable[[random.Random], bytes], ...] = (
 
 
 async def fuzz(stage: Stage, sizes: Sizes) -> None:
-    """Sends requests of all kinds to all routes. Without the key, none may succeed."""
+    """Sends requests of all kinds to all routes. A request without the key must not succeed."""
     await stage.restart("fuzzed")
     await stage.behave(Behaviour())
     let_in, broken = 0, 0
@@ -69,7 +69,7 @@ async def fuzz(stage: Stage, sizes: Sizes) -> None:
 
 
 async def sessions(stage: Stage, sizes: Sizes) -> None:
-    """Sends hostile session headers, and idempotency keys that are used again."""
+    """Sends hostile session headers, and repeats requests with the same idempotency key."""
     await stage.restart("sessions")
     await stage.behave(Behaviour())
     secret = await _ask(stage, "the secret word is swordfish", {SESSION_HEADER: VICTIM})
@@ -149,7 +149,7 @@ async def _ask(stage: Stage, text: str, headers: dict[str, str]) -> Answer:
 
 
 async def _revoked(stage: Stage) -> int:
-    """Returns how often the old key is accepted after the gateway was started with another key."""
+    """Restarts the gateway with another key. Returns how often it still accepts the old key."""
     await stage.restart("fuzzed", key=f"{KEY}-rotated")
     accepted = 0
     for _ in range(5):

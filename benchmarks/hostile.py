@@ -1,5 +1,5 @@
-"""Sends requests that are too large, too deep or endless, and measures their cost until they are
-refused."""
+"""Sends requests that are too large, too deeply nested or endless, and measures their cost until
+the gateway refuses them."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ class HostileRequest(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[str, ...] = ()
     body: bytes = b""
     repeat: int = 1
-    """How many times the body is sent."""
+    """The body of the request is `body`, this many times in a row."""
     chunked: bool = False
 
     def parts(self) -> Iterator[bytes]:
@@ -103,8 +103,8 @@ async def hostile(stage: Stage, sizes: Sizes) -> None:
 
 
 async def _refused(port: int, one: HostileRequest) -> tuple[int, float]:
-    """Returns the status of the answer (0 if there is none), and the seconds since the first
-    byte was sent."""
+    """Sends the request. Returns the status of the answer (0 if there is none), and the seconds
+    from the start of the request to the first line of the answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     began, status = time.perf_counter(), b""
     sending = asyncio.ensure_future(_send(writer, one))

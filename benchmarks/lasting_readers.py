@@ -1,5 +1,5 @@
-"""Measures a thousand readers that read a byte per second and reconnect whenever they are cut
-off."""
+"""Measures a thousand readers that read a byte per second, and reconnect whenever the gateway
+disconnects them."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,8 @@ from benchmarks.stage import Stage
 from benchmarks.stalls import small_socket
 
 RESUMED = 20
-"""Number of readers that finally read the remaining events at full speed."""
+"""Number of readers that at the end read the remaining events at full speed, to check that none is
+missing."""
 OTHERS = Plan(count=100_000, concurrency=2, seconds=10.0)
 _DELTA = re.compile(rb'"delta":"([^"]*)"')
 _ID = re.compile(rb"^id: (\d+)$", re.MULTILINE)
@@ -73,7 +74,7 @@ class SlowReader:
 
 
 async def lasting_readers(stage: Stage, sizes: Sizes) -> None:
-    """Measures the slow readers. Also measures the turns of other clients before and during the
+    """Measures the cost of the slow readers, and the turns of other clients before and during the
     slow reading."""
     await stage.restart("lasting-readers")
     path = await finished_run(stage, MEDIUM)

@@ -21,7 +21,7 @@ SESSIONS = 20
 `SESSION_TURNS` messages."""
 SESSION_TURNS = 30
 TRANSIENT = frozenset({0, 429, 500, 502, 503})
-"""Statuses after which a request is repeated. 0 stands for a lost connection."""
+"""Statuses after which a request is repeated. 0 means a lost connection."""
 TOOL = {
     "type": "function",
     "function": {
@@ -64,7 +64,7 @@ class MixedLoad:
         self._numbers = itertools.count(1)
 
     async def run(self) -> None:
-        """Sends requests until it is cancelled."""
+        """Sends requests until the task is cancelled."""
         kinds: Sequence[Callable[[Client], Awaitable[None]]] = (
             self._plain,
             self._streamed,
@@ -130,7 +130,8 @@ class MixedLoad:
     async def _answered(
         self, client: Client, said: Said, *, session: str = "", **fields: object
     ) -> Answer:
-        """Returns the first answer that is not a sign of a restart or of an overload."""
+        """Repeats the request while the answer shows a restart or an overload, for at most
+        `PATIENCE`. Returns the last answer."""
         headers = {
             "Authorization": f"Bearer {self._key}",
             "Idempotency-Key": f"soak-{next(self._numbers)}",
@@ -150,8 +151,8 @@ class MixedLoad:
 
 
 def _broken_off(answer: Answer) -> bool:
-    """Returns whether a stream ended with an error. The run then continues, and can be read
-    again."""
+    """Returns whether a stream ended with an error. The run continues in the gateway, so the
+    request can be repeated."""
     return b'data: {"error"' in answer.body
 
 

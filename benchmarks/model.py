@@ -23,7 +23,8 @@ _STREAM = (
 
 
 class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The behaviour of the model. A request keeps the behaviour that it began with."""
+    """The behaviour of the model. A change of the behaviour does not affect requests that are
+    already running."""
 
     ttft: float = 0.0
     """Seconds before the first token."""
@@ -33,7 +34,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     padding: int = 0
     """Number of characters that are added to every token."""
     tool: bool = False
-    """Whether the model calls read_file if the conversation has no tool result yet."""
+    """Whether the model first calls the tool `read_file`, and answers only after its result."""
 
     @property
     def seconds(self) -> float:
@@ -88,7 +89,8 @@ def usage(size: int, tokens: int) -> bytes:
 
 
 def last_frames(finish: bytes, counted: bytes) -> bytes:
-    """Encodes the end of a stream, with its usage if the request asks for it."""
+    """Encodes the end of a stream. `counted` is the token usage, or empty if the request did not
+    ask for it."""
     tail = b""
     if counted:
         tail = (
@@ -146,7 +148,7 @@ class Scene:
 
 
 class Stream:
-    """One streamed answer. Each token is written at its time, in a write of its own."""
+    """One streamed answer. Each token is written separately, at its scheduled time."""
 
     def __init__(self, scene: Scene, asked: Asked, size: int, writer: "Connection") -> None:
         self._loop = asyncio.get_running_loop()

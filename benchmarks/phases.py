@@ -52,7 +52,7 @@ async def _started(stage: Stage, new: Callable[[], Target]) -> tuple[float, floa
 
 
 async def commands(stage: Stage, sizes: Sizes) -> None:
-    """Measures the time that commands of the command line take."""
+    """Measures how long some `hermes` commands take."""
     await stage.behave(USUAL)
     env = stage.env("terminal")
     times, said = range(sizes.commands), stage.behaviour.tokens
@@ -63,7 +63,8 @@ async def commands(stage: Stage, sizes: Sizes) -> None:
 
 
 async def _command(env: dict[str, str], expected: bytes, count: int, *arguments: str) -> float:
-    """Returns the seconds until the command ended, and checks its output."""
+    """Runs the command, and returns the seconds that it took. Fails if its output does not contain
+    `expected` exactly `count` times."""
     began = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
         HERMES,
@@ -146,8 +147,8 @@ async def streams(stage: Stage, sizes: Sizes) -> None:
 
 
 async def slow(stage: Stage, sizes: Sizes) -> None:
-    """Measures turns with a model that is as slow as a real one. Turns should wait for nothing
-    but the model."""
+    """Measures turns with a model that is as slow as a real one. Turns should wait only
+    for the model."""
     await stage.behave(SLOW)
     many = sizes.slow_streams
     plan = Plan(count=many * sizes.waves, concurrency=many, stream=True)

@@ -9,9 +9,10 @@ from http.client import HTTPConnection
 
 
 def poll(port: int, every: float) -> list[tuple[float, float]]:
-    """Calls until standard input ends. Returns the due time and the delay of each call.
+    """Calls GET /health until standard input ends. Returns the due time and the delay of each call.
 
-    A late answer delays the next calls, and these count as late too.
+    A late answer delays the next calls. Their delay is counted from the time at which they were
+    due.
     """
     connection = HTTPConnection("127.0.0.1", port, timeout=30)
     seen: list[tuple[float, float]] = []

@@ -1,4 +1,4 @@
-"""The process trees that we started: measures their usage, and ends them by pid."""
+"""The process trees that the benchmark has started: measures their usage, and ends them by pid."""
 
 import contextlib
 import os
@@ -73,7 +73,7 @@ class Tree:
         return Usage(rss=rss / 2**20, threads=threads)
 
     def established(self, port: int) -> int:
-        """Returns the number of client connections that the tree still holds."""
+        """Returns the number of open connections of clients to the port."""
         return sum(
             connection.status == psutil.CONN_ESTABLISHED and connection.laddr[1] == port
             for one in self.members()
@@ -88,7 +88,8 @@ class Tree:
         self._popen.wait(STOP_SECONDS)
 
     def stop(self) -> None:
-        """Asks the command to end, and kills the remaining processes after a while."""
+        """Ends the command with SIGTERM, and kills the processes that are still running after a
+        while."""
         if self in TREES:
             TREES.remove(self)
         members = self.members()

@@ -10,7 +10,7 @@ SAMPLES = 5
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One measured figure. A field is None if there is no such value."""
+    """One measured figure. A field is None if the value was not measured."""
 
     ours: float
     passthrough: float | None = None
@@ -29,15 +29,15 @@ class Record:
         self.notes: list[str] = []
         """Further tables that the report shows."""
         self.loaded = 0.0
-        """Seconds under load."""
+        """Total duration of all loads in seconds."""
         self.others = 0.0
-        """Seconds of CPU that other processes of the machine used under load."""
+        """Seconds of CPU that other processes of the machine used during the loads."""
         self.seconds: dict[str, float] = {}
         """Duration of each phase."""
 
     @property
     def noise(self) -> float:
-        """Number of cores that other processes of the machine used under load."""
+        """Average number of cores that other processes of the machine used during the loads."""
         return max(0.0, self.others / self.loaded) if self.loaded else 0.0
 
     def put(
@@ -56,7 +56,8 @@ class Record:
         self.samples.append(what)
 
     def count(self, target: Target, load: Load) -> None:
-        """Records the answers of a load. Only the answers of our gateway count."""
+        """Counts the good and the bad answers of a load. Answers of other targets than our gateway
+        are not counted."""
         self.loaded += load.wall
         self.others += load.others
         if target.name == "ours":

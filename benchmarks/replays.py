@@ -1,4 +1,5 @@
-"""Measures expensive clients: readers of long runs, slow readers, and large requests."""
+"""Measures clients that cost much: readers of long runs, slow readers, and clients with large
+requests."""
 
 import asyncio
 import socket
@@ -42,16 +43,16 @@ async def replays(stage: Stage, sizes: Sizes) -> None:
 
 
 async def slow_replays(stage: Stage, sizes: Sizes) -> None:
-    """Measures the cost of many clients that read a run at a byte per second, until they are cut
-    off."""
+    """Measures the cost of many clients that read a run at a byte per second, until the gateway
+    disconnects them."""
     await stage.restart("replayed-slowly")
     path = await finished_run(stage, MEDIUM)
     await _read_slowly(stage, sizes, "slow_replays", encode("GET", path, HEADERS))
 
 
 async def slow_answers(stage: Stage, sizes: Sizes) -> None:
-    """Measures the cost of many clients that read a plain answer at a byte per second, until
-    they are cut off."""
+    """Measures the cost of many clients that read a plain answer at a byte per second, until the
+    gateway disconnects them."""
     await stage.restart("answered-slowly")
     await stage.behave(MEDIUM)
     said = [{"role": "user", "content": "hello"}]
@@ -141,7 +142,7 @@ async def _watched(stage: Stage, work: Callable[[], Awaitable[None]]) -> Probed:
 
 
 async def finished_run(stage: Stage, behaviour: Behaviour) -> str:
-    """Returns the path of the events of a run that has just ended."""
+    """Starts a run and waits for its end. Returns the URL path of its events."""
     await stage.behave(behaviour)
     answer = await ask_once(stage.ours.port, stage.ours.request(), 60.0)
     assert answer.good(behaviour.tokens), answer.told()
@@ -161,6 +162,6 @@ async def _read(stage: Stage, path: str) -> None:
             ended = ended or END in tail + part
             tail = part[-len(END) :]
         assert ended, "a run was not read to its end"
-        assert size > LONG.tokens * LONG.padding * 2, "the answer was not whole"
+        assert size > LONG.tokens * LONG.padding * 2, "the answer was incomplete"
     finally:
         writer.close()

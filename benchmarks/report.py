@@ -49,7 +49,7 @@ def context(record: Record, disk: str) -> str:
         f" Python {platform.python_version()}, {platform.system()}, home on {disk};"
         f" other processes used {record.noise:.1f} cores."
     ]
-    return "\n".join([*lines, *(f"not whole: {sample}" for sample in record.samples)])
+    return "\n".join([*lines, *(f"incomplete answer: {sample}" for sample in record.samples)])
 
 
 class Saved(msgspec.Struct, kw_only=True):

@@ -1,4 +1,4 @@
-"""Compares the CPU time per turn of four gateways on one PostgreSQL server with that of one."""
+"""Compares the CPU time per turn of four gateways with that of one gateway, on PostgreSQL."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ _TRANSACTIONS = "select xact_commit, xact_rollback from pg_stat_database where d
 async def scale(stage: Stage, sizes: Sizes) -> None:
     """Measures the CPU time per turn of the gateways and PostgreSQL, in alternating pairs.
 
-    The table shows the figures of the single gateway in the column of the pass-through.
+    The table shows the figures of the single gateway in the column of the pass-through proxy.
     """
     await stage.behave(SECOND)
     with running_postgres(DURABLE, DISK) as server:
@@ -37,7 +37,8 @@ async def scale(stage: Stage, sizes: Sizes) -> None:
 async def _cpu_per_turn(
     stage: Stage, server: PostgresProcess, database: str, count: int, sizes: Sizes
 ) -> float:
-    """Returns the CPU time per turn, in milliseconds, of `count` new gateways and the server."""
+    """Starts `count` gateways. Returns the CPU time per turn in milliseconds, of the gateways and
+    the server together."""
     server.execute(f"create database {database}")
     nodes = [
         stage.new_gateway(f"{database}{node}", store_url=server.url(database))
@@ -82,7 +83,8 @@ def _cpu(server: PostgresProcess, nodes: list[Target]) -> float:
 
 
 def _rerun_share(server: PostgresProcess, databases: list[str]) -> float:
-    """Returns the percentage of transactions that were rolled back. Only conflicts cause this."""
+    """Returns the percentage of transactions that PostgreSQL rolled back. In this measurement, only
+    conflicts cause a rollback."""
     committed = rolled_back = 0
     for name in databases:
         ((commits, rollbacks),) = server.execute(f"{_TRANSACTIONS}'{name}'")

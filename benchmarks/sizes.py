@@ -1,4 +1,4 @@
-"""The sizes of a run."""
+"""The size of a benchmark run: the number of requests and the durations of each phase."""
 
 import msgspec
 
@@ -11,7 +11,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     used: int = 200
     """Number of requests between the two measurements of the memory."""
     latency: int = 100
-    """Number of requests in one round."""
+    """Number of requests in one round of the latency measurement."""
     rounds: int = 4
     seconds: float = 2.5
     """Seconds of each measurement of the throughput."""
@@ -19,7 +19,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     streams: int = 160
     """Number of streams in a round, of 200 tokens each."""
     waves: int = 3
-    """Number of consecutive turns of each stream of the slow model."""
+    """Number of turns that each client of the slow model runs, one after another."""
     slow_streams: int = 64
     tools: int = 50
     old: int = 240
@@ -27,13 +27,13 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     grown: int = 3
     """Number of old sessions."""
     pairs: int = 3
-    """Number of alternating pairs in which one gateway is compared with several."""
+    """Number of pairs of measurements: one gateway, then several gateways."""
     scale_seconds: float = 8.0
     """Seconds of load for each of the two measurements in a pair."""
     crowd: int = 2000
     stored: int = 5000
     replays: int = 200
-    """Number of quick readers of one long run."""
+    """Number of clients that read one long run at full speed."""
     slow_replays: int = 1000
     uploads: int = 3
     """Number of large requests, one after another."""
@@ -41,7 +41,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Number of messages of a large request with many messages."""
     readers: int = 200
     reading: float = 45.0
-    """Seconds for which readers stall."""
+    """Seconds for which the slow readers are measured."""
     hostile: float = 1.0
     """Scale of the hostile requests. With 1.0, the largest request has a gigabyte."""
     fuzz: int = 20_000

@@ -1,5 +1,5 @@
-"""Runs a gateway for a long time under mixed load, attacks and kills, and measures whether it uses
-more and more resources."""
+"""Runs a gateway for a long time under mixed load, attacks and kills, and measures whether its use
+of resources grows."""
 
 import asyncio
 import contextlib
@@ -65,7 +65,7 @@ class Soak:
             await self.start()
 
     async def sample(self) -> None:
-        """Records the resources that the gateway uses, until it is cancelled."""
+        """Records the resources that the gateway uses, until the task is cancelled."""
         while True:
             with contextlib.suppress(psutil.Error, FileNotFoundError):
                 self.samples.append(self._sample())

@@ -24,8 +24,8 @@ from benchmarks.watched import DELAYS
 KEY = "benchmark-key-0123456789"
 HERMES = Path(sys.executable).with_name("hermes")
 DISK = Path("/var/tmp")
-"""The folder for the files of a run. It is not in /tmp, which may be in memory, because commits
-must have their real cost."""
+"""The folder for the files of a run. /tmp is not used: it may be in memory, where a commit costs
+less than on a disk."""
 FILES = 16384
 """Limit on open files, which is enough for thousands of connections."""
 START_SECONDS = 20.0
@@ -56,7 +56,8 @@ class Stage:
         return Tree([sys.executable, *arguments], self.env("passthrough"), log)
 
     def env(self, home: str) -> dict[str, str]:
-        """Returns the environment of a child: only the address of the model, and a home on disk."""
+        """Returns the environment variables of a child process: only the address of the model, and
+        a home on disk."""
         place = self.folder / home
         (place / "workspace").mkdir(parents=True, exist_ok=True)
         (place / "workspace" / READ).write_text("A line to be read.\n" * 20)
@@ -98,8 +99,8 @@ class Stage:
         await self.healthy(self.ours)
 
     def delays(self) -> list[tuple[float, float]]:
-        """Ends a watched gateway. Returns the times at which its loop was late, with the seconds
-        of delay."""
+        """Ends a watched gateway. Returns pairs: a time at which its event loop was late, and the
+        delay in seconds."""
         self.ours.tree.stop()
         found = (self.folder / "delays.json").read_bytes()
         return msgspec.json.decode(found, type=list[tuple[float, float]])
@@ -144,8 +145,8 @@ class Stage:
         return load
 
     async def rounds(self, number: int, plan: Plan, *targets: Target) -> list[Load]:
-        """Runs the same load on each target in turn, several times, so that noise affects all
-        targets."""
+        """Runs the same load on each target in turn, several times, so that noise of the machine
+        affects all targets."""
         loads = [Load(self.behaviour.tokens) for _ in targets]
         for _ in range(number):
             for target, load in zip(targets, loads, strict=True):

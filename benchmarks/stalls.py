@@ -28,7 +28,7 @@ async def readers(stage: Stage, sizes: Sizes) -> None:
         while (await stage.counts()).calls < sizes.readers:
             assert time.perf_counter() - began < 30, "not every reader's turn began"
             await asyncio.sleep(0.05)
-        # Streams that have begun keep their behaviour.
+        # Only new requests get this behaviour. The slow streams keep theirs.
         await stage.behave(Behaviour())
         others, most = Load(stage.behaviour.tokens), before
         while (left := began + sizes.reading - time.perf_counter()) > 0:
@@ -58,7 +58,7 @@ async def small_socket(port: int) -> socket.socket:
     """Returns a connection with the smallest buffer."""
     reader = socket.socket()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
-    # Loopback's huge segments would let the kernel buffer megabytes for the gateway.
+    # With the large segments of loopback, the kernel would buffer megabytes for the gateway.
     reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT)
     reader.setblocking(False)
     try:

@@ -14,11 +14,11 @@ from hermes.entry.http.errors import ApiError
 
 KEY = "0123456789abcdef0123456789abcdef"
 FORGETTING = 100.0
-"""Seconds between two guesses, on a simulated clock. After a pause of this length, the gateway
-delays no guess."""
+"""Seconds between two guesses, on a simulated clock. After such a pause, the gateway does not delay
+the answer to the next guess, so the measured time has no artificial delay."""
 KEPT = 0.9
-"""Share of the samples that is used. The slowest samples are dropped, because something else
-interrupted them."""
+"""Share of the samples that is used. The slowest samples are dropped, because other processes have
+slowed them down."""
 
 
 async def timing(stage: Stage, sizes: Sizes) -> None:

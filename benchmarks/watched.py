@@ -1,4 +1,4 @@
-"""The `hermes` command, which also measures how late a sleeping task of its event loop wakes up."""
+"""Runs the `hermes` command, and measures how late a sleeping task of its event loop wakes up."""
 
 import json
 import os

@@ -37,7 +37,7 @@ Found = Iterator[tuple[str, int]]
 
 
 def error_codes() -> dict[str, list[int]]:
-    """Returns every code with its statuses."""
+    """Maps every code to the statuses with which the API sends it."""
     found: dict[str, set[int]] = {}
     for code, status in (*_declared(), *_attachment_codes(), *_raised()):
         if code not in HANDLED_INSIDE:
@@ -88,7 +88,7 @@ def _in_scope(scope: ast.AST) -> Found:
             case _:
                 number = None
         if number is None:
-            # This call passes on the status of another error.
+            # This call passes on the status of another error, which is found elsewhere.
             continue
         if code is None and default_code:
             yield default_code, number

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
@@ -18,7 +18,7 @@ from docs.tables import table
 from hermes import hookspecs
 from hermes.app.agent import AgentBuilder
 from hermes.app.backends import configured_backend
-from hermes.app.builtins import all_plugins, configured_models
+from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.app.stores import home_store
 from hermes.boundary.egress import Egress
 from hermes.control.commands import CommandTable, builtin_commands
@@ -32,6 +32,8 @@ from hermes.core.tools.registry import SETS
 from hermes.core.tools.schema import schema_of
 from hermes.entry.cli.main import cli
 from hermes.settings import Settings, describe
+from hermes.settings.platforms import describe_platform
+from hermes.settings.schema import FieldDoc
 from hermes.settings.sections import TerminalSettings, WebSettings
 from hermes.state.media import MediaCache
 from hermes.state.paths import Home
@@ -67,6 +69,19 @@ def settings() -> Iterator[str]:
         "`.env` over `config.yaml`. `hermes config explain KEY` shows where a value comes from.",
         "",
     )
+    yield from setting_table(describe())
+    for platform in Builtins().register_platforms():
+        yield from ("", f"## {platform.name.capitalize()}", "")
+        yield from (
+            f"`platforms.{platform.name}` also has the settings of every platform, which are listed"
+            " above as",
+            "`platforms.<name>`.",
+            "",
+        )
+        yield from setting_table(describe_platform(platform))
+
+
+def setting_table(fields: Sequence[FieldDoc]) -> Iterator[str]:
     rows = [
         (
             f"`{field.key}`",
@@ -75,7 +90,7 @@ def settings() -> Iterator[str]:
             default(field.default),
             field.text,
         )
-        for field in describe()
+        for field in fields
     ]
     yield from table(("key", "environment", "value", "default", "meaning"), rows)
 
@@ -174,8 +189,9 @@ def tools() -> Iterator[str]:
     yield from (
         "# Tools",
         "",
-        "The tools that the agent can use. The setting `agent.toolsets` selects them, by toolset",
-        "or by name. `platforms.<name>.toolsets` replaces that selection for one platform.",
+        "This page lists the tools that the agent can use. The setting `agent.toolsets` selects",
+        "tools by toolset or by name. `platforms.<name>.toolsets` replaces this selection for one",
+        "platform.",
         "",
     )
     yield from (
@@ -189,7 +205,7 @@ def tools() -> Iterator[str]:
         yield from (f"## {tool.name}", "", tool.description, "")
         yield from (f"Toolset `{tool.toolset}`, risk {tool.risk}.", "")
         if traits:
-            yield from (f"It {' and '.join(traits)}.", "")
+            yield from (f"This tool {' and '.join(traits)}.", "")
         schema = schema_of(tool.arguments)
         properties, required = schema["properties"], schema.get("required", ())
         assert isinstance(properties, dict)

@@ -44,26 +44,26 @@ REQUEST_HEADERS = {
     " to repeat without it.",
     "Last-Event-ID": "On `GET /v1/runs/{run_id}/events`: the id of the last event that you have."
     " The query parameter `after` means the same.",
-    "X-Request-Id": "Your id for this request, of up to 128 letters, digits and `._:/+=-`. Without"
-    " a valid one the gateway makes one.",
+    "X-Request-Id": "Your id for this request, of up to 128 letters, digits and `._:/+=-`. If the"
+    " id is missing or not valid, the gateway makes an id.",
     "Content-Type": "Not checked: a body is always read as JSON.",
     "Content-Length": "The size of the body, or else send `Transfer-Encoding: chunked`.",
     "Transfer-Encoding": "`chunked`, for a body whose size is not known in advance.",
-    "Host": "Exactly one. A server that listens on a loopback address accepts its own name and"
-    " loopback names only, so that a web page can't reach it under another name.",
+    "Host": "Required, exactly once. A server that listens on a loopback address accepts only its"
+    " own name and loopback names, so that a web page can't reach it under another name.",
     "Origin": "Sent by browsers. Pages of `api_server.cors_origins` may call the API; all other"
     " pages are refused.",
     "Access-Control-Request-Headers": "Sent by browsers with `OPTIONS`: the headers that a page"
     " wants to send.",
 }
 RESPONSE_HEADERS = {
-    "X-Request-Id": "The id of the request. The log has it where a request fails.",
+    "X-Request-Id": "The id of the request. If the request fails, the log contains this id.",
     "X-Hermes-Run-Id": "The id of the run, on answers and run events.",
     "X-Hermes-Session-Id": "The session, if the request named one.",
     "X-Hermes-Ignored": "Names of fields of the request that had no effect.",
     "Retry-After": "Seconds to wait before the next attempt. Every 429 has it; other errors have it"
     " where the time is known.",
-    "Connection": "`close`, where the rest of a request is not read.",
+    "Connection": "`close`, if the gateway does not read the rest of the request.",
     "Content-Type": "`application/json`, or `text/event-stream; charset=utf-8` for a stream.",
     "Content-Length": "The size of the body; a stream has `Transfer-Encoding: chunked` instead.",
     "Cache-Control": "`no-store`; `no-cache` for a stream.",
@@ -71,9 +71,9 @@ RESPONSE_HEADERS = {
     "X-Content-Type-Options": "`nosniff`, on JSON responses.",
     "Content-Security-Policy": "Forbids browsers to run or frame anything, on JSON responses.",
     "Access-Control-Allow-Origin": "The origin of the page, if it may call the API.",
-    "Access-Control-Expose-Headers": "The headers that such a page may read.",
-    "Access-Control-Allow-Methods": "The methods that such a page may use; on `OPTIONS`.",
-    "Access-Control-Allow-Headers": "The headers that such a page may send; on `OPTIONS`.",
+    "Access-Control-Expose-Headers": "The headers that the page may read.",
+    "Access-Control-Allow-Methods": "The methods that the page may use; on `OPTIONS`.",
+    "Access-Control-Allow-Headers": "The headers that the page may send; on `OPTIONS`.",
     "Access-Control-Max-Age": "How long a browser may remember the answer to `OPTIONS`.",
     "Vary": "`Origin`, on responses to pages.",
 }
@@ -87,10 +87,10 @@ ERRORS = {
     "budget": "The turn used all its steps (`agent.max_turns`) without an answer.",
     "config_error": "A setting is wrong or missing, such as the model; the message says which.",
     "content_filter": "The provider's content filter blocked the whole answer.",
-    "context_length_exceeded": "The messages are too long for the model. Send fewer, or use a"
-    " session, where earlier ones are summarised.",
+    "context_length_exceeded": "The messages are too long for the model. Send fewer messages, or"
+    " use a session, in which the gateway summarises earlier messages.",
     "deadline": "The turn took longer than `agent.turn_timeout`.",
-    "disconnected": "The model's provider could not be reached, or its answer broke off.",
+    "disconnected": "The model's provider could not be reached, or its answer was interrupted.",
     "empty_answer": "The model gave an empty answer.",
     "empty_attachment": "A file has no content.",
     "file_id_not_supported": "Files can't be uploaded: send the content in `file_data`.",
@@ -110,9 +110,9 @@ ERRORS = {
     "invalid_base64": "The content of a file is not valid base64.",
     "invalid_content_length": "The `Content-Length` header is not a number.",
     "invalid_data_url": "A file is not a data URL in base64.",
-    "invalid_header": "A header has several values, is too long, or is not a number where one is"
-    " needed; `param` names it.",
-    "invalid_host": "The `Host` header is missing or there are several.",
+    "invalid_header": "A header has several values, is too long, or is not a number although a"
+    " number is needed; `param` names the header.",
+    "invalid_host": "The `Host` header is missing, or the request has several `Host` headers.",
     "invalid_http": "The request is not valid HTTP.",
     "invalid_json": "The body is not valid JSON.",
     "invalid_json_schema": "The schema of `response_format` can't be used; the message says why.",
@@ -122,8 +122,8 @@ ERRORS = {
     " second attempt.",
     "invalid_tool": "A tool has an invalid name or invalid parameters, or two have the same name.",
     "loop": "The agent made the same call again and again without a new result.",
-    "media_type_mismatch": "The content of a file is not of the type that it is said to have.",
-    "method_not_allowed": "The path exists, with another method; the message names it.",
+    "media_type_mismatch": "The content of a file does not have the type that the request states.",
+    "method_not_allowed": "The path needs another method; the message names this method.",
     "missing_tool_results": "Some tool calls have no result. Send the results of all calls of a"
     " step at once.",
     "mixed_tool_results": "The results belong to calls of different steps.",
@@ -138,7 +138,8 @@ ERRORS = {
     "rate_limited": "The model's provider requests a pause.",
     "refused": "403: the message was not admitted. 400: the model refused to answer in the"
     " requested form.",
-    "rejected": "The model's provider refused the request for good; the message says why.",
+    "rejected": "The model's provider refused the request, and a repeat does not help; the message"
+    " says why.",
     "repeated_tool_call": "Two tool calls of the history have the same id.",
     "repeated_tool_result": "A tool call has two results.",
     "run_not_found": "There is no run of this id, or it belongs to another key.",
@@ -158,9 +159,10 @@ ERRORS = {
     "tool_results_conflict": "Other results were sent for the same calls before.",
     "tool_results_expired": "The run waited for results of client tools longer than"
     " `agent.client_tool_timeout`.",
-    "tools_not_supported": "The model can't use tools, and the request declares some.",
+    "tools_not_supported": "The request declares tools, but the model can't use tools.",
     "tools_too_large": f"The tools are larger than {MOST_TOOL_BYTES // 1024} kB together.",
-    "unknown_tool_call": "A result belongs to no call that is open here.",
+    "unknown_tool_call": "A result has the id of a call that does not exist, belongs to another key"
+    " or session, or does not wait for a result.",
     "unreadable": "The stored messages of the turn are damaged. Send the message again.",
     "unsupported_content_type": "A content part has a type that is not supported, or that only user"
     " messages can have.",
@@ -197,7 +199,7 @@ def http_page() -> Iterator[str]:
     yield from table(("request", "key", "answer"), rows)
     yield from (
         "",
-        "Where a key is needed, send `Authorization: Bearer KEY`. The key is the setting",
+        "If a request needs a key, send `Authorization: Bearer KEY`. The key is the setting",
         "`api_server.key`, or else the content of the file `api_server.key` in the home.",
         "`HEAD` works wherever `GET` does. A chat platform in webhook mode adds a path of its own,",
         "which needs no key, because the platform signs its requests.",
@@ -235,12 +237,15 @@ def _bodies() -> Iterator[str]:
         Completion,
         "Status 200. `tool_calls` is absent if there are none.",
     )
-    yield from _fields("GET /v1/models", ModelListing, "`GET /v1/models/{model_id}` returns one.")
+    yield from _fields(
+        "GET /v1/models", ModelListing, "`GET /v1/models/{model_id}` returns one item of `data`."
+    )
     yield from _fields("GET /health and GET /v1/health", Health, "Status 200.")
     yield from _fields(
         "GET /ready",
         Readiness,
-        "Status 200, or 503 if the gateway accepts no messages at the moment.",
+        "Status 200, or 503 if the gateway accepts no messages at the moment. If a chat account is"
+        " down, the status is 200 and `degraded`, because the API and the other accounts work.",
     )
 
 
@@ -264,17 +269,17 @@ def _streams() -> Iterator[str]:
     yield from _fields(
         "Streams: errors",
         ErrorChunk,
-        "A run that fails after its first event ends the stream with this, followed by"
+        "A run that fails after its first event ends the stream with this event, followed by"
         " `data: [DONE]`.",
     )
     yield from (
         "## GET /v1/runs/{run_id}/events",
         "",
-        "Streams the events of the run, from the first one or from the one after `Last-Event-ID`.",
-        "It works during the run, after a restart of the gateway, and until",
-        "`retention.stateless_hours` after the end of the run. The stream ends with the run. The",
-        "ids of the events rise, with gaps. The data of every event has the fields `event`, which",
-        "is the name of the event, and `run_id`.",
+        "Streams the events of the run, from the first event or from the event after",
+        "`Last-Event-ID`. The request works during the run, after a restart of the gateway, and",
+        "until `retention.stateless_hours` after the end of the run. The stream ends with the run.",
+        "The ids of the events rise, with gaps. The data of every event has the fields `event`,",
+        "which is the name of the event, and `run_id`.",
         "",
     )
     for event in RunEvent.__subclasses__():
@@ -339,11 +344,11 @@ def _limits() -> Iterator[tuple[str, str, str]]:
     yield (
         "connections",
         "half of the file descriptors of the process",
-        "the connection that has been idle longest closes; if every one is in use, 503",
+        "the connection that has been idle longest closes; if no connection is idle, 503",
     )
     yield (
         "wrong keys from one address",
-        f"{GUESSES}; forgotten after {FORGET_SECONDS:g} s without one",
-        f"429 after {DELAY_SECONDS:g} s for each further one; {DELAYED} answers wait at a time,"
-        " others are sent at once",
+        f"{GUESSES}; forgotten after {FORGET_SECONDS:g} s without a wrong key",
+        f"each further wrong key gets 429 after {DELAY_SECONDS:g} s; at most {DELAYED} answers are"
+        " delayed at a time, and others are sent at once",
     )

@@ -24,9 +24,9 @@ from hermes.types.messages import Accepted, MessageEvent, Origin, Refused, Said
 from hermes.types.tools import AnyTool
 
 OWN_SET = ""
-"""The toolset of tools that name no toolset, such as the tools of an embedder."""
+"""The name of the toolset for tools that name no toolset, such as your own tools in `Agent`."""
 ABANDON_SECONDS = 2.0
-"""Longest time in seconds for stopping a turn whose caller has left."""
+"""Seconds after which the agent no longer tries to stop a turn whose caller has left."""
 CUT_OFF = (
     "the connection to the model was cut in the middle of the answer: ask again, or use ask(),"
     " which returns the answer only when it is complete"
@@ -47,7 +47,7 @@ class TurnFailed(HermesError):
 
 
 class Agent:
-    """An agent with your tools, on the models and the store of a home.
+    """An agent with your tools. It uses the models and the store of a home.
 
     If you name no conversation, each Agent begins a new one. If you name a conversation, later
     programs can continue it, even after a crash.
@@ -83,7 +83,7 @@ class Agent:
         self._stack = AsyncExitStack()
         self._gateway: Gateway | None = None
         self._conversation = new_id()
-        """The name of the conversation of this object."""
+        """The conversation of calls that name no conversation."""
 
     async def __aenter__(self) -> Self:
         overrides = GatewayOverrides(plugins=[_OwnTools(self._tools)])
@@ -175,7 +175,7 @@ class Agent:
 
 
 class _OwnTools:
-    """The embedder's tools, as a plugin."""
+    """A plugin that registers the tools of the program."""
 
     def __init__(self, tools: Sequence[AnyTool]) -> None:
         self._tools = tools

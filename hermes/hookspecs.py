@@ -30,13 +30,13 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def register_agents(home: Path) -> Sequence[AgentHome]:  # type: ignore[empty-body]
-    """Returns agents that the gateway of a home hosts. The built-in agent is `main`. Its folder is
-    the home itself."""
+    """Returns the agents that the plugin adds to the gateway of the home. The built-in agent is
+    `main`, whose folder is the home itself."""
 
 
 @hookspec
 def register_platforms() -> Sequence[AnyPlatform]:  # type: ignore[empty-body]
-    """Returns chat platforms, each described by its manifest."""
+    """Returns the manifests of the chat platforms that the plugin adds."""
 
 
 @hookspec
@@ -51,7 +51,7 @@ def register_backends() -> Sequence[BackendManifest]:  # type: ignore[empty-body
 
 @hookspec
 def register_models() -> Sequence[WireFormat | Provider]:  # type: ignore[empty-body]
-    """Returns wire formats, and providers in addition to the built-in ones."""
+    """Returns the wire formats and the providers of models that the plugin adds."""
 
 
 @hookspec

@@ -25,7 +25,8 @@ T = TypeVar("T")
 
 
 class Plugins:
-    """The plugins of one process. Results are in the order in which the plugins were passed in."""
+    """The plugins of one process. The registered objects are in the order in which the plugins were
+    passed in."""
 
     def __init__(self, plugins: Iterable[object]) -> None:
         self._manager = pluggy.PluginManager(PROJECT)
@@ -35,7 +36,9 @@ class Plugins:
         try:
             self._manager.check_pending()
         except pluggy.PluginValidationError as error:
-            raise ConfigError(f"a plugin uses an unknown hook: {error}") from error
+            raise ConfigError(
+                f"a plugin uses an unknown hook ({error}): update or uninstall it"
+            ) from error
         self._hook = self._manager.hook
 
     def agents(self, home: Path) -> list[AgentHome]:
@@ -94,7 +97,7 @@ def _loaded(point: EntryPoint) -> object:
 
 
 def _joined(results: list[Sequence[T]]) -> list[T]:
-    # pluggy returns the results of the last registered plugin first.
+    # pluggy returns the results of the last registered plugin first, so the list is reversed.
     return [item for result in reversed(results) for item in result]
 
 

@@ -29,6 +29,7 @@ GENERAL = (
     "test_makefile",
     "test_node_folders",
     "test_nodes",
+    "test_platform_guide",
     "test_plugin_example",
     "test_privacy",
     "test_resume",
@@ -49,7 +50,7 @@ GENERAL = (
 """Tests that do not belong to a single module, or that need special circumstances."""
 BANNED = {"manager", "helper", "helpers", "util", "utils", "handler", "base", "common", "misc"}
 BULKHEADS = {
-    "entry/messaging.py",  # an adapter runs here
+    "entry/supervisor.py",  # an adapter runs here
     "control/outbox.py",  # an adapter sends here
     "control/preview.py",
     "control/recovery.py",  # an execution backend ends a command here
@@ -92,7 +93,7 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def defects_of(path: Path) -> Iterator[str]:
-    """Yields the reasons why the module is hard to hold in mind."""
+    """Yields a description of each limit that the module exceeds, and of a missing docstring."""
     lines = path.read_text("utf-8").splitlines()
     if len([line for line in lines if line.strip()]) > LINES:
         yield "too many lines"
@@ -187,7 +188,8 @@ def test_planted_output_is_found(planted: str, found: bool) -> None:
 
 
 def test_only_one_module_prints() -> None:
-    """Only this module makes text safe for the terminal, so no command can print unsafe text."""
+    """The module that prints also makes text safe for the terminal, so no command can print unsafe
+    text."""
     found = {name_of(path) for path in SHIPPED if PRINTS.search(path.read_text("utf-8"))}
     answers_its_parent = "boundary/scan.py"
     assert found == {"entry/output.py", answers_its_parent}
@@ -432,7 +434,8 @@ def test_a_planted_side_effect_of_a_transaction_is_found(planted: str, found: bo
 
 
 def test_a_transaction_changes_nothing_but_the_store() -> None:
-    """When a transaction is retried, its function is called again."""
+    """When a transaction is retried, its function is called again, and would repeat any other
+    change."""
     found = {
         f"{name_of(path)}: {name}"
         for path in SHIPPED

@@ -26,7 +26,7 @@ from hermes.types.platforms import PlatformAdapter
 from hermes.types.protocols import Emit
 
 _buses: list[BusSettings] = []
-"""The bus of the test's gateways."""
+"""The bus settings of the test's gateways. The list has one item while a test runs."""
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,7 @@ class Gossip:
     def _check(self, request: ModelRequest, tags: set[str]) -> None:
         place = place_of(request)
         if place is None:
-            # The request is for a summary or a note of one conversation.
+            # This request summarises one conversation, so one place must allow all of its tags.
             if not any(tags <= self.allowed(one) for one in PLACES):
                 self.leaks.append(f"{request.step} mixes {sorted(tags)}")
             return
@@ -107,7 +107,7 @@ class Gossip:
         return says(f"I know of {all_of_it} around the old lighthouse")
 
     def _curious(self, known: str) -> list[Asked]:
-        # The query is in lower case, so that it is not mistaken for a tag that was shown.
+        # `TAG` does not match lower case, so these words are not counted as leaked tags.
         sought = [tag.lower() for tag in self.chance.sample(self.tags, min(len(self.tags), 60))]
         number = self.chance.randrange(1, 6 * len(self.tags) + 1)
         tasks = [{"id": "1", "text": known[:500]}]

@@ -1,8 +1,8 @@
 """A turn of thirty steps is killed at every change, is resumed, and does nothing twice.
 
 A restart finds only the data on the disk and on the platform. Therefore the test copies both after
-every change, and another gateway resumes the turn from the copy. All kills between two changes are
-equivalent. Some kills are real.
+every change, and another gateway resumes the turn from the copy. All kills between two changes have
+the same effect, so one copy is enough for them. One test also kills real processes.
 """
 
 import shutil
@@ -102,7 +102,7 @@ class World:
         self._moments.close()
 
     async def changed(self, change: str) -> None:
-        """Copies the home and the platform's messages, and passes the copy on."""
+        """Copies the home and the platform's messages, and sends the copy to the test."""
         if not self._open:
             return
         self._count += 1
@@ -232,7 +232,8 @@ def check_answer(texts: Sequence[str], *, doubtful: bool) -> None:
 
 
 def same(resumed: Sequence[Message], undisturbed: Sequence[Message]) -> bool:
-    """Returns whether the conversations are equal, except for unknown outcomes."""
+    """Returns whether the conversations are equal, except for tool results whose outcome is
+    unknown."""
     known = [
         other if isinstance(one, ToolMessage) and one.text == UNKNOWN_OUTCOME else one
         for one, other in zip(resumed, undisturbed, strict=True)

@@ -267,7 +267,7 @@ def names_in(environ: bytes) -> set[str]:
 
 def kept(home: Path) -> Iterator[tuple[str, bytes]]:
     """Yields every file in the home that the test has not created, and the rows of the store."""
-    # The output of a background command is stored unchanged in its own file.
+    # The test wrote the first three. `processes` has the output of commands, which is not redacted.
     planted = {"config.yaml", ".env", "api_server.key", "processes"}
     for path in home.rglob("*"):
         if path.is_file() and not planted & set(path.relative_to(home).parts):

@@ -39,8 +39,8 @@ class Letterbox:
         self.account, self._folder = account, anyio.Path(config.folder)
 
     async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
-        ready()
         while True:
+            ready()
             for path in sorted([one async for one in (self._folder / "in").glob("*-*.txt")]):
                 await accept(self._event(path.name, await path.read_text()))
                 await path.unlink()  # Acknowledge after the message was accepted.

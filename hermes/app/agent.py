@@ -62,11 +62,12 @@ from hermes.types.turns import PromptPart, Turn
 
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
 TITLE_SOURCE_CHARS = 1000
-"""The title is written from this many characters of the question and of the answer, at most."""
+"""The model that writes a title gets at most this many characters of the question, and at most as
+many of the answer."""
 
 LONGEST_PAUSE, LONGEST_PAUSE_WITH_FALLBACK = 60.0, 10.0
-"""Longest pauses in seconds that a provider may request. The second limit applies if another model
-can be called."""
+"""If a provider requests a longer pause than this, in seconds, the call fails at once. The second
+limit applies if a fallback model is configured."""
 
 
 class AgentBuilder:
@@ -181,7 +182,7 @@ class AgentBuilder:
         return tuple(found)
 
     def _check_request(self, asked: Asked) -> None:
-        """Raises NotAccepted if the request's model does not accept its attachments."""
+        """Raises NotAccepted if the model does not accept the attachments of the request."""
         if any(isinstance(one, UserMessage) and one.attachments for one in asked.messages):
             choice = choose_model(self._models, self.profile, asked.model)
             check_attachments(choice, self._models.wires, asked.messages)
@@ -279,7 +280,7 @@ class _Prefilled(msgspec.Struct):
 
 
 def prefill_of(home: Home, file: str) -> tuple[Message, ...]:
-    """Reads the messages that are sent before every conversation."""
+    """Reads the messages that the model gets before the messages of every conversation."""
     if not file:
         return ()
     path = home.root / Path(file).expanduser()
@@ -309,14 +310,15 @@ def find_model(models: ConfiguredModels, name: str) -> ModelChoice:
     """Returns the model that a person means by a name, or the main model if the name is empty.
     Raises ConfigError if the model can't be used.
 
-    A model file must be in the models folder, as in an API request.
+    If the name is a model file, the file must be in the models folder, as for API requests.
     """
     main = models.main()
     if name:
         offers = OfferedModels(models)
         meant = offers.read_name(name)
         if provider := meant.provider or (main.provider if main else ""):
-            # This is checked first, so that nobody learns which files exist in other folders.
+            # `requested` refuses files outside of the models folder. It comes first, so that no
+            # other error tells which of these files exist.
             choice = models.requested(f"{provider}/{meant.model}")
             if reason := offers.why_unlikely(meant):
                 raise ConfigError(reason)

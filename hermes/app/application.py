@@ -122,10 +122,9 @@ class Application:
 
     def secrets(self, settings: Settings) -> frozenset[str]:
         from hermes.app.builtins import all_plugins
-        from hermes.app.gateway import agent_settings
+        from hermes.app.gateway import agent_settings, all_secrets
 
-        profiles = agent_settings(settings, all_plugins())
-        return frozenset().union(*(own.secrets() for own in profiles.values()))
+        return all_secrets(agent_settings(settings, all_plugins()).values())
 
     def unused_data(self, settings: Settings) -> str:
         from hermes.state.hermes_agent import found_data

@@ -20,6 +20,6 @@ def configured_backend(
     if terminal.backend not in ("none", *PLANNED_BACKENDS):
         names = ", ".join(sorted([*known, "none"]))
         raise ConfigError(
-            f"terminal.backend: there is no backend {terminal.backend!r}; there are {names}"
+            f"terminal.backend: there is no backend {terminal.backend!r}: use one of {names}"
         )
     return None

@@ -1,7 +1,8 @@
-"""The built-in features of Hermes, registered with the same hooks as those of plugins."""
+"""The built-in features of Hermes, registered through the same hooks as the features of plugins."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from hermes.boundary.execution.local import LOCAL_BACKEND
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 
 
 class Builtins:
-    """The first plugin of every process."""
+    """The plugin that registers the built-in features. It is the first plugin of every process."""
 
     def __init__(self) -> None:
         self.builders: Mapping[AgentId, AgentBuilder] = {}
-        """The builders by agent. `register_tools` returns their tools."""
+        """The builder of each agent. `register_tools` gets the agent's tools from it."""
 
     @hookimpl
     def register_agents(self, home: Path) -> Sequence[AgentHome]:
@@ -67,7 +68,14 @@ class Builtins:
 
 def all_plugins(builtins: Builtins | None = None, added: Sequence[object] = ()) -> Plugins:
     """Returns the built-in features, the plugins of installed packages and the added plugins."""
-    return Plugins([builtins or Builtins(), *installed_plugins(), *added])
+    return Plugins([builtins or Builtins(), *_installed(), *added])
+
+
+@cache
+def _installed() -> tuple[object, ...]:
+    """Returns the plugins of installed packages. They are searched for once in a process, because
+    the search reads a file of every installed package."""
+    return tuple(installed_plugins())
 
 
 def configured_models(settings: Settings, plugins: Plugins) -> ConfiguredModels:

@@ -5,6 +5,8 @@ import math
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
 
 import aiohttp
 import anyio
@@ -33,9 +35,11 @@ from hermes.core.models.connector import ModelConnector
 from hermes.core.tools.todo import delete_todos
 from hermes.plugins import Plugins
 from hermes.settings import Settings
+from hermes.state.credential_locks import CredentialLocks
 from hermes.state.media import MediaCache
 from hermes.state.spill import Spill
 from hermes.streaming.policy import StreamingPolicy
+from hermes.text.redact import redact_tokens
 from hermes.types.agents import AgentHome, HostedAgent
 from hermes.types.commands import SlashCommand
 from hermes.types.errors import ConfigError
@@ -48,8 +52,8 @@ from hermes.types.tools import AnyTool
 log = logging.getLogger(__name__)
 
 THREADS = 3
-"""Threads for blocking work. Together with the event loop, the store's writer and two readers, and
-one thread of libuv, the process has at most 8."""
+"""Threads for blocking work. The process has at most 8 threads: these, the event loop, three
+threads of the store (one writer and two readers), and one thread of libuv."""
 
 MEDIA_SECONDS = 20.0
 """Longest time for the download of a file whose URL is in a message."""
@@ -68,7 +72,7 @@ class GatewayOverrides(msgspec.Struct, frozen=True, kw_only=True):
     plugins: Sequence[object] = ()
     """Plugins that are used in addition to the built-in plugins and those of installed packages."""
     tools: Sequence[AnyTool] | None = None
-    """Tools that replace all tools of the settings and plugins."""
+    """Tools that are used instead of all tools from settings and plugins."""
     model: ModelProvider | None = None
     backend: ExecutionBackend | None = None
     """A backend that replaces the one that the settings choose."""
@@ -79,6 +83,8 @@ class GatewayOverrides(msgspec.Struct, frozen=True, kw_only=True):
     wrap_store: Callable[[Store], Store] = lambda store: store
     unread_seconds: float = 10.0
     """Seconds for which a stateless request continues after its last reader has left."""
+    credential_folder: Path | None = None
+    """The folder of the locks on credentials; None for the one that all homes of the user share."""
 
 
 @asynccontextmanager
@@ -132,6 +138,10 @@ async def open_gateway(
                 options_of(settings, terminal=terminal),
                 unread_seconds=overrides.unread_seconds,
                 folder=folder,
+                redact=partial(redact_tokens, secrets=all_secrets(profiles.values())),
+                credential_locks=CredentialLocks(
+                    home=settings.home.root, folder=overrides.credential_folder
+                ),
             ),
             intake,
             settings.agent.drain_seconds,
@@ -149,8 +159,8 @@ def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settin
     """Returns the settings of every agent.
 
     The agent in the gateway's home uses the gateway's settings. An agent with another home reads
-    its own config.yaml and .env instead. If the gateway has a shared folder, such an agent has its
-    own folder inside the shared one.
+    its own config.yaml and .env instead. If the gateway has a shared folder, each agent with
+    another home gets a subfolder of the shared folder.
     """
     home, process = settings.home.root, settings.sources.process
     shared = settings.files.profiles if settings.store.shared_folder else None
@@ -164,13 +174,20 @@ def agent_settings(settings: Settings, plugins: Plugins) -> dict[AgentId, Settin
     return {agent.id: own(agent) for agent in plugins.agents(home)}
 
 
+def all_secrets(profiles: Iterable[Settings]) -> frozenset[str]:
+    """Returns the secrets of these agents, which must not be shown or logged."""
+    return frozenset().union(*(own.secrets() for own in profiles))
+
+
 def check_workspaces(profiles: Iterable[Settings]) -> None:
-    """Raises ConfigError if an agent has a shared folder, but its workspace is elsewhere."""
+    """Raises ConfigError if an agent has a shared folder and its workspace is outside of that
+    folder."""
     for own in profiles:
         if own.store.shared_folder and not own.workspace.is_relative_to(own.files.root):
             raise ConfigError(
                 f"workspace {str(own.workspace)!r} is outside of store.shared_folder"
-                f" {str(own.files.root)!r}: set it to a path inside, or remove the setting"
+                f" {str(own.files.root)!r}: set workspace to a path inside this folder, or remove"
+                " the setting workspace"
             )
 
 

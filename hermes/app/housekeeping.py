@@ -56,7 +56,7 @@ async def delete_old_results(home: Home) -> None:
 
 
 async def take_snapshots(home: Home, settings: StoreSettings) -> None:
-    """Copies the store every few minutes, so that a damaged file can be replaced.
+    """Copies the store every few minutes, so that a copy can replace a damaged store.
 
     The store must be open. If its files are replaced while it is open, no snapshot is taken.
     """

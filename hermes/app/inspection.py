@@ -31,7 +31,8 @@ from hermes.types.turns import Prompt, Turn
 async def agent_builders(
     settings: Settings, stored: Settings
 ) -> AsyncIterator[tuple[dict[AgentId, AgentBuilder], Plugins]]:
-    """Yields a builder for every agent of `settings`. The store is the one that `stored` names."""
+    """Yields a builder for every agent of `settings`. The builders use the store that `stored`
+    names."""
     builtins = Builtins()
     plugins = all_plugins(builtins)
     # `check` reports wrong settings of platforms in another place.

@@ -12,7 +12,7 @@ from hermes.types.errors import ConfigError
 from hermes.types.store_copy import CopyResult
 
 HOME_FILE = "sqlite"
-"""The value of `to` that stands for the SQLite database of the home."""
+"""The value of `to` that selects the SQLite database of the home."""
 _HIDDEN = "PASSWORD"
 
 

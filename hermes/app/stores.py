@@ -49,7 +49,7 @@ async def home_store(
 
 
 def node_folder(settings: Settings) -> NodeFolder:
-    """Returns the folder with the files of the agents. Creates its id if there is none.
+    """Returns the folder with the files of the agents. If the folder has no id yet, creates one.
 
     Raises ConfigError if store.shared_folder can't be used.
     """
@@ -65,7 +65,7 @@ async def store_nodes(settings: Settings) -> list[StoreNode]:
     if not settings.store.url:
         return []
     async with home_store(settings) as store:
-        # Imported here because psycopg is an extra. An open store proves that it is installed.
+        # Imported here because psycopg is an extra. The open store needs it, so it is installed.
         from hermes.state.postgres.presence import listed_nodes  # noqa: PLC0415
 
         return await store.read(listed_nodes)
@@ -103,8 +103,8 @@ def _nats(url: str) -> OpenBus:
 
 
 def postgres_extra() -> AbstractContextManager[None]:
-    """Raises ConfigError if an import inside this block fails, which means that the extra
-    `postgres` is missing."""
+    """Returns a context manager. If an import inside its block fails, it raises a ConfigError that
+    says how to install the extra `postgres`."""
     return _extra("postgres", "store.url")
 
 

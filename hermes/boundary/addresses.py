@@ -55,8 +55,8 @@ def is_public(address: str) -> bool:
 
 
 def _carried(address: IPv6Address) -> IPv4Address | None:
-    """Returns the IPv4 address to which packets for this IPv6 address are delivered; None if they
-    are not delivered to an IPv4 address."""
+    """Returns the IPv4 address that is embedded in a NAT64 or IPv4-mapped address; None for other
+    IPv6 addresses."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address.ipv4_mapped

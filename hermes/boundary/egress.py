@@ -44,7 +44,8 @@ _HEADERS = {
 }
 _TEXTUAL = frozenset({"application/json", "application/xml", "application/xhtml+xml"})
 _META = re.compile(rb"<meta[^>]{0,200}?charset\s{0,4}=\s{0,4}[\"']?([\w-]{1,40})", re.I)
-# Python has encodings that the web does not use, and some of them are very slow.
+# Only these encodings are accepted. Python has others, which the web does not use, and some of them
+# are very slow.
 _CHARSET = re.compile(
     r"(?:us-ascii|utf-?(?:8|16)|latin|iso|windows|cp12|koi8|gb|big5|euc|shift|mac)[\w-]*", re.I
 )
@@ -52,7 +53,8 @@ _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff",
 
 
 def may_reach(address: str, port: int) -> bool:
-    """Returns whether the address is public and the port is one that a web server may use."""
+    """Returns whether the address is public and the port may belong to a web server: 80, 443, or a
+    port above 1023 that no other well-known service uses."""
     common = port in (80, 443) or (port >= 1024 and port not in _SERVICES)
     return common and is_public(address)
 
@@ -85,11 +87,11 @@ class Egress:
             raise ToolFailed(f"{_short(url)} {_reason(error)}.") from error
 
     async def download(self, url: str, limit: int) -> WebFile:
-        """Returns the file at the URL, of at most `limit` bytes. If the file can't be fetched,
-        raises a Rejected that says why.
+        """Returns the file at the URL. If the file is larger than `limit` bytes or can't be
+        fetched, raises a Rejected that says why.
 
-        The error message is the same for an address that is not public and for one that does not
-        answer.
+        An address that is not public and an address that does not answer give the same error
+        message, so callers can't find out which internal addresses exist.
         """
         try:
             with anyio.fail_after(self._seconds):
@@ -117,10 +119,10 @@ class Egress:
 
 
 class PageResolver(AbstractResolver):
-    """Resolves the names of pages one at a time, in a worker thread.
+    """Resolves the host names of web pages one at a time, in a worker thread.
 
-    The resolver of the event loop serves connections to models, which a slow name server must
-    not delay.
+    Pages don't use the resolver of the event loop, because a slow name server would then also delay
+    the connections to models.
     """
 
     def __init__(self) -> None:
@@ -162,7 +164,7 @@ class _GuardedConnector(aiohttp.TCPConnector):
         )
 
     def _socket(self, target: aiohttp.AddrInfoType) -> socket.socket:
-        # `connect` uses this numeric address, so that no second look-up can return another one.
+        # `connect` uses this numeric address, so that no second look-up can return another address.
         family, kind, protocol, _, address = target
         self._check(address)
         return socket.socket(family, kind, protocol)
@@ -195,7 +197,9 @@ async def _follow(
             if response.status not in _MOVED or location is None:
                 return await read(response)
         url = _parsed(location, url)
-    raise ToolFailed(f"{_short(str(url))} was reached only after more than {REDIRECTS} redirects.")
+    raise ToolFailed(
+        f"{_short(str(url))} comes after more than {REDIRECTS} redirects, and was not read."
+    )
 
 
 async def _read(response: aiohttp.ClientResponse) -> WebPage:
@@ -234,8 +238,8 @@ def _is_text(media_type: str) -> bool:
 
 
 def _decoded(body: bytes, charset: str | None) -> str:
-    """Returns the decoded text. The encoding is taken from the byte order mark, the header or the
-    declaration in the text. If all of these are missing, it is UTF-8."""
+    """Returns the decoded text. The encoding is the first that is found in the byte order mark, the
+    header and the `<meta>` element, and otherwise UTF-8."""
     for mark, encoding in _MARKS:
         if body.startswith(mark):
             return body.decode(encoding, errors="replace")

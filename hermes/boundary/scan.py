@@ -1,4 +1,5 @@
-"""Searches files for a pattern in its own process, because only a kill can stop a slow match.
+"""Searches files for a pattern in a separate process, because only killing the process can stop a
+slow match.
 
 The script is run by its path and does not import the package, so that it starts within
 milliseconds.
@@ -33,7 +34,7 @@ error."""
 
 
 class ScanTask(NamedTuple):
-    """A search query as the process receives it."""
+    """A search query, as the gateway sends it to the search process."""
 
     pattern: str
     path: str
@@ -117,8 +118,8 @@ def _lines(data: bytes) -> list[str]:
 def walk(
     folder: int, path: str, depth: int, left_out: tuple[int, int] | None = None
 ) -> Iterator[tuple[int, str, str]]:
-    """Yields every file below the folder: the open folder that contains it, its name and its
-    path."""
+    """Yields three values for every file below the folder: the descriptor of the folder that
+    contains the file, the name of the file, and its path."""
     known = os.fstat(folder)
     if (known.st_dev, known.st_ino) == left_out:
         return
@@ -155,7 +156,8 @@ def _cut(line: str, start: int) -> str:
 
 
 def output(place: int, task: ScanTask) -> Iterator[str]:
-    """Yields the hits and then the remarks, or the error in the pattern."""
+    """Yields the output lines: the hits and then the remarks. If the pattern is invalid, yields
+    only the error."""
     try:
         scan = Scan(task)
     except (re.error, OverflowError, RecursionError) as error:

@@ -23,8 +23,8 @@ async def search(
     """Searches below an open folder or in an open file. Returns the hits that are found within the
     time limit.
 
-    `place` is the descriptor of that folder or file, and the hits show it as the path in the query.
-    `left_out` is the device and inode of a folder that is not searched.
+    `place` is the descriptor of that folder or file, whose path is `query.path`. `left_out` is the
+    device and inode of a folder that is not searched.
     """
     task = ScanTask(
         pattern=query.pattern,

@@ -29,8 +29,8 @@ class _Missing(ToolFailed):
 
 
 class Workspace:
-    """Opens a path one component at a time and follows no link, so that no component can be
-    replaced by a link between the check and the use."""
+    """Opens a path one component at a time and follows no link. So a link that replaces a component
+    between the check and the use can't lead out of the workspace."""
 
     def __init__(self, root: Path, home: Path | None = None) -> None:
         self._root = root
@@ -48,8 +48,8 @@ class Workspace:
         return data
 
     def write(self, path: str, data: bytes, expected: bytes | None = None) -> bool:
-        """Replaces the file atomically and durably, and keeps its mode. Returns True if the file
-        is new."""
+        """Replaces the file atomically and durably, and keeps its mode. Returns True if the file is
+        new. Raises ToolFailed if `expected` is given and is not the current content."""
         if len(data) > LARGEST_FILE:
             raise ToolFailed(f"That is more than {LARGEST_FILE} bytes for {path!r}; write less.")
         *above, name = self.parts(path) or ["."]
@@ -142,7 +142,8 @@ class Workspace:
         return wanted.parts
 
     def _relative(self, path: PurePosixPath) -> PurePosixPath:
-        # Commands print the real path of the workspace, even if it is reached through a link.
+        # The model may have a path from a command's output. Commands print the real path of the
+        # workspace, even if the configured path is a symbolic link.
         for root in (self._root, self._root.resolve()):
             if path.is_relative_to(root):
                 return path.relative_to(root)
@@ -213,8 +214,8 @@ def _check_content(name: str, path: str, expected: bytes, folder: int) -> None:
 
 
 def _read(descriptor: int) -> bytes:
-    """Returns the content of the file. If the file is too large, one byte more than the limit is
-    read."""
+    """Returns the content of the file. If the file is larger than `LARGEST_FILE`, returns one byte
+    more than this limit, so that the caller notices."""
     with os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read(LARGEST_FILE + 1)
 

@@ -1,1 +1,1 @@
-"""The control plane: from an accepted message to an owed answer."""
+"""The control plane: accepts messages, runs their turns and delivers the answers."""

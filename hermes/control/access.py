@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class AllowedUsers(Value):
-    """The users that are let in on one platform, or on all of them."""
+    """The users that are admitted on one platform, or on all platforms."""
 
     everyone: bool = False
     users: frozenset[str] = frozenset()
@@ -24,8 +24,8 @@ class AccessPolicy(Value):
 
 
 class Access:
-    """Applies these rules, in this order: allow-all and allowlist of the platform, pairing, global
-    allow-all. Everybody else is denied."""
+    """Admits a sender if any of these rules applies: allow-all or allowlist of the platform,
+    pairing, global allowlist or global allow-all. Everybody else is denied."""
 
     def __init__(self, policy: AccessPolicy) -> None:
         self._policy = policy
@@ -33,8 +33,8 @@ class Access:
         """The people who were admitted by pairing. A key is a platform and a user id."""
 
     def admits(self, source: Source, principal: Principal | None) -> bool:
-        """Returns whether the sender may talk to the agent. A principal always may, because its
-        entry point has authenticated it."""
+        """Returns whether the sender may talk to the agent. A sender with a principal always may,
+        because an entry point has authenticated the principal."""
         if principal is not None:
             return True
         platform = self._policy.platforms.get(source.platform, AllowedUsers())
@@ -47,7 +47,8 @@ class Access:
         )
 
     def person(self, source: Source, principal: Principal | None) -> PersonId:
-        """Returns the person behind the sender. One person may have paired several users."""
+        """Returns the person behind the sender. Several paired user ids can belong to one
+        person."""
         if principal is not None:
             return principal.person
         known = self.paired.get((source.platform, source.user_id))
@@ -55,10 +56,11 @@ class Access:
 
 
 def accept_from_chat(accept: Accept, account: str | None = None) -> Accept:
-    """Wraps `accept`: refuses events that a chat platform must not report.
+    """Wraps `accept` with a check that refuses invalid events of a chat adapter.
 
-    If `account` is given, only its events are accepted. An event of a chat must not have a
-    principal, because a principal is always admitted. The event must have a target for the answer.
+    If `account` is given, the event must belong to this account. The event must not have a
+    principal, because a sender with a principal is always admitted. The event must have a target
+    for the answer.
     """
 
     async def check(event: MessageEvent) -> Receipt:
@@ -66,7 +68,7 @@ def accept_from_chat(accept: Accept, account: str | None = None) -> Accept:
         if fault is None:
             return await accept(event)
         # This is a bug in the adapter. Raising an error would end the connection for every chat,
-        # and the platform would deliver the same event for ever, so the bug is only logged.
+        # and the platform would deliver the same event again and again, so the bug is only logged.
         log.error("a message of %s is refused: %s", event.source.account, fault)
         return Refused(reason="not a valid event of a chat")
 

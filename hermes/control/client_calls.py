@@ -2,13 +2,12 @@
 
 from msgspec.structs import replace
 
-from hermes.control.event_hub import EPOCH
 from hermes.control.repeats import Repeated, repeat
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.core.agent import unanswered
 from hermes.state import inbox, session_lock, transcript, turns
 from hermes.state.codec import record
-from hermes.state.turns import OpenQuestion, TurnRow
+from hermes.state.turns import EVENTS_PER_CLAIM, OpenQuestion, TurnRow
 from hermes.streaming.fold import SEGMENT_SEPARATOR
 from hermes.types.errors import HermesError
 from hermes.types.events import TurnFinished
@@ -86,7 +85,7 @@ class ClientCalls:
         found = yield from turns.get(row.id)
         assert found is not None
         claim = yield from self._transactions.resume_if_here(found, now)
-        after = (found.epoch + 1) * EPOCH
+        after = (found.epoch + 1) * EVENTS_PER_CLAIM
         yield from inbox.set_after(id, after)
         return TakenResults(receipt=Accepted(id=id, turn=row.id, after=after), claim=claim)
 
@@ -99,20 +98,20 @@ class ClientCalls:
         yield from turns.close_client_calls(row.id, now)
 
     def end(self, row: TurnRow, now: float) -> Work[None]:
-        """Ends a turn whose client went on without sending results."""
+        """Ends a turn whose client has sent a new message instead of the results of its tools."""
         yield from self.give_up(row, now)
-        # A question of the same step may have expired, and its call may have no result yet.
+        # A call whose question has expired may have no result yet.
         yield from transcript.answer_open_calls(self._transactions.writer(row), NOT_FINISHED, now)
         epoch = yield from turns.claim(row.id, row.epoch, self._transactions.owner)
         yield from turns.close(row.id, epoch, "stopped", now, reason=(WENT_ON, ""))
         finished = TurnFinished(outcome="stopped", text=WENT_ON)
-        first = epoch * EPOCH + 1
+        first = epoch * EVENTS_PER_CLAIM + 1
         yield from turns.keep_events(row.id, first, record(first, [finished]))
         yield from inbox.finish(row.id)
 
     def _turn_of(self, event: MessageEvent, body: Asked, key: SessionKey) -> Work[TurnRow]:
-        """Returns the turn that made the calls. Other principals and sessions can't find this
-        turn."""
+        """Returns the turn that made the calls. Raises ResultsRefused if the turn does not exist,
+        or belongs to another principal or session."""
         place = parse_call_id(body.results[0].call)
         row = (yield from turns.get(place.turn)) if place else None
         if row is not None:
@@ -164,7 +163,8 @@ def _place(call: CallId) -> tuple[int, int]:
 
 
 def _check(row: TurnRow, waiting: list[CallId], results: tuple[ToolMessage, ...]) -> None:
-    """Raises ResultsRefused unless these are the results of all calls that wait."""
+    """Raises ResultsRefused if the result of a waiting call is missing, or if a result belongs to a
+    call that does not wait."""
     given = [result.call for result in results]
     if row.state != "suspended" or not waiting:
         raise _closed(given[0], expired=row.code == "tool_results_expired")
@@ -178,7 +178,8 @@ def _check(row: TurnRow, waiting: list[CallId], results: tuple[ToolMessage, ...]
 
 
 def _refuse_expired(row: TurnRow, results: tuple[ToolMessage, ...]) -> Work[None]:
-    """Raises ResultsRefused if the call has expired while a question keeps its turn open."""
+    """Raises ResultsRefused if the call has expired. The turn may still be suspended then, because
+    a question of the turn is open."""
     decisions = yield from turns.decisions(row.id)
     if isinstance(decisions.get(results[0].call), Expired):
         raise _closed(results[0].call, expired=True)
@@ -222,10 +223,10 @@ def _repeated(repeated: Repeated, row: TurnRow, questions: list[OpenQuestion]) -
         raise ResultsRefused(409, "tool_results_conflict", message)
     if receipt.after:
         return TakenResults(receipt=receipt, claim=repeated.claim)
-    # These results were kept while a question was open.
+    # These results arrived while a question was open, so they have not resumed the turn.
     if questions:
         return TakenResults(receipt=Accepted(id=receipt.id, reply=_asked(questions)))
-    followed = Accepted(id=receipt.id, turn=row.id, after=row.epoch * EPOCH)
+    followed = Accepted(id=receipt.id, turn=row.id, after=row.epoch * EVENTS_PER_CLAIM)
     return TakenResults(receipt=followed, claim=repeated.claim)
 
 

@@ -39,8 +39,8 @@ class ContextUse(Value):
 
 
 def context_use(session: str, find_model: FindModel) -> Work[ContextUse]:
-    """Measures how much of the window the prompt, the tools and the messages after the last summary
-    use."""
+    """Measures the share of the context window that the prompt, the tools and the messages after
+    the last summary take up."""
     row = yield from sessions.find(session)
     chosen = yield from sessions.model_of(session)
     prompt = (yield from sessions.prompt_of(row.prompt)) if row and row.prompt else None

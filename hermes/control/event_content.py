@@ -31,10 +31,11 @@ def new_messages(event: MessageEvent) -> tuple[Message, ...]:
 
 
 def answer_text(event: MessageEvent) -> str | None:
-    """Returns the text with which the event can answer an open question."""
+    """Returns the text that can answer an open question; None if the event can't answer a
+    question."""
     match event.body:
         case Said(text=text) | Asked(stateless=False, messages=(*_, UserMessage(text=text))):
-            # The answer becomes the result of a tool, which has no attachments.
+            # The answer becomes the result of a tool call, and results have no attachments.
             unseen = [
                 f"{one.label[:-1]}: came with the answer, not shown]" for one in files_of(event)
             ]

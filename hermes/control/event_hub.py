@@ -29,11 +29,8 @@ READ_EVENTS = 1024
 READ_JOINED = 64
 """Maximum number of events that a reader gets at a time, after neighbouring texts are joined."""
 HELD_CHARACTERS = 65_536
-"""A log with more characters of text than this is released at the end of its turn. Its readers then
-use the store."""
-EPOCH = EVENTS_PER_CLAIM
-"""Number of event numbers that each claim reserves. The events of the next claim have higher
-numbers."""
+"""At the end of a turn, a log with more characters of text than this is released from memory. Its
+readers then read the events from the store."""
 
 
 class _Run:
@@ -55,18 +52,18 @@ class _Run:
 
 
 class EventLog:
-    """The events of one claim on a turn, numbered from `epoch * EPOCH + 1`."""
+    """The events of one claim on a turn, numbered from `epoch * EVENTS_PER_CLAIM + 1`."""
 
     def __init__(self, turn: TurnId) -> None:
         self.turn = turn
         self.readers = 0
         self.finished = False
-        """Whether no more events will come, because the turn is closed or this process gave it
-        up."""
+        """Whether no more events will come, because the turn is closed or no longer runs in this
+        process."""
         self._base = 0
         self._events: list[AgentEvent] = []
         self._released = 0
-        """Number of events that were released and must be read from the store."""
+        """Number of events that were released from memory and must be read from the store."""
         self._kept = 0
         self._segment = 0
         self.left_at = 0.0
@@ -77,7 +74,7 @@ class EventLog:
         self._enders: set[asyncio.Future[None]] = set()
 
     def begin(self, epoch: int) -> None:
-        self._base = epoch * EPOCH
+        self._base = epoch * EVENTS_PER_CLAIM
         self._events = []
         self._released = self._kept = self._segment = 0
         self.finished = False
@@ -87,7 +84,7 @@ class EventLog:
     def epoch(self) -> int:
         """The epoch of the claim that the events belong to; 0 before the turn has begun in this
         process."""
-        return self._base // EPOCH
+        return self._base // EVENTS_PER_CLAIM
 
     def covers(self, after: int) -> bool:
         """Returns whether the log contains every event after this number."""
@@ -120,13 +117,15 @@ class EventLog:
         self._wake()
 
     def end(self, last: Sequence[AgentEvent] = ()) -> None:
-        """Closes the log. `last` are the events that were passed to `unkept` before the commit."""
+        """Closes the log. `last` are the final events, which were passed to `unkept` and then
+        committed."""
         self._events += last
         self.finished = True
         self._wake()
 
     def release(self) -> None:
-        """Releases the long texts of a closed turn. All of its events are stored."""
+        """Releases the events of a closed turn from memory if their texts are long. All of these
+        events are stored."""
         texts = (one.text for one in self._events if isinstance(one, TextDelta | ReasoningDelta))
         if sum(map(len, texts)) > HELD_CHARACTERS:
             self._released, self._events = len(self._events), []
@@ -221,7 +220,7 @@ def _pieces(event: TextDelta | ReasoningDelta) -> list[AgentEvent]:
 
 
 async def _wait(waiters: "set[asyncio.Future[None]]", within: float) -> None:
-    # Every word of every stream waits here, so this uses a bare future and a timer: both are cheap.
+    # Streams wait here before each word, so this uses a bare future and a timer: both are cheap.
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
     waiters.add(waiter)

@@ -12,7 +12,7 @@ from hermes.types.store import Store, Work
 from hermes.types.value import Value
 
 CACHED_PAGES = 128
-"""Number of pages that are held for other readers. Each page takes about 16 kB."""
+"""Maximum number of cached pages. Each page takes about 16 kB."""
 
 
 class ReplayPage(Value):
@@ -72,6 +72,6 @@ def _page(turn: TurnId, after: int) -> Work[ReplayPage]:
     row = yield from turns.get(turn)
     over = row is not None and row.state != "running"
     if row is not None and row.state == "suspended":
-        # If nothing is left to decide, a process is about to resume the turn.
+        # If the turn has no open question, a process is about to resume it.
         over = yield from turns.has_open_question(row.id)
     return ReplayPage(events=events, more=False, over=over)

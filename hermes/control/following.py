@@ -20,13 +20,14 @@ class Following:
 
     A turn that runs here is read from its log in memory. Everything else is read from the store:
     the events of an earlier claim on the turn, and those of a turn that another process runs. If
-    the other process sends events that it has not stored yet, those are read from the log too.
+    the other process sends events that it has not stored yet, these events are read from the log in
+    memory too.
     """
 
     def __init__(self, pages: EventPages, log: EventLog, after: int, *, expected: bool) -> None:
         self.ended = False
         """Whether no more events will come, because the turn is closed or suspended, or because
-        this process gave it up."""
+        this process has stopped running it."""
         self._pages = pages
         self._log = log
         self._after = after
@@ -45,7 +46,8 @@ class Following:
 
     async def next(self, within: float = math.inf) -> Sequence[Envelope]:
         """Returns the new events, and waits for them for at most `within` seconds. The result is
-        empty if no event came in that time, or if the turn was given up before its end."""
+        empty if no event came in that time, or if this process has stopped running the turn before
+        its end."""
         give_up = time.monotonic() + within
         while not self.ended:
             if events := await self._new():
@@ -123,7 +125,7 @@ class Following:
             if self._replayed:
                 return log.read(self._after) or (remote.read(self._after) if remote else ())
             if remote is not None:
-                # Both values are noted before the store is read, because they may change meanwhile.
+                # Both values may change while the store is read, so they are noted first.
                 self._looks, self._stored = remote.looks, remote.base
             kept = await self._pages.read(log.turn, self._after)
             self._looked_at = time.monotonic()
@@ -133,7 +135,8 @@ class Following:
                 return kept.events
 
     def _must_look(self, remote: RemoteEvents) -> bool:
-        """Returns whether the store has events that come before the events from another node."""
+        """Returns whether the store must be read first, because it has events that precede those
+        from the other node."""
         return remote.looks != self._looks or remote.base > max(self._after, self._stored)
 
     async def _wait(self, within: float) -> None:
@@ -152,7 +155,7 @@ def following(
     """Yields a cursor after event number `after`. The turn has one more reader until the block
     ends.
 
-    `expected` says that the turn is about to run here, so that the store need not be queried.
+    If `expected` is true, the turn is about to run here, and the store need not be read.
     """
     with hub.following(turn) as log:
         yield Following(pages, log, after, expected=expected)

@@ -1,7 +1,6 @@
 """The gateway: accepts messages, runs their turns, and continues both after a restart."""
 
 import logging
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import ParamSpec, TypeVar
@@ -11,18 +10,19 @@ import anyio.abc
 
 from hermes.control import sessions
 from hermes.control.access import Access, AccessPolicy
+from hermes.control.account_table import AccountTable
 from hermes.control.commands import CommandTable, names_another_bot
 from hermes.control.context_use import ContextUse, context_use
+from hermes.control.credentials import Credentials
 from hermes.control.event_content import new_messages
 from hermes.control.event_hub import EventHub
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following, following
 from hermes.control.human_pace import HumanPace
-from hermes.control.intake import Intake
+from hermes.control.intake import Intake, store_message
 from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
 from hermes.control.live_relay import LiveRelay
-from hermes.control.long_events import store_long_bodies
 from hermes.control.maintenance import Maintenance, Retention
 from hermes.control.media import MediaIntake
 from hermes.control.outbox import Outbox
@@ -39,13 +39,15 @@ from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.control.turns import TurnRunner
 from hermes.state import turns
 from hermes.state.access import load_paired
+from hermes.state.credential_locks import CredentialLocks
 from hermes.state.sessions import model_of
 from hermes.streaming.policy import StreamingPolicy
+from hermes.text.redact import redact_tokens
 from hermes.types.agents import HostedAgent
 from hermes.types.deployment import NodeFolder
 from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, TooBusy
 from hermes.types.events import Envelope
-from hermes.types.identity import AgentId, SessionKey, Source, Target, TurnId
+from hermes.types.identity import AgentId, SessionKey, Source, TurnId
 from hermes.types.messages import Asked, MessageEvent, Receipt, Refused
 from hermes.types.platforms import Cursor, PlatformAdapter
 from hermes.types.store import OwnerKind, Store, Work
@@ -67,7 +69,7 @@ notification."""
 ACCOUNT_SECONDS = 1.0
 """Seconds between two checks whether this process still serves an account."""
 CHANGES_PAUSE_SECONDS = 0.1
-"""Seconds between two looks at the changes of other processes."""
+"""Minimum time in seconds between two reads of the changes of other processes."""
 
 
 class GatewayOptions(Value):
@@ -82,13 +84,18 @@ class GatewayOptions(Value):
     unread_seconds: float = 10.0
     """Seconds for which a stateless request continues without a reader."""
     folder: NodeFolder | None = None
-    """The folder with the files of the agents; None if there are none, as in some tests."""
+    """The folder with the files of the agents; None if there are no files, as in some tests."""
     several_folders: bool = False
-    """Whether other processes of the store may have other folders. On SQLite, all processes have
-    the same one."""
+    """Whether other processes that use the store may have different folders. With SQLite, all
+    processes have the same folder."""
+    credential_locks: CredentialLocks | None = None
+    """The locks on the credentials of accounts, which all homes of the user share; None if
+    credentials are not locked, as in some tests."""
+    redact: Callable[[str], str] = redact_tokens
+    """Removes secrets from texts that everybody may read."""
     terminal: bool = False
-    """Whether this is the gateway of a terminal. It runs only its own sessions and the sessions of
-    terminals that died."""
+    """Whether this is the gateway of a terminal. Such a gateway runs only its own sessions and the
+    sessions of terminals that died."""
 
 
 class Gateway:
@@ -104,6 +111,8 @@ class Gateway:
     ) -> None:
         self.media = media
         """Stores the files that come with messages, before the messages are accepted."""
+        self.accounts = AccountTable(options.redact)
+        """The states of the chat accounts."""
         self._store = store
         self._hub = EventHub()
         self._pages = EventPages(store)
@@ -111,12 +120,13 @@ class Gateway:
         self._sightings = ChatSightings()
         self._outbox = Outbox(store, group, store.owner, options.streaming, media, options.pace)
         self._outbox.on_gone = self._sightings.forget
+        self.wake_delivery = self._outbox.wake
+        """Must be called with the chat after this process has stored a message for it."""
         self._group = group
         self._options = options
         self._route = route
         self._agents = agents
         self._access = Access(options.access)
-        self._agents = agents
         placement = Placement(
             folder=options.folder.id if options.folder else None,
             checked=options.several_folders and options.folder is not None,
@@ -127,6 +137,7 @@ class Gateway:
         self._runner = TurnRunner(store, transactions, self._hub, self._outbox, agents)
         self._lanes = Lanes(group, self._runner)
         self._recovery = Recovery(store, transactions, agents)
+        self._credentials = Credentials(store, self._recovery.lease, options.credential_locks)
         self._session_end_worker = SessionEndWorker(
             store, agents, placement.limit, gateway=not options.terminal
         )
@@ -168,30 +179,25 @@ class Gateway:
         source, principal = event.source, event.origin.principal
         self._need_open(source)
         if not self.admits(event):
-            # A refusal is logged only for debugging if the message is not addressed to us.
+            # A message that is not addressed to the agent is logged at level DEBUG only.
             level = logging.INFO if _is_addressed(event) else logging.DEBUG
             log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
             return Refused(reason="not admitted")
         try:
             key = self.session_of(event)
         except RoutingFailed as error:
-            # An error would make the platform deliver the event for ever, and block other chats.
+            # On an error, the platform would deliver the event again and again and block other
+            # chats.
             log.error("a message is refused: %s", error, exc_info=error.__cause__)
             return Refused(reason="no agent could be chosen")
         if isinstance(event.body, Asked):
             self._check(event.body, key.agent)
         person = self._access.person(source, principal)
         try:
-            await store_long_bodies(self._store, event)
-            now = time.time()
-            sighted = self._sightings.is_due(event, now)
-            taken = await self._store.run(
-                self._intake.take, event, key, person, now, sighted=sighted
-            )
-            if sighted:
-                self._sightings.note(event, now)
+            stored = store_message(self._store, self._intake, self._sightings, event, key, person)
+            taken = await stored
         except UnicodeEncodeError as error:
-            # This text can't be stored. An error would make the platform deliver it for ever.
+            # This text can't be stored. On an error, the platform would deliver it again and again.
             log.warning("a message of %s is not valid text: %s", source.account, error)
             return Refused(reason="not valid text")
         log_receipt(event, key, taken.receipt)
@@ -269,7 +275,8 @@ class Gateway:
         return await self._store.read(transaction, *args, **kwargs)
 
     async def reopen(self, name: str) -> Summary:
-        """Makes a conversation the current one of its session; see `control.sessions.find`."""
+        """Makes a conversation the current one of its session. `control.sessions.find` describes
+        which conversation a name selects."""
         return await self._store.run(sessions.reopen, name)
 
     async def knows(self, turn: TurnId, account: str) -> bool:
@@ -278,24 +285,37 @@ class Gateway:
         # The trigger is compared too, because a chat account may have the same name.
         return row is not None and row.trigger == "api" and row.account == account
 
-    async def hold_account(self, adapter: PlatformAdapter) -> Cursor | None:
-        """Makes this process serve the account; returns its cursor, or None if another process
-        serves it."""
+    async def hold_account(self, adapter: PlatformAdapter, credential: str = "") -> Cursor | None:
+        """Makes this process serve the account; returns its cursor, or None if another process of
+        the store serves it.
+
+        `credential` is the key of the account's credential. Raises CredentialInUse if another
+        account or another gateway uses the same credential.
+        """
         epoch = await self._recovery.lease(f"account:{adapter.account}")
-        return None if epoch is None else await self._outbox.attach(adapter, epoch)
+        if epoch is None:
+            return None
+        if credential:
+            await self._credentials.claim(adapter.account, credential)
+        return await self._outbox.attach(adapter, epoch)
 
     async def account_lost(self, adapter: PlatformAdapter) -> None:
-        """Returns when another process serves the account. That process has assumed that this one
-        is dead."""
-        while await self._outbox.holds(adapter.account):  # noqa: ASYNC110  # the store is polled
+        """Returns when another process serves the account or uses its credential, because it
+        assumed that this process was dead."""
+        account = adapter.account
+        held = True
+        while held:
             await anyio.sleep(ACCOUNT_SECONDS)
+            held = await self._outbox.holds(account) and await self._credentials.holds(account)
 
-    def wake_delivery(self, target: Target) -> None:
-        """Must be called after this process has stored a message for the chat."""
-        self._outbox.wake(target)
+    async def leave_account(self, adapter: PlatformAdapter) -> None:
+        """Sends nothing more for the account, and lets other gateways use its credential."""
+        self._outbox.detach(adapter.account)
+        await self._credentials.release(adapter.account)
 
     def notice_change(self) -> None:
-        """Must be called after something was committed outside of this gateway."""
+        """Wakes the task that looks for changes in the store. Must be called after a commit by code
+        outside of this gateway."""
         self._changed.set()
 
     async def start(self) -> None:
@@ -346,8 +366,9 @@ class Gateway:
             self.notice_change()
 
     async def _follow_permission(self) -> None:
-        """Stops all turns while other processes may take them over. Afterwards takes back the turns
-        that no other process has taken over."""
+        """Stops all turns when this process loses its permission to run them, because other
+        processes may then take them over. When the permission is back, resumes the turns that no
+        other process has taken over."""
         async for permitted in self._store.permission():
             self._permitted = permitted
             if permitted:
@@ -356,7 +377,8 @@ class Gateway:
                 self._left |= self._runner.stop_all("lost")
 
     async def _take_back(self) -> None:
-        """Resumes the stopped turns, each as soon as it has ended in this process."""
+        """Resumes the stopped turns. Each turn is resumed as soon as its earlier run in this
+        process has ended."""
         while self._left and self._permitted:
             self.notice_change()
             await anyio.sleep(TAKE_BACK_SECONDS)
@@ -383,7 +405,7 @@ class Gateway:
 
     async def _resume(self) -> None:
         await self._recovery.resume(self._lanes.start, self._runner.runs)
-        # A chat whose message was given up must receive a notice.
+        # If a message was given up, a notice for its chat is pending.
         await self._outbox.look()
 
     def _mind_unread(self, turn: TurnId) -> None:

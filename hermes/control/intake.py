@@ -1,5 +1,6 @@
 """Takes a message in: one transaction stores it and begins the work that it asks for."""
 
+import time
 from typing import Literal
 
 from msgspec.structs import replace
@@ -7,12 +8,13 @@ from msgspec.structs import replace
 from hermes.control.client_calls import ClientCalls
 from hermes.control.commands import CommandTable
 from hermes.control.event_content import answer_text, files_of
-from hermes.control.event_hub import EPOCH
+from hermes.control.long_events import store_long_bodies
 from hermes.control.repeats import repeat
+from hermes.control.sightings import ChatSightings
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.state import chats, deliveries, folders, inbox, session_lock, turns
 from hermes.state.codec import record
-from hermes.state.turns import OpenQuestion, TurnRow
+from hermes.state.turns import EVENTS_PER_CLAIM, OpenQuestion, TurnRow
 from hermes.types.commands import CommandContext, CommandReply, OpenTurn
 from hermes.types.events import AgentEvent, TextDelta, TurnFinished
 from hermes.types.identity import FolderId, PersonId, SessionKey, Target, TurnId, new_id
@@ -29,7 +31,7 @@ from hermes.types.messages import (
     Receipt,
     Refused,
 )
-from hermes.types.store import Work
+from hermes.types.store import Store, Work
 from hermes.types.value import Value
 
 
@@ -106,7 +108,7 @@ class Intake:
                 return IntakeResult(receipt=duplicate)
             done = yield from action(context)
             if unused := " ".join(file.label for file in files_of(event)):
-                # A command has no attachments. The person is told that the files are dropped.
+                # A command can't use attachments, so the reply names the files that are dropped.
                 done = replace(done, reply=f"{done.reply}\nNot used: {unused}")
             return (yield from self._tell(id, event, key, done, now))
         if turn and turn.state == "suspended":
@@ -154,12 +156,14 @@ class Intake:
         folder: FolderId | None,
         now: float,
     ) -> Work[IntakeResult]:
-        """Leaves a message to the nodes that have the files of its session."""
+        """Leaves a message to the nodes that have the files of its session. Refuses the message if
+        those nodes can't run it."""
         assert folder is not None, "a session without files can run here"
         attached = files_of(event)
         if not attached and not self._transactions.placement.terminal:
             return (yield from self._queue(event, key, person, None, now))
-        # The other nodes don't have the attachments, and don't run the messages of a terminal.
+        # The other nodes can't run this message: they don't have its attachments, and they don't
+        # run the messages of a terminal.
         place = yield from folders.place_of(folder)
         where = f"on {place.host}" if place else "on another machine"
         what = "send files there" if attached else "continue it there"
@@ -213,14 +217,14 @@ class Intake:
         yield from inbox.bind(id, turn.id, "done")
         yield from self._client_calls.give_up(turn, now)
         claim = yield from self._transactions.resume_if_here(turn, now)
-        after = (turn.epoch + 1) * EPOCH
+        after = (turn.epoch + 1) * EVENTS_PER_CLAIM
         yield from inbox.set_after(id, after)
         return IntakeResult(receipt=Accepted(id=id, turn=turn.id, after=after), claim=claim)
 
     def _go_on_without_results(
         self, event: MessageEvent, key: SessionKey, person: PersonId, turn: TurnRow, now: float
     ) -> Work[IntakeResult]:
-        """Handles a message that contains no results, to a turn that waits for results of client
+        """Handles a message without results that arrives while the turn waits for results of client
         tools."""
         id = new_id()
         duplicate = yield from self._insert_waiting(id, event, key, person)
@@ -240,7 +244,8 @@ class Intake:
     def _queue(
         self, event: MessageEvent, key: SessionKey, person: PersonId, when: str | None, now: float
     ) -> Work[IntakeResult]:
-        """Queues the message. Tells its chat when it will be answered, unless `when` is None."""
+        """Queues the message, and notifies its chat. `when` says when the message will be answered.
+        If it is None, the chat gets no notice."""
         id = new_id()
         duplicate = yield from self._insert_waiting(id, event, key, person)
         if duplicate:
@@ -249,7 +254,7 @@ class Intake:
             return IntakeResult(receipt=Accepted(id=id, turn=id))
         position = yield from inbox.count_pending(str(key))
         text = f"Queued ({position}): I answer this {when}. /stop ends what is running."
-        # The turn of an API request has the request's id, so that a reader can wait for the turn.
+        # The turn will have this id, so an API client can already wait for its events.
         receipt = Accepted(id=id, turn=id)
         target = event.origin.reply_to
         if target is None:
@@ -270,6 +275,24 @@ class Intake:
         if target is not None:
             yield from deliveries.owe(target, Content(text=done.reply), key.agent, None, now)
         return IntakeResult(receipt=receipt, stop=done.stop, owed=target, ended=done.ended)
+
+
+async def store_message(
+    store: Store,
+    intake: Intake,
+    sightings: ChatSightings,
+    event: MessageEvent,
+    key: SessionKey,
+    person: PersonId,
+) -> IntakeResult:
+    """Stores the message durably. Also records its chat, unless that was done recently."""
+    await store_long_bodies(store, event)
+    now = time.time()
+    sighted = sightings.is_due(event, now)
+    taken = await store.run(intake.take, event, key, person, now, sighted=sighted)
+    if sighted:
+        sightings.note(event, now)
+    return taken
 
 
 def _open_turn(row: TurnRow | None) -> OpenTurn | None:

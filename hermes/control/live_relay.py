@@ -1,9 +1,9 @@
 """Sends the live events of turns to the nodes that have readers for them.
 
-A node with readers of a turn that it does not run asks all nodes for the turn's events, and repeats
-this while it has readers. The node that runs the turn answers with the events that are not stored
-yet, and then with new events, ten times a second. If messages are lost, readers get the events from
-the store.
+If a node has readers of a turn that runs elsewhere, it asks all nodes for the turn's events. It
+repeats the request while it has readers. The node that runs the turn answers with the events that
+are not stored yet, and then with new events, ten times a second. If messages are lost, readers get
+the events from the store.
 """
 
 import logging
@@ -12,9 +12,10 @@ from contextlib import ExitStack
 import anyio
 import msgspec
 
-from hermes.control.event_hub import EPOCH, EventHub, EventLog
+from hermes.control.event_hub import EventHub, EventLog
 from hermes.control.remote_events import LiveEvents, RemoteEvents
 from hermes.state.codec import encode
+from hermes.state.turns import EVENTS_PER_CLAIM
 from hermes.types.bus import Bus
 from hermes.types.identity import OwnerId, TurnId
 from hermes.types.value import Value
@@ -22,10 +23,9 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 RENEW_SECONDS = 1.0
-"""Seconds after which a node repeats that it has readers."""
+"""Seconds after which a node with readers repeats its request."""
 FORGET_READER_SECONDS = 5.0
-"""Seconds after which a node counts as having no readers, unless it has repeated that it has
-some."""
+"""If a node has not repeated its request for this many seconds, it no longer counts as a reader."""
 LIVE_BATCH_SECONDS = 0.1
 
 
@@ -56,7 +56,7 @@ class RemoteReader:
         """The number of the newest event that was sent."""
         self.sent_before = 0
         """The value of `sent` at the time of the last request. The events up to this number should
-        have arrived."""
+        have arrived before the next request."""
         self.forget_at = 0.0
 
     def renew(self, last: int) -> None:
@@ -71,12 +71,12 @@ class RemoteReader:
         self._reading.close()
 
     def batch(self) -> LiveEvents | None:
-        """Returns the events to send now."""
+        """Returns the events to send now; None if there are none."""
         log = self.log
         if log.finished:
             return LiveEvents(turn=log.turn, kept=log.kept, first=0, over=True)
         # The turn may have been suspended and resumed here.
-        self.sent = max(self.sent, log.epoch * EPOCH)
+        self.sent = max(self.sent, log.epoch * EVENTS_PER_CLAIM)
         recorded = log.recorded(self.sent)
         if not recorded:
             return None

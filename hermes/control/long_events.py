@@ -13,7 +13,7 @@ async def store_long_bodies(store: Store, event: MessageEvent) -> None:
     """Stores the long texts of the event in pieces, each in a commit of its own, before the
     intake.
 
-    If the event is not taken in afterwards, the maintenance deletes the pieces.
+    If the event itself is then not stored, the maintenance deletes the pieces.
     """
     if not _is_long(event):
         return
@@ -31,7 +31,8 @@ def _is_long(event: MessageEvent) -> bool:
 
 
 def _long_bodies(event: MessageEvent) -> list[tuple[str, bytes]]:
-    """Returns the long bodies in the rows that store the event, each with its name."""
+    """Returns the long bodies of the event's rows. With each body, returns the name of its
+    pieces."""
     values: list[object] = [event]
     results = event.body.results if isinstance(event.body, Asked) else ()
     if results or not (isinstance(event.body, Asked) and event.body.stateless):

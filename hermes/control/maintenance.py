@@ -87,15 +87,16 @@ class Maintenance:
             await self._store.run(sessions.forget_prompts)
 
     async def _delete_media(self) -> None:
-        """Deletes old files. No lease is needed, because other nodes may not have these files."""
+        """Deletes old files. Every process does this, even without the lease, because other nodes
+        may not have these files."""
         if time.monotonic() - self._deleted_at > HOUR:
             self._deleted_at = time.monotonic()
             now, kept = time.time(), self._retention
             await self._media.forget(now - kept.requests, now - kept.media)
 
     async def _holds_lease(self) -> bool:
-        """Returns whether this process holds the lease, and takes the lease if it is free. The
-        process may have lost the lease during a pause."""
+        """Takes the lease if it is free. Returns whether this process holds the lease now. A
+        process that was paused may have lost it."""
         owner = self._store.owner
         if self._lease is not None and not await self._store.read(
             owners.holds_lease, SCHEDULER, owner, self._lease

@@ -115,7 +115,7 @@ class ChatMessenger:
 
     async def holder(self, account: str) -> LeaseHolder | None:
         """Returns the process that serves the account, or has served it before it died."""
-        return await self._store.read(owners.lease_holder, f"account:{account}")
+        return await self._store.read(owners.lease_owner, f"account:{account}")
 
     async def _results(self, pending: Sequence[PendingSend]) -> list[SendResult]:
         return [await self._store.read(_result, one) for one in pending]

@@ -7,7 +7,7 @@ from hermes.types.identity import AgentId, SessionKey, Target
 from hermes.types.messages import AssistantMessage, UserMessage
 from hermes.types.store import Work
 
-OPENING = "[The agent wrote to this chat before the conversation began:]"
+SENT_FIRST = "[The agent wrote to this chat before the conversation began:]"
 
 
 def session_of_chat(target: Target, agent: AgentId, own: str | None) -> Work[str | None]:
@@ -44,6 +44,6 @@ def mirror(delivery: Delivery, now: float) -> Work[None]:
     )
     if (yield from transcript.is_empty(delivery.session, session.generation)):
         # Models accept only a conversation that begins with a message of a user.
-        opening = UserMessage(text=OPENING, summary=True)
+        opening = UserMessage(text=SENT_FIRST, summary=True)
         yield from transcript.append(writer, -1, 0, opening, now)
     yield from transcript.append(writer, 0, 0, AssistantMessage(text=text), now)

@@ -81,6 +81,10 @@ class Outbox:
         read = await self._store.run(cursors.load, account)
         return AccountCursor(self._store, account, (self._owner, epoch), read)
 
+    def detach(self, account: str) -> None:
+        """Sends no more deliveries of the account. They stay pending."""
+        self._accounts.pop(account, None)
+
     async def holds(self, account: str) -> bool:
         """Returns whether this process still has the lease of an attached account. If it has lost
         the lease, the account is detached. If the store can't be read, the account stays
@@ -132,8 +136,8 @@ class Outbox:
             yield
 
     async def _adapter(self, account: str) -> PlatformAdapter:
-        """Returns the adapter of the account. Waits until this process holds the account, because a
-        turn may be resumed before that."""
+        """Returns the adapter of the account. A turn may be resumed before this process holds the
+        account, so this method waits for the account."""
         while account not in self._accounts:
             await self._attached.wait()
         return self._accounts[account][0]

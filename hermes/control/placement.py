@@ -17,24 +17,27 @@ class Placement(Value):
     """The folder's id, which is stored with each session that uses files; None in tests without
     files."""
     checked: bool = False
-    """Whether other processes of the store may have other folders."""
+    """Whether sessions run only in processes that have their folder. If False, all processes have
+    the same folder, and every session runs here."""
     terminal: bool = False
     """Whether this process is a terminal, which runs only its own sessions."""
 
     def has(self, folder: FolderId | None) -> bool:
-        """Returns whether the files of a session are here. `folder` is None if the session has used
-        no files."""
+        """Returns whether this process has the files of a session. `folder` is the session's
+        folder, or None if the session has used no files."""
         return not self.checked or folder is None or folder == self.folder
 
     def profile_of(self, row: TurnRow, profile: AgentProfile) -> AgentProfile:
-        """Returns the agent with the workspace in which the turn began, if it can be used here."""
+        """Returns the agent's profile. If the workspace in which the turn began can be used here,
+        the profile has that workspace."""
         if row.folder is None and self.checked and not self.terminal:
-            # The workspace of another node may exist here, but the turn has used no files in it.
+            # The turn has used no files yet, so it gets the workspace of this node. The path of
+            # another node's workspace may exist here, but only by chance.
             return profile
-        # Returns the same object if nothing differs, because prompts are cached by its identity.
+        # The same object is returned if nothing differs: prompts are cached by its identity.
         if row.workspace is None or row.workspace == profile.workspace:
             return profile
-        # The home may have been moved to another machine since.
+        # The path may be missing, because the home was moved to another machine.
         there = Path(row.workspace).is_dir()
         return replace(profile, workspace=row.workspace) if there else profile
 

@@ -12,12 +12,13 @@ from typing import TypeVar
 import anyio
 from msgspec.structs import replace
 
-from hermes.control.event_hub import EPOCH, EventLog
+from hermes.control.event_hub import EventLog
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following
 from hermes.control.rate_gate import Priority, RateGate
 from hermes.control.turn_transactions import Claim
 from hermes.state import deliveries, inbox
+from hermes.state.turns import EVENTS_PER_CLAIM
 from hermes.streaming.edits import EditPlan, EditPreview, Nothing, PlacePreview, Wait
 from hermes.streaming.fold import EventFold, View, answer
 from hermes.streaming.policy import StreamingPolicy
@@ -35,7 +36,7 @@ AdapterOf = Callable[[str], Awaitable[PlatformAdapter]]
 """Returns the adapter of an account, as soon as this process holds the account."""
 
 FINISH_SECONDS = 5.0
-"""Seconds that the end of a turn waits for a preview call in progress."""
+"""Maximum time in seconds that the end of a turn waits for a preview call in progress."""
 ORDER_SECONDS = 0.1
 """Seconds between two checks whether the older deliveries of the chat have been sent."""
 
@@ -62,7 +63,8 @@ class Preview:
             try:
                 yield
             finally:
-                # The reference of a message that is being placed must not be lost.
+                # If a message is being placed, its reference must not be lost, so the call may
+                # finish.
                 with anyio.move_on_after(FINISH_SECONDS, shield=True):
                     async with self._calling:
                         group.cancel_scope.cancel()
@@ -121,7 +123,9 @@ class Preview:
             plan.restore(anyio.current_time(), [one.text for one in delivery.placed])
         fold = EventFold(View(segments=tuple(text for text in claim.said if text.strip())))
         # The text of earlier claims on the turn is in `claim.said`.
-        following = Following(EventPages(self._store), live, live.epoch * EPOCH, expected=True)
+        following = Following(
+            EventPages(self._store), live, live.epoch * EVENTS_PER_CLAIM, expected=True
+        )
         within = 0.0
         while not following.ended:
             for envelope in await following.next(within):

@@ -1,4 +1,4 @@
-"""The gate through which every call to a chat passes."""
+"""Limits the rate of calls to each chat, and orders the calls that wait."""
 
 import math
 import time

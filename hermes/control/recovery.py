@@ -21,15 +21,16 @@ from hermes.types.store import OwnerKind, Store, Work
 log = logging.getLogger(__name__)
 
 UNREADABLE = (msgspec.DecodeError, IndexError)
-"""Errors of a turn whose rows are damaged or missing, or were written by a newer version."""
+"""Errors that occur if the rows of a turn are damaged or missing, or were written by a newer
+version."""
 StartTurn = Callable[[Claim], None]
-"""A function that is called directly after the commit of each claim, so that a later error can't
-lose the turn."""
+"""Starts a claimed turn. It is called directly after the commit of each claim, so that a later
+error can't prevent the start."""
 
 
 class Recovery:
     """Recovers the turns that this process may own: its own turns and those of dead processes.
-    Turns whose files are on other nodes are left alone."""
+    Turns whose files are on other nodes are left to those nodes."""
 
     def __init__(
         self, store: Store, transactions: TurnTransactions, agents: Mapping[AgentId, HostedAgent]
@@ -65,7 +66,7 @@ class Recovery:
         await self._store.run(folders.record, folder, owner, host, time.time())
 
     async def _is_used(self, folder: FolderId) -> bool:
-        """Returns whether another living gateway has the folder."""
+        """Returns whether another living gateway uses the folder."""
         dead = set(await self._store.dead())
         living = await self._store.read(folders.living_owners, dead)
         return any(
@@ -74,7 +75,8 @@ class Recovery:
         )
 
     async def take_over(self, start: StartTurn, kind: OwnerKind | None = None) -> None:
-        """Resumes the turns of dead processes, after their remaining commands have been ended."""
+        """Resumes the turns of dead processes, after ending the commands that these turns have left
+        running."""
         dead = await self._store.dead(kind)
         if not dead:
             return
@@ -126,8 +128,9 @@ class Recovery:
         """Starts the turns that can be run now.
 
         A suspended turn can be run after all of its questions were decided, or after it was
-        stopped. A running turn of this process for which a stop was requested is also started if no
-        lane runs it, so that it can be stopped. Messages that wait in idle sessions get new turns.
+        stopped. If a stop was requested for a running turn of this process and no lane runs the
+        turn, it is started too, so that it can be stopped. Messages that wait in idle sessions get
+        new turns.
         """
         rows, idle = await self._store.run(self._to_resume)
         for row in rows:
@@ -151,8 +154,8 @@ class Recovery:
     async def _resumed(
         self, row: TurnRow, resume: Callable[[TurnRow], Awaitable[Claim]]
     ) -> Claim | None:
-        """Returns the resumed turn. Returns None if another process has the turn, or if it had to
-        be given up."""
+        """Returns the resumed turn. Returns None if another process has the turn, or if the turn
+        had to be given up."""
         try:
             return await resume(row)
         except ClaimLost:
@@ -177,21 +180,22 @@ class Recovery:
         return (yield from self._transactions.open_next(session, now))
 
     def _hosts(self, session: str) -> bool:
-        """Returns whether the session's agent is hosted here. The work of other agents is left
-        alone."""
+        """Returns whether the session's agent is hosted here. This process does not touch the work
+        of other agents."""
         agent = SessionKey.parse(session).agent
         self._warn_of({agent})
         return agent in self._agents
 
     def _warn_of(self, agents: set[AgentId]) -> None:
-        """Logs once which agents have work in the store and are not hosted here."""
+        """Logs which agents have work in the store but are not hosted here. Each agent is logged
+        only one time."""
         for agent in sorted(agents - self._agents.keys() - self._warned_of):
             log.warning("turns or messages of agent %r wait: it is not hosted here", agent)
             self._warned_of.add(agent)
 
     def _left_by(self, dead: list[OwnerId]) -> Work[tuple[list[OwnerId], set[AgentId]]]:
-        """Returns the dead processes that can be handled here, and the agents of all work that is
-        left.
+        """Returns the dead processes that can be handled here, and the agents whose work the dead
+        processes have left.
 
         A dead process can be handled here if it has left no work, or work that this process can
         take over.
@@ -230,7 +234,8 @@ class Recovery:
         if folder is None or self._placement.terminal:
             idle = yield from inbox.idle_sessions(owner)
         else:
-            # Other gateways do not run the work that needs this folder, so it is resumed here.
+            # Gateways with other folders can't run the work that needs this folder, so it is
+            # resumed here.
             known = {row.id for row in suspended}
             there = yield from folders.suspended_with(folder)
             suspended += [row for row in there if row.id not in known]

@@ -33,10 +33,11 @@ class RemoteEvents:
         self.base = 0
         """All events up to this number are in the store. The later events are in this object."""
         self.last = 0
-        """The number of the newest event. If there is a gap, it is 0, and all events are requested
-        again."""
+        """The number of the newest event; 0 if events are missing, in which case all events are
+        requested again."""
         self.looks = 0
-        """A counter that increases when readers should read the store."""
+        """A counter that increases when there may be new events in the store. A reader reads the
+        store if the counter has changed since its last read."""
         self._recorded: list[Recorded] = []
         self._size = 0
 
@@ -68,7 +69,8 @@ class RemoteEvents:
 
     def _drop(self, kept: int) -> None:
         """Drops the events that are also in the store."""
-        # An event may be stored in part, because neighbouring texts are one event here.
+        # Neighbouring texts are one event here. If only a part of it is stored, the event is not
+        # dropped.
         start = bisect_right(self._recorded, kept, key=lambda one: one.seq)
         if start:
             self.base = self._recorded[start - 1].seq

@@ -10,7 +10,7 @@ from hermes.types.value import Value
 
 
 class Repeated(Value):
-    """The answer to a repeated request."""
+    """The receipt for a repeated request."""
 
     receipt: Accepted | Duplicate
     claim: Claim | None = None
@@ -22,9 +22,9 @@ def repeat(
 ) -> Work[Repeated | None]:
     """Finds the turn of a repeated request; None if the request must be handled like a new one.
 
-    A turn that runs or has completed is followed. A turn that failed for a possibly temporary
-    reason is continued from its last checkpoint. If other messages have been added to its
-    conversation since then, the request is handled as a new message.
+    If the turn runs or has completed, the client gets its events. If it has failed for a possibly
+    temporary reason, it is continued from its last checkpoint. If other messages have been added to
+    its conversation since then, the request is handled as a new message.
     """
     earlier = yield from inbox.find(event)
     if earlier is None:

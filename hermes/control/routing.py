@@ -14,7 +14,8 @@ SelectAgent = Callable[[MessageEvent], AgentId | None]
 
 
 class RoutingFailed(HermesError):
-    """The agent for a message can't be determined. No other agent answers in its place."""
+    """Raised if the agent for a message can't be determined. No other agent then answers the
+    message."""
 
 
 class Router:

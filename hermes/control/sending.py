@@ -79,7 +79,7 @@ class Sending:
                 await self._send_part(index, self._parts[index])
             index += 1
         await self._clear_left_over()
-        # Until this is committed, a restart would send the delivery again as a possible repeat.
+        # If the process dies before this commit, the delivery is sent again as a possible repeat.
         await persist(self._store, self._mark_delivered, time.time())
 
     def _mark_delivered(self, now: float) -> Work[None]:
@@ -129,7 +129,8 @@ class Sending:
         except (FormatRefused, TargetGone):
             raise
         except Rejected:
-            # An interrupted attempt may have made this edit; repeating it changes nothing.
+            # An interrupted attempt may have made this edit, and platforms reject an edit without a
+            # change.
             if self._delivery.doubtful and index < len(self._delivery.placed):
                 return
             await self._place(index, part, "replace")

@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 
 ENDED_POLL_SECONDS = 60.0
 PATIENCE = 600.0
-"""Seconds after which another process may repeat the work that a process has begun."""
+"""Seconds after which another process may repeat work that one process has begun and not
+finished."""
 
 
 class SessionEndWorker:
@@ -75,7 +76,8 @@ class SessionEndWorker:
             await self._store.run(sessions.forget_ending, ending)
 
     def _turn(self, ending: EndedConversation) -> Work[Turn | None]:
-        """Returns a turn with the messages of the conversation; None if it is gone or empty."""
+        """Returns a turn with the messages of the conversation; None if the conversation was
+        deleted or is empty."""
         owner = yield from sessions.owner_of(ending.session)
         said = yield from transcript.history(ending.session, History(generation=ending.generation))
         if owner is None or not said.messages:

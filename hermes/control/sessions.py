@@ -87,7 +87,7 @@ def entries_of(one: Summary) -> Work[list[Entry]]:
 
 
 def waiting(name: str) -> Work[list[OpenQuestion]]:
-    """Returns the questions of the session's turn that wait for a person."""
+    """Returns the open questions of the session's turn, which a person has to answer."""
     found = yield from find(name)
     turn = yield from turns.open_in(found.key)
     return (yield from turns.open_questions(turn.id)) if turn else []
@@ -118,7 +118,8 @@ def rename(name: str, title: str) -> Work[Summary]:
 
 
 def reopen(name: str) -> Work[Summary]:
-    """Makes the conversation the current one of its session, unless the session is at work."""
+    """Makes the conversation the current one of its session. Raises SessionBusy if another
+    conversation of the session has an open turn."""
     found = yield from find(name)
     if found.current:
         return found
@@ -128,7 +129,8 @@ def reopen(name: str) -> Work[Summary]:
 
 
 def delete(name: str) -> Work[Summary]:
-    """Removes a conversation and its messages, unless its session is at work."""
+    """Removes a conversation and its messages. Raises SessionBusy if its session has an open
+    turn."""
     found = yield from find(name)
     found = yield from _idle(found)
     yield from conversations.delete(found)

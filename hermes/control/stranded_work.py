@@ -5,13 +5,12 @@ import time
 
 import anyio
 
-from hermes.control.event_hub import EPOCH
 from hermes.control.recovery import StartTurn
 from hermes.control.turn_transactions import Claim, Closing, TurnTransactions
 from hermes.control.turns import finish_of, owed_content
 from hermes.state import folders, inbox, session_lock, turns
 from hermes.state.codec import record
-from hermes.state.turns import TurnRow
+from hermes.state.turns import EVENTS_PER_CLAIM, TurnRow
 from hermes.types.errors import ClaimLost
 from hermes.types.events import NO_USAGE
 from hermes.types.identity import FolderId, OwnerId, SessionKey
@@ -40,7 +39,8 @@ class StrandedWork:
     """
 
     def __init__(self, store: Store, transactions: TurnTransactions, start: StartTurn) -> None:
-        """`start` is called with a turn that can be run here after a message was failed."""
+        """After a message was failed, `start` is called with the next turn of its session, if the
+        turn can be run here."""
         self._store = store
         self._transactions = transactions
         self._start = start
@@ -48,7 +48,7 @@ class StrandedWork:
         """The folders that no living gateway has, with the time at which this was first noticed."""
 
     async def look(self) -> bool:
-        """Fails the work that has waited too long. Returns whether there was any."""
+        """Fails the work that has waited too long. Returns whether there was any such work."""
         needed = await self._store.read(folders.needed_by_work)
         if not needed - {self._transactions.placement.folder}:
             self._missing_since.clear()
@@ -96,8 +96,8 @@ class StrandedWork:
     def _fail_oldest(
         self, session: str, folder: FolderId, failed: Failed, now: float
     ) -> Work[FailedMessage | None]:
-        """Opens the turn of the oldest waiting message and closes it as failed, if it needs the
-        folder."""
+        """If the oldest waiting message needs the folder, opens its turn and closes the turn as
+        failed."""
         yield from session_lock.lock(session)
         # Another process may have opened a turn in the session meanwhile.
         if (yield from turns.open_in(session)):
@@ -110,7 +110,7 @@ class StrandedWork:
             yield from self._transactions.give_up_waiting(waiting, key, now)
             return FailedMessage(message=waiting.id)
         claim = yield from self._transactions.open_waiting(waiting, waiting.event, key, now)
-        end, first = finish_of(failed), claim.row.epoch * EPOCH + 1
+        end, first = finish_of(failed), claim.row.epoch * EVENTS_PER_CLAIM + 1
         closing = Closing(
             outcome=failed,
             step=0,
@@ -124,7 +124,7 @@ class StrandedWork:
 
 
 def _turns_needing(folder: FolderId) -> Work[list[TurnRow]]:
-    """Returns the turns that should run and that need the folder."""
+    """Returns the turns that are ready to run and need the folder."""
     running = yield from folders.running_with(folder)
     suspended = yield from folders.suspended_with(folder)
     return [*running, *suspended]

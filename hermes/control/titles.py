@@ -28,7 +28,8 @@ class TitleWriter:
         self._agents = agents
 
     def consider(self, claim: Claim, outcome: Outcome) -> None:
-        """Call this for each closed turn. Its answer may be the first of its conversation."""
+        """Writes a title if the turn gave the first answer of its conversation. Must be called for
+        each closed turn."""
         begun = claim.before is not None and not claim.before.messages
         write = self._agents[claim.turn.agent].write_title
         if begun and write is not None and isinstance(outcome, Completed):

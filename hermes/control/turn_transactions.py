@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from hermes.control.caches import HistoryCache, PromptCache
 from hermes.control.event_content import first_step, has_files, new_messages
-from hermes.control.event_hub import EPOCH
 from hermes.control.placement import Placement
 from hermes.state import deliveries, inbox, session_lock, sessions, transcript, turns
 from hermes.state.codec import Recorded, record
@@ -17,7 +16,7 @@ from hermes.state.compactions import Span
 from hermes.state.inbox import Waiting
 from hermes.state.sessions import SessionRow
 from hermes.state.transcript import History, TranscriptWriter
-from hermes.state.turns import TurnRow
+from hermes.state.turns import EVENTS_PER_CLAIM, TurnRow
 from hermes.types.agents import FindModel, HostedAgent
 from hermes.types.events import TurnFinished, UsageReported
 from hermes.types.identity import (
@@ -52,9 +51,9 @@ from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
 
-EPOCH_SECONDS = 3600.0
-"""Seconds without a message after which a new epoch begins. By then providers no longer cache the
-prompt, so a new prompt costs no more than the old one."""
+PROMPT_IDLE_SECONDS = 3600.0
+"""Seconds without a message after which a session gets a new prompt. By then providers no longer
+cache the old prompt, so the new prompt costs no more than the old one."""
 QUESTION_STEP = -1
 """The step of a person's message, which comes before step 0."""
 GIVEN_UP = (
@@ -95,7 +94,7 @@ class Closing(Value):
     """The content of the delivery to the chat."""
     usage: UsageReported
     prompt: Prompt | None = None
-    """The prompt of an epoch that began in this run and is not stored yet."""
+    """The prompt that was written in this run and is not stored yet."""
     question_ids: tuple[str, ...] = ()
 
 
@@ -265,7 +264,7 @@ class TurnTransactions:
         key = SessionKey.parse(row.session)
         yield from session_lock.lock(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
-        # If a message of the turn is damaged, reading the history repairs the turn.
+        # If a message of the turn is damaged, the open calls get results when the history is read.
         with suppress(msgspec.DecodeError):
             cut_off = "Not finished: the turn failed."
             yield from transcript.answer_open_calls(_transcript_writer(row, key), cut_off, now)
@@ -284,7 +283,7 @@ class TurnTransactions:
         log.error("message %s, which waits in %s, can't be read: given up", waiting.id, key)
         yield from inbox.bind(waiting.id, waiting.id, "done")
         target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
-        # A chat got a delivery when its message was queued. An API client reads the event instead.
+        # A chat was notified when its message was queued. An API client reads the event instead.
         if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
             yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
         else:
@@ -329,15 +328,15 @@ class TurnTransactions:
         return known if known.compaction == fresh.compaction else fresh
 
     def _prompt_of(self, session: SessionRow, now: float) -> Work[Prompt | None]:
-        """Returns the prompt of the current epoch of the session; None if the epoch is over."""
+        """Returns the session's prompt; None if the session needs a new prompt."""
         idle = now - (session.used_before or now)
-        if session.prompt is None or idle > EPOCH_SECONDS:
+        if session.prompt is None or idle > PROMPT_IDLE_SECONDS:
             return None
         known = self._prompts.get(session.prompt)
         if known is None:
             known = yield from sessions.prompt_of(session.prompt)
             if known is not None:
-                # The prompt stays valid after a rollback, because its key is a hash.
+                # The prompt's key is a hash, so the prompt stays valid after a rollback.
                 self._prompts.keep(session.prompt, known)
         return known
 
@@ -374,8 +373,8 @@ class TurnTransactions:
         request: MessageEvent | None = None,
         session: SessionRow | None = None,
     ) -> Claim:
-        """Returns the claim on the turn that `event` opened. If a later
-        message has replaced the options of the turn, it is `request`."""
+        """Returns the claim on the turn that `event` opened. `request` is the later message that
+        has replaced the options of the turn, if there is one."""
         body, origin = event.body, event.origin
         asked = (request or event).body
         turn = Turn(
@@ -392,7 +391,7 @@ class TurnTransactions:
             model=session.model if session else None,
             stateless=row.transient,
             reply_to=origin.reply_to,
-            # Live events are not needed for a chat, whose preview is edited at most once a second.
+            # A chat needs no live events, because its preview is edited at most once a second.
             live=asked.live if isinstance(asked, Asked) else origin.reply_to is None,
         )
         if isinstance(body, Asked) and isinstance(asked, Asked):
@@ -426,7 +425,7 @@ def _keep_failure(turn: TurnId, epoch: int, failed: Failed) -> Work[None]:
     finished = TurnFinished(
         outcome="failed", text=failed.reason, code=failed.code, status=failed.status
     )
-    first = epoch * EPOCH + 1
+    first = epoch * EVENTS_PER_CLAIM + 1
     yield from turns.keep_events(turn, first, record(first, [finished]))
 
 

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 Why = Literal["stop", "shutdown", "unread", "lost"]
 PROCESSES_SECONDS = 20.0
-"""Seconds within which the background processes of a stateless request must end."""
+"""Time limit in seconds for ending the background processes of a stateless request."""
 
 
 class TurnRunner:
@@ -224,7 +224,7 @@ class TurnCheckpoint:
         self.used = NO_USAGE
         """Usage of the steps that this process has run."""
         self.prompt: Prompt | None = None
-        """The prompt of a new epoch, until it is stored."""
+        """The prompt that was written in this run, until it is stored."""
         self._spans = list(claim.spans)
         self._places: dict[CallId, tuple[int, int]] = {}
         self._find_places()
@@ -282,7 +282,8 @@ class TurnCheckpoint:
 
         number = await persist(self._store, work)
         if folder:
-            # If it was not stored, it is kept: another call of the step may have set it meanwhile.
+            # If this commit did not store the folder, it stays set: another call of the step may
+            # have set it meanwhile.
             self._new_folder = None
         self.used += usage
         self._spans.append((number, number))
@@ -299,8 +300,8 @@ class TurnCheckpoint:
         row = self._claim.row
         if row.transient:
             return
-        # The results of a step may be stored in another order, so the span needs min and max.
-        # It contains nothing else, because a summary replaces whole steps.
+        # The results of a step may be stored in any order, so the first and last row are found with
+        # min and max. No other rows lie between them, because a summary replaces whole steps.
         spans = self._spans[first:last]
         whole = (min(span[0] for span in spans), max(span[1] for span in spans))
 

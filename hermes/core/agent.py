@@ -28,7 +28,7 @@ from hermes.types.value import Value
 ChooseModel = Callable[[AgentProfile, str | None], ModelChoice]
 """Returns the model for a turn: the model that the request names, or else the profile's model."""
 Recall = Callable[[Turn], Awaitable[str]]
-"""Returns text from a memory that is relevant to the last request."""
+"""Searches a memory, and returns the text that is relevant to the last request."""
 LOOP_CALLS = 3
 """Number of identical calls with identical results after which a turn is ended."""
 NO_RESULTS = "The client did not send the results of its tools in time."
@@ -129,7 +129,8 @@ class AgentLoop:
             conversation.add(message)
 
     def _tools(self, turn: Turn, choice: ModelChoice) -> Mapping[str, AnyTool]:
-        """Returns the agent's own tools for the turn, without those that a client tool replaces."""
+        """Returns the agent's own tools for the turn. Tools that have the name of a client tool are
+        left out, because the client tool replaces them."""
         if not choice.tools:
             if turn.client_tools:
                 raise ToolsNotSupported(f"The model {choice.model!r} can't use tools; send none.")
@@ -139,7 +140,8 @@ class AgentLoop:
             return tools
         theirs = {tool.name for tool in turn.client_tools}
         if theirs.isdisjoint(tools):
-            # The object must be the same for all turns, because prompts are cached by its identity.
+            # This is the same object in all turns. A copy would not be found in the cache of
+            # prompts, which uses the identity of the object as its key.
             return tools
         return {name: tool for name, tool in tools.items() if name not in theirs}
 
@@ -176,7 +178,7 @@ class AgentLoop:
 
 
 def _client_timed_out(turn: Turn, calls: Sequence[ToolCall]) -> bool:
-    """Returns whether the client did not send its results in time."""
+    """Returns whether the calls include client tools whose results were not sent in time."""
     theirs = {tool.name for tool in turn.client_tools}
     return any(
         call.name in theirs and isinstance(turn.decisions.get(call.id), Expired) for call in calls
@@ -224,7 +226,8 @@ def unanswered(history: Sequence[Message]) -> list[ToolCall]:
 def repeated_call(history: Sequence[Message]) -> ToolCall | None:
     """Returns a call that was repeated without progress since the last request, or None.
 
-    A result that is new since the last request is progress, and resets all counts.
+    A call is progress if the same call with the same result has not occurred since the last
+    request. Progress resets all counts.
     """
     known: set[tuple[str, str, str]] = set()
     counts: Counter[tuple[str, str, str]] = Counter()
@@ -249,7 +252,8 @@ def cut_off_twice(history: Sequence[Message]) -> bool:
 def _steps_since_request(
     history: Sequence[Message],
 ) -> list[tuple[tuple[ToolCall, ...], dict[str, str]]]:
-    """Returns the calls of each step since the last request, with all results by call id."""
+    """Returns two values for each step since the last request: the calls of the step, and the
+    results of all these steps by call id."""
     steps: list[tuple[tuple[ToolCall, ...], dict[str, str]]] = []
     results: dict[str, str] = {}
     for message in reversed(history):
@@ -273,8 +277,8 @@ class RanCalls(Value):
 
 
 async def run_calls(runner: CallRunner, calls: Sequence[ToolCall]) -> RanCalls:
-    """Runs the calls that need neither a person nor the client, concurrently if all are
-    read-only."""
+    """Runs the calls that need neither a person nor the client. The calls run concurrently if all
+    of them are read-only."""
     results: dict[int, ToolMessage] = {}
     questions: dict[int, Question] = {}
     waiting: dict[int, ToolCall] = {}

@@ -20,7 +20,8 @@ from hermes.types.value import Value
 PASSES = 3
 HEAD_STEPS = 2
 HEAD_SHARE, TAIL_SHARE = 0.1, 0.25
-"""Largest shares of the window for the beginning and the end, which are not summarised."""
+"""Largest shares of the window for the beginning of a conversation (first number) and for its end
+(second number). Neither is summarised."""
 LONGEST_SUMMARY = 4096
 CHUNK_SHARE = 0.5
 """Share of the summarising model's window that one call may fill."""
@@ -69,8 +70,8 @@ class Compactor:
     async def summary(
         self, main: ModelChoice, messages: Sequence[Message], window: Window, emit: Emit
     ) -> UserMessage:
-        """Returns one message that replaces many. Raises a HermesError if no summary can be
-        made."""
+        """Returns a message with a summary of the messages. Raises a HermesError if no summary can
+        be made."""
         size = min(self._auxiliary.context_length(main), window.size)
         longest = min(LONGEST_SUMMARY, size // 8)
         notes = ""
@@ -143,8 +144,8 @@ def _head(history: Sequence[Message], steps: Sequence[int], window: Window) -> i
 
 
 def _tail(history: Sequence[Message], steps: Sequence[int], request: int, window: Window) -> int:
-    """Returns the index of the first message that is not summarised. At least the last step is
-    not summarised."""
+    """Returns the index at which the kept end begins. The messages from there on are not
+    summarised. They include at least the last step."""
     # The request is always kept, so a long request leaves less room for other messages.
     room = window.room - sum(map(message_tokens, history[request : request + 1]))
     kept = 0
@@ -159,7 +160,8 @@ def _tail(history: Sequence[Message], steps: Sequence[int], request: int, window
 
 
 def _is_worthwhile(history: Sequence[Message], cut: MessageRange) -> bool:
-    """Returns whether a summary is likely to be shorter than the messages."""
+    """Returns whether a summary of the messages in the range is likely to be shorter than these
+    messages."""
     match history[cut.first : cut.last]:
         case [] | [UserMessage(summary=True)]:
             return False

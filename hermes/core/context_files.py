@@ -90,7 +90,8 @@ async def prepare_write(path: str, turn: Turn) -> None:
 async def watched(turn: Turn, command: CallId) -> AsyncIterator[None]:
     """Marks the context files that changed during the block as files that the agent has written.
 
-    If `rename_watched` was called inside the block, `end_watching` marks the files instead.
+    If `rename_watched` is called inside the block, the files are marked later, by a call of
+    `end_watching` after the background process has ended.
     """
     await _begin_watching(turn, command)
     try:

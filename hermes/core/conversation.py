@@ -56,7 +56,7 @@ class ModelConversation:
         self._tools = tuple(tools.values())
         self.history: list[Message] = list(turn.history)
         self.recalled = ""
-        """Text from a memory that is relevant to the last request."""
+        """Text that was found in a memory because it is relevant to the last request."""
         self._window = window
         self._emit = emit
         self._checkpoint = checkpoint
@@ -65,7 +65,8 @@ class ModelConversation:
         self._correction = EstimateCorrection()
         self._gave_up = False
         self._retry_size = 0
-        """If the last summary was not enough, summarising is tried again at this size in tokens."""
+        """If the last summary did not shorten the conversation enough, the next summary is
+        attempted when the conversation has this number of tokens."""
         self._counted: int | None = None
         """Number of tokens of the history; None until it is needed."""
         # The stored size gives an upper bound, so the tokens of most histories need not be counted.
@@ -78,7 +79,7 @@ class ModelConversation:
         )
 
     async def begin(self, prompt_writer: PromptWriter) -> None:
-        """Chooses the prompt."""
+        """Sets the prompt: the session's prompt if it still fits the turn, or else a new one."""
         self._prompt = await prompt_writer.prompt(self.turn, self.choice, self.tools)
         if self._prompt is not self.turn.prompt:
             self._checkpoint.prompted(self._prompt)
@@ -165,7 +166,7 @@ class ModelConversation:
                 break
             changed = True
         if changed:
-            # A summary begins a new epoch, whose prompt contains the newest notes.
+            # After a summary a new prompt is written, which contains the newest notes.
             self.turn = replace(self.turn, prompt=None)
             await self.begin(prompt_writer)
         if self.is_long():

@@ -1,4 +1,4 @@
-"""Writes the system prompt of an epoch, the part of a conversation that shares one prompt."""
+"""Writes the system prompt of a session, which is stored and reused until it must be replaced."""
 
 import hashlib
 import time
@@ -47,7 +47,7 @@ async def no_notes(turn: Turn) -> Sequence[PromptPart]:
 
 
 class PromptWriter:
-    """Writes prompts. A prompt stays the same for a whole epoch."""
+    """Writes prompts, and reuses the prompt of a session as long as it matches the turn."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class PromptWriter:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._read_notes = read_notes
-        # The results are cached, because most conversations begin with the same texts.
+        # The redacted texts are cached, because most prompts contain the same texts.
         self._redact = lru_cache(maxsize=MOST_CACHED)(redact)
         self._zone = zone
         self._clock = clock
@@ -72,8 +72,8 @@ class PromptWriter:
         self._fresh: dict[str, tuple[float, Prompt]] = {}
 
     async def prompt(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> Prompt:
-        """Returns the prompt of the epoch, or a new prompt if the old one no longer matches the
-        turn."""
+        """Returns the session's prompt, or a new prompt if the session has none or if its prompt no
+        longer matches the turn."""
         # The audience is part of the fingerprint, because an account may pass to another person.
         made_for = f"{self._fingerprint(turn, choice, tools)} {audience_of(turn)!r}"
         if turn.prompt is not None and turn.prompt.fingerprint == made_for:
@@ -144,12 +144,13 @@ class PromptWriter:
 
     def _time(self) -> str:
         began = datetime.fromtimestamp(self._clock(), self._zone).astimezone(self._zone)
-        # Only the day is given, because the prompt stays the same for a whole epoch.
+        # Only the day is given, because the prompt is reused for many turns.
         return f"This part of the conversation began on {began:%A, %d %B %Y} ({began:%Z})."
 
 
 def describe_place(turn: Turn) -> str:
-    """Describes where the conversation takes place. The text is the same for all its messages."""
+    """Describes where the conversation takes place. The text is the same for all messages of the
+    conversation."""
     source = turn.source
     if turn.principal is not None:
         return turn.place
@@ -159,7 +160,7 @@ def describe_place(turn: Turn) -> str:
 
 
 def ephemeral(turn: Turn) -> str:
-    """Returns the text that is sent with every call of the turn and never stored."""
+    """Returns the text that is sent with every model call of the turn and never stored."""
     source, profile = turn.source, turn.profile
     channel = profile.channel_prompts.get(f"{source.platform}:{source.chat_id}", "")
     parts = (profile.ephemeral, channel, turn.instructions)
@@ -175,7 +176,7 @@ def _workspace(profile: AgentProfile, choice: ModelChoice) -> str:
 def fingerprint(
     profile: AgentProfile, choice: ModelChoice, tools: Mapping[str, AnyTool], where: str
 ) -> str:
-    """Returns a hash of everything whose change begins a new epoch."""
+    """Returns a hash of everything whose change requires a new prompt."""
     seen = hashlib.sha256(tools_json(tuple(tools.values())))
     for part in (
         choice.provider,

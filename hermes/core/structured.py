@@ -25,7 +25,8 @@ TRUNCATED = Failed(
 )
 
 Repair = Callable[[AssistantMessage, str], Awaitable[AssistantMessage]]
-"""Calls the model again with its answer and a message that describes the problem."""
+"""Calls the model again with its answer and a message that describes the problem. Returns the new
+answer."""
 
 _FENCED = re.compile(r"```[\w-]*\n(.*?)\n?```", re.DOTALL)
 
@@ -49,7 +50,7 @@ async def structured_outcome(
 
 
 async def _checked(wanted: ResponseFormat, message: AssistantMessage) -> Outcome | str:
-    """Returns the outcome, or the problem with an answer that can be repaired."""
+    """Returns the outcome, or a description of the problem if the model can repair its answer."""
     if message.cut == "length":
         return TRUNCATED
     if message.cut:

@@ -98,7 +98,8 @@ class EstimateCorrection:
         self._factor = 1.0
 
     def learn(self, estimated: int, reported: int) -> None:
-        # A very different number counts something else, such as only the uncached tokens.
+        # A number that is very different from the estimate is ignored, because it does not count
+        # the whole prompt: some providers report only the uncached tokens.
         if estimated > 0 and 0.5 <= reported / estimated <= 2.0:
             self._factor = reported / estimated
 

@@ -1,39 +1,18 @@
-"""Creates the adapters of the configured accounts, and keeps them connected."""
+"""Creates the adapters and the webhook routes of the configured accounts."""
 
-import logging
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Sequence
 
-import anyio
-
-from hermes.control.access import accept_from_chat
-from hermes.control.chat_files import accept_with_files
-from hermes.control.gateway import Gateway
 from hermes.settings import Settings
 from hermes.settings.platforms import platform_config
-from hermes.types.errors import (
-    AuthFailed,
-    ClaimLost,
-    ConfigError,
-    Disconnected,
-    HermesError,
-    RateLimited,
-)
+from hermes.types.errors import ConfigError
 from hermes.types.platforms import (
     AnyPlatform,
-    CanFetch,
     ConfigT,
-    Cursor,
     Platform,
     PlatformAdapter,
     WebhookRoute,
 )
-from hermes.types.protocols import Accept
-
-log = logging.getLogger(__name__)
-
-HELD_SECONDS = 1.0
-RECONNECT_BACKOFF = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
-"""Seconds before the next connection, by the number of consecutive failures."""
 
 
 def make_adapters(settings: Settings, platforms: Sequence[AnyPlatform]) -> list[PlatformAdapter]:
@@ -83,6 +62,31 @@ def _check_account(platform: str, account: str) -> None:
         )
 
 
+def credential_keys(settings: Settings, platforms: Sequence[AnyPlatform]) -> dict[str, str]:
+    """Returns the keys of the credentials of all configured accounts, by account.
+
+    The key of a credential is a hash, from which nobody can learn the credential. Accounts without
+    a credential are left out.
+    """
+    return {
+        account: key
+        for platform in platforms
+        if _is_enabled(settings, platform.name) is not False
+        for account, key in _credential_keys(settings, platform).items()
+    }
+
+
+def _credential_keys(settings: Settings, platform: Platform[ConfigT]) -> dict[str, str]:
+    config = platform_config(settings, platform)
+    found = {account: platform.credential(account, config) for account in platform.accounts(config)}
+    return {account: credential_key(platform.name, own) for account, own in found.items() if own}
+
+
+def credential_key(platform: str, credential: str) -> str:
+    """Returns the key under which a credential is locked."""
+    return hashlib.sha256(f"hermes credential\0{platform}\0{credential}".encode()).hexdigest()
+
+
 def configured_routes(settings: Settings, platforms: Sequence[AnyPlatform]) -> list[WebhookRoute]:
     """Returns the webhook routes of platforms that have an account.
 
@@ -108,90 +112,3 @@ def _routes(settings: Settings, platform: Platform[ConfigT]) -> Sequence[Webhook
 def _is_enabled(settings: Settings, name: str) -> bool | None:
     section = settings.platforms.get(name)
     return section.enabled if section else None
-
-
-async def serve(gateway: Gateway, adapter: PlatformAdapter) -> None:
-    """Listens and delivers for the account until cancelled. Returns early if the account's
-    credential is invalid."""
-    cursor = await hold(gateway, adapter)
-    accept: Accept = gateway.accept
-    if isinstance(adapter, CanFetch):
-        accept = accept_with_files(accept, gateway.admits, gateway.media, adapter.fetch)
-    accept = accept_from_chat(accept, adapter.account)
-    failures = 0
-
-    def ready() -> None:
-        nonlocal failures
-        failures = 0
-        log.info("%s is connected", adapter.account)
-
-    while True:
-        try:
-            await _run(gateway, adapter, accept, ready, cursor)
-            pause = _backoff(failures)
-            log.warning("%s ended its connection; reconnecting in %s s", adapter.account, pause)
-        except AuthFailed as error:
-            log.error("%s can't log in and is off until the restart: %s", adapter.account, error)
-            return
-        except ClaimLost as lost:
-            log.warning("%s", lost)
-            await anyio.sleep(HELD_SECONDS)
-            cursor = await hold(gateway, adapter)
-            continue
-        except HermesError as error:
-            limited = isinstance(error, RateLimited) and error.retry_after
-            pause = limited or _backoff(failures)
-            level = logging.WARNING if isinstance(error, Disconnected) else logging.ERROR
-            log.log(level, "%s: %s; reconnecting in %s s", adapter.account, error, pause)
-        except Exception:
-            pause = _backoff(failures)
-            log.exception("%s failed; reconnecting in %s s", adapter.account, pause)
-        failures += 1
-        await anyio.sleep(pause)
-
-
-async def _run(
-    gateway: Gateway,
-    adapter: PlatformAdapter,
-    accept: Accept,
-    ready: Callable[[], None],
-    cursor: Cursor,
-) -> None:
-    """Runs the adapter. Raises ClaimLost as soon as another process serves the account."""
-    lost = False
-
-    async def watch() -> None:
-        nonlocal lost
-        await gateway.account_lost(adapter)
-        lost = True
-        group.cancel_scope.cancel()
-
-    try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(watch)
-            await adapter.run(accept, ready, cursor)
-            group.cancel_scope.cancel()
-    except BaseExceptionGroup as raised:
-        # The watch raises nothing, so this is the error of the adapter.
-        raise raised.exceptions[0] from None
-    if lost:
-        raise ClaimLost(f"account {adapter.account} is now served by another process")
-
-
-def _backoff(failures: int) -> float:
-    return RECONNECT_BACKOFF[min(failures, len(RECONNECT_BACKOFF) - 1)]
-
-
-async def hold(gateway: Gateway, adapter: PlatformAdapter) -> Cursor:
-    """Waits until no other process serves the account. Returns the cursor to continue from."""
-    told = False
-    while True:
-        try:
-            if cursor := await gateway.hold_account(adapter):
-                return cursor
-            if not told:
-                told = True
-                log.warning("%s is served by another process; waiting for it", adapter.account)
-        except HermesError as error:
-            log.error("%s can't be served yet: %s", adapter.account, error)
-        await anyio.sleep(HELD_SECONDS)

@@ -88,7 +88,8 @@ def _change(
     for name, value in new.items():
         below = tree.get(keys.get(name, name))
         if name not in keys:
-            # Not added at the end of a section, because a comment there may belong to the next one.
+            # The entry is not added at the end of its section, because a comment there may belong
+            # to the next section.
             tree.insert(len(tree) if top else 0, _node(name), _node(value))
         elif isinstance(below, type(tree)) and isinstance(value, Mapping):
             before = old.get(name)

@@ -8,13 +8,16 @@ from hermes.core.models.catalog import Catalog
 from hermes.settings import ENVIRON, assemble, locate, schema
 from hermes.settings.config_file import dumped, edits, lost_comments
 from hermes.settings.env_file import with_assignment, without_assignments
-from hermes.settings.models import explain
+from hermes.settings.known_settings import KnownSettings
 from hermes.settings.schema import Field, convert
 from hermes.settings.sources import ConfigFiles, ConfigProblems, config_version, migrated, read_yaml
 from hermes.state.paths import Home, write_private
 from hermes.types.errors import ConfigError
 from hermes.types.providers import CUSTOM
 from hermes.types.value import Value
+
+GENERAL_SETTINGS = KnownSettings()
+"""The settings that no platform declares."""
 
 
 class Change(Value):
@@ -31,7 +34,11 @@ class Change(Value):
 
 
 def set_value(
-    key: str, text: str, home: Path | None = None, environ: Mapping[str, str] = ENVIRON
+    key: str,
+    text: str,
+    home: Path | None = None,
+    environ: Mapping[str, str] = ENVIRON,
+    known: KnownSettings = GENERAL_SETTINGS,
 ) -> Change:
     """Sets a setting or a variable. If the value is invalid, raises ConfigError and writes nothing.
 
@@ -39,36 +46,40 @@ def set_value(
     """
     where = locate(home, environ)
     files = ConfigFiles.of(where)
-    if _is_variable(key):
-        return _set_variable(where, files, environ, key, text)
-    field = schema().field(key)
-    if field.aliases.secret:
+    if known.is_variable(key):
+        return _set_variable(where, files, environ, key, text, known)
+    field = known.field(key)
+    if field.aliases.secret and field.aliases.env:
         name = _variable(field, where, files, environ)
-        return _set_variable(where, files, environ, name, text)
+        return _set_variable(where, files, environ, name, text, known)
     config, kept = _with_value(where, files.config or "", field, _parsed(field, text))
     fresh = ConfigFiles(config=config, dotenv=files.dotenv)
-    overruled_by = _verified(where, files, fresh, environ, field.key, str(where.config))
+    ours = str(where.config)
+    overruled_by = _verified(where, files, fresh, environ, known, (field.key, ours))
     backup = None if kept else _backed_up(where, files.config or "")
     write_private(where.config, config)
     return Change(path=where.config, name=field.key, backup=backup, overruled_by=overruled_by)
 
 
 def unset_value(
-    key: str, home: Path | None = None, environ: Mapping[str, str] = ENVIRON
+    key: str,
+    home: Path | None = None,
+    environ: Mapping[str, str] = ENVIRON,
+    known: KnownSettings = GENERAL_SETTINGS,
 ) -> tuple[Change, ...]:
     """Removes a setting from both files, or a variable from .env. Returns a change per file."""
     where = locate(home, environ)
     files = ConfigFiles.of(where)
     config, kept = files.config or "", True
-    if _is_variable(key):
+    if known.is_variable(key):
         dotenv = without_assignments(files.dotenv or "", (key,))
     else:
-        field = schema().field(key)
+        field = known.field(key)
         key = field.key
         config, kept = _without_value(where, config, field)
         dotenv = without_assignments(files.dotenv or "", field.aliases.env)
     fresh = ConfigFiles(config=config, dotenv=dotenv)
-    left = _verified(where, files, fresh, environ, key, "default")
+    left = _verified(where, files, fresh, environ, known, (key, "default"))
     changes = []
     if config != (files.config or ""):
         backup = None if kept else _backed_up(where, files.config or "")
@@ -83,16 +94,18 @@ def unset_value(
     return tuple(changes)
 
 
-def _is_variable(key: str) -> bool:
-    return schema().field_of_variable(key) is not None or key in Catalog.load().variables
-
-
 def _set_variable(
-    home: Home, files: ConfigFiles, environ: Mapping[str, str], name: str, text: str
+    home: Home,
+    files: ConfigFiles,
+    environ: Mapping[str, str],
+    name: str,
+    text: str,
+    known: KnownSettings,
 ) -> Change:
     dotenv = with_assignment(files.dotenv or "", name, text)
     fresh = ConfigFiles(config=files.config, dotenv=dotenv)
-    overruled_by = _verified(home, files, fresh, environ, name, f"{home.dotenv} {name}")
+    ours = f"{home.dotenv} {name}"
+    overruled_by = _verified(home, files, fresh, environ, known, (name, ours))
     write_private(home.dotenv, dotenv)
     return Change(path=home.dotenv, name=name, overruled_by=overruled_by)
 
@@ -138,23 +151,41 @@ def _parsed(field: Field, text: str) -> object:
 
 
 def _verified(
-    home: Home, old: ConfigFiles, new: ConfigFiles, environ: Mapping[str, str], key: str, ours: str
+    home: Home,
+    old: ConfigFiles,
+    new: ConfigFiles,
+    environ: Mapping[str, str],
+    known: KnownSettings,
+    change: tuple[str, str],
 ) -> str:
     """Returns the source that overrides the change, or "". Raises ConfigProblems if the change
-    causes new problems."""
+    causes new problems.
+
+    `change` is the name of the setting, and the beginning of the source that has the new value.
+    """
+    key, ours = change
     try:
-        found = explain(assemble(home, new, environ), key).source
+        settings = assemble(home, new, environ)
+        known.check(settings, key)
+        found = known.explain(settings, key).source
     except ConfigProblems as error:
-        fresh = [one for one in error.problems if one not in _problems(home, old, environ)]
+        before = _problems(home, old, environ, known, key)
+        fresh = [one for one in error.problems if one not in before]
         if fresh:
             raise ConfigProblems(fresh) from error
         return ""
     return "" if found == "default" or found.startswith(ours) else found
 
 
-def _problems(home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> tuple[str, ...]:
+def _problems(
+    home: Home,
+    files: ConfigFiles,
+    environ: Mapping[str, str],
+    known: KnownSettings,
+    key: str,
+) -> tuple[str, ...]:
     try:
-        assemble(home, files, environ)
+        known.check(assemble(home, files, environ), key)
     except ConfigProblems as error:
         return error.problems
     return ()
@@ -194,7 +225,7 @@ def _without_value(home: Home, text: str, field: Field) -> tuple[str, bool]:
     fresh, _ = migrated(raw)
     wanted = fresh
     for place in (field.key, *field.aliases.keys):
-        # The key `model` holds model.default only if it is not a section.
+        # If `model` is a section, its removal would remove more settings than model.default.
         if place not in schema().sections or not isinstance(fresh.get(place), Mapping):
             wanted = _dropped(wanted, place)
     return (text, True) if wanted == fresh else _rewritten(home, text, raw, wanted)

@@ -37,12 +37,14 @@ def read_dotenv(path: Path, text: str) -> tuple[dict[str, str], list[str]]:
 def with_assignment(text: str, name: str, value: str) -> str:
     """Assigns the value to the name. Raises ConfigError if the value can't be written."""
     if not value.isprintable():
-        raise ConfigError(f"{name} can't hold line breaks or control characters")
+        raise ConfigError(f"{name} can't hold line breaks or control characters: remove them")
     forms = [value] if _BARE.fullmatch(value) else [f'"{value}"', f"'{value}'"]
     lines = (f"{name}={form}" for form in forms)
     line = next((line for line in lines if next(_bindings(line)).value == value), None)
     if line is None:
-        raise ConfigError(f"{name} can't hold that mixture of quotation marks and backslashes")
+        raise ConfigError(
+            f"{name} can't hold this mixture of quotation marks and backslashes: use another value"
+        )
     bindings = [*_bindings(text)]
     if all(one.key != name for one in bindings):
         return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{line}\n"

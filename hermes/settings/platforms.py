@@ -1,17 +1,27 @@
 """Reads the settings of chat platforms, whose types come from the platforms' manifests."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from hermes.settings import Settings, schema
-from hermes.settings.schema import ANY_NAME, Field, convert, own_fields
+from hermes.settings.schema import (
+    ANY_NAME,
+    Field,
+    FieldDoc,
+    convert,
+    describe_type,
+    docstrings,
+    own_fields,
+)
 from hermes.settings.sources import (
     CONFIG,
     DOTENV,
     ENVIRONMENT,
     ConfigProblems,
+    Explanation,
     FoundValue,
     PlatformSection,
     expanded,
@@ -23,6 +33,59 @@ _SAME_PLATFORM, _SAME_SETTING = 0.75, 0.9
 """Minimum similarity at which an unknown name counts as a misspelling of a known name."""
 
 
+class PlatformField:
+    """A setting that the manifest of a platform declares."""
+
+    def __init__(self, platform: AnyPlatform, short: Field) -> None:
+        section = f"platforms.{platform.name}"
+        env = tuple(name.format(platform.name.upper()) for name in short.aliases.env)
+        keys = tuple(f"{section}.{key}" for key in short.aliases.keys)
+        self.platform = platform
+        self.field = replace(
+            short,
+            key=f"{section}.{short.key}",
+            aliases=replace(short.aliases, env=env, keys=keys),
+        )
+        """The setting with its full key and the names of its variables."""
+        self._short = short
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.field.aliases.env
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The key, its aliases and the variables."""
+        return (self.field.key, *self.field.aliases.keys, *self.variables)
+
+    def explain(self, settings: Settings) -> Explanation:
+        """Returns the value, its source, and the values that it overrides. Only the names of a
+        mapping of sections are shown, because its values may contain secrets."""
+        found = [_shown(settings, one) for one in _all_found(settings, self.platform, self._short)]
+        sources = replace(settings.sources, found={self.field.key: tuple(reversed(found))})
+        return sources.explain(self.field)
+
+
+def platform_fields(platform: AnyPlatform) -> Iterator[PlatformField]:
+    """Yields the settings that the manifest of the platform declares."""
+    yield from (PlatformField(platform, field) for field in own_fields(platform.config))
+
+
+def describe_platform(platform: AnyPlatform) -> list[FieldDoc]:
+    """Describes the platform's own settings for the reference page."""
+    texts = docstrings(sys.modules[platform.config.__module__])
+    return [
+        FieldDoc(
+            key=one.field.key,
+            type=describe_type(one.field.kind) or "a mapping",
+            default=one.field.default,
+            env=one.variables,
+            text=texts.get((one.field.owner, one.field.name), ""),
+        )
+        for one in platform_fields(platform)
+    ]
+
+
 def platform_config(settings: Settings, platform: Platform[ConfigT]) -> ConfigT:
     """Returns the platform's own settings. Raises a ConfigProblems that lists all problems.
 
@@ -31,7 +94,7 @@ def platform_config(settings: Settings, platform: Platform[ConfigT]) -> ConfigT:
     values: dict[str, object] = {}
     problems = list(_unknown_settings(settings, platform))
     for field in own_fields(platform.config):
-        found = _found(settings, platform.name, field)
+        found = next(iter(_all_found(settings, platform, field)), None)
         if found is None:
             continue
         key = f"platforms.{platform.name}.{field.key}"
@@ -80,10 +143,11 @@ def check_platforms(settings: Settings, platforms: Sequence[AnyPlatform]) -> tup
     return tuple(warnings)
 
 
-def _found(settings: Settings, platform: str, field: Field) -> FoundValue | None:
-    """Returns the value with the highest precedence: environment, then .env, then config.yaml."""
+def _all_found(settings: Settings, platform: AnyPlatform, field: Field) -> Iterator[FoundValue]:
+    """Yields the values of a setting, those with the highest precedence first: environment, then
+    .env, then config.yaml."""
     sources = settings.sources
-    names = [name.format(platform.upper()) for name in field.aliases.env]
+    names = [name.format(platform.name.upper()) for name in field.aliases.env]
     dotenv = str(settings.home.dotenv)
     for layer, label, values in (
         (ENVIRONMENT, "environment", sources.process),
@@ -91,10 +155,23 @@ def _found(settings: Settings, platform: str, field: Field) -> FoundValue | None
     ):
         for name in names:
             if name in values:
-                return FoundValue(layer=layer, source=f"{label} {name}", value=values[name])
-    section = sources.platforms.get(platform, PlatformSection(source=""))
-    places = (field.key, *field.aliases.keys)
-    return next((found for place in places if (found := _at(section, place))), None)
+                yield FoundValue(layer=layer, source=f"{label} {name}", value=values[name])
+    section = sources.platforms.get(platform.name, PlatformSection(source=""))
+    for place in (field.key, *field.aliases.keys):
+        if found := _at(section, place):
+            yield found
+
+
+def _shown(settings: Settings, found: FoundValue) -> FoundValue:
+    """Returns the value as it is shown to people."""
+    if isinstance(found.value, Mapping) and any(
+        isinstance(one, Mapping) for one in found.value.values()
+    ):
+        return replace(found, value=", ".join(found.value))
+    try:
+        return replace(found, value=_value(settings, found))
+    except KeyError:
+        return found
 
 
 def _value(settings: Settings, found: FoundValue) -> object:

@@ -90,8 +90,8 @@ class Aliases(Value):
     """The aliases of a setting, as an annotation of its type."""
 
     env: tuple[str, ...] = ()
-    """Environment variables, those with the highest precedence first. `{}` stands for the name of a
-    platform."""
+    """Environment variables, those with the highest precedence first. `{}` is replaced by the name
+    of a platform."""
     keys: tuple[str, ...] = ()
     """Other keys in config.yaml. For a platform's own setting, they are relative to its section."""
     secret: bool = False
@@ -208,7 +208,8 @@ def docstrings(module: ModuleType) -> dict[tuple[str, str], str]:
 
 
 class Schema(Value):
-    """Finds a setting by its key, by an alias of the key in config.yaml, or by its variable."""
+    """Finds a setting by its key, by one of its other keys in config.yaml, or by its environment
+    variable."""
 
     fields: dict[str, Field]
     places: dict[str, str]
@@ -278,7 +279,8 @@ class Schema(Value):
         return not unsupported_keys().isdisjoint((key, anywhere))
 
     def nearest_key(self, key: str, *, ours: bool = False, cutoff: float = 0.6) -> str | None:
-        """Returns the most similar key of the same section, or None."""
+        """Returns the most similar key of the same section, or None. With `ours`, keys that only
+        Hermes Agent supports are left out."""
         section, dot, name = key.rpartition(".")
         known = {*self.places, *self.sections, *(() if ours else unsupported_keys())}
         beside = {one.rpartition(".")[2] for one in known if one.rpartition(".")[0] == section}

@@ -31,8 +31,8 @@ class ModelSettings(Value):
     base_url: Annotated[str, Aliases(env=("HERMES_CUSTOM_BASE_URL",))] = ""
     """The address of another endpoint, instead of the provider's own."""
     custom_base_url: str = ""
-    """The address of the provider `custom` while `base_url` is empty. `hermes model` keeps the
-    address here when another provider is chosen, so that `hermes model custom/NAME` can use it
+    """The address that the provider `custom` uses if `base_url` is empty. When another provider is
+    chosen, `hermes model` stores the address here, so that `hermes model custom/NAME` can use it
     again."""
     api_key: Annotated[str, Aliases(env=("HERMES_CUSTOM_API_KEY",), secret=True)] = ""
     """The key for `base_url`. The key of a provider belongs in .env."""
@@ -44,7 +44,7 @@ class ModelSettings(Value):
     """Name of the endpoint's wire format; `auto` means the wire format of the provider."""
     attachments: tuple[str, ...] | None = None
     """Kinds of files that the model accepts: `image`, `audio`, `file`; an empty list for none. If
-    it is not set, the provider's list and the built-in table of models are used."""
+    it is not set, the provider's list of models and the built-in table are used."""
     fallbacks: tuple[str, ...] = ()
     """Models that are called if the main model fails, each as `provider/model`."""
     input_price: Dollars | None = None
@@ -124,7 +124,7 @@ class AgentSettings(Value):
         msgspec.Meta(ge=0),
         Aliases(env=("HERMES_AGENT_TIMEOUT",), keys=("agent.gateway_timeout",)),
     ] = 1800.0
-    """Longest time in seconds that one turn may take; 0 for a week."""
+    """Longest time in seconds that one turn may take; 0 means a week."""
     drain_seconds: Annotated[
         float,
         msgspec.Meta(ge=0),
@@ -174,8 +174,8 @@ class StreamingSettings(Value):
     cursor: Annotated[str, Aliases(keys=("gateway.streaming.cursor",))] = " ▉"
     """The text that is shown at the end of an answer that is still growing."""
     first: Literal["text", "placeholder"] = "text"
-    """Whether the first message shows real text or only `…`. With `…`, no text is ever shown
-    twice."""
+    """Whether the first message shows real text or only `…`. With `…`, no text is shown twice, even
+    if the gateway crashes while it sends the first message."""
 
 
 class HumanDelaySettings(Value):
@@ -270,8 +270,8 @@ class StoreSettings(Value):
 class BusSettings(Value):
     url: Annotated[str, Aliases(env=("HERMES_BUS_URL",), secret=True)] = ""
     """The address of a NATS server that carries messages between gateways on one PostgreSQL
-    database, such as `nats://user:password@host:4222`; several are separated by commas. If it is
-    empty, the gateways use notifications of the database."""
+    database, such as `nats://user:password@host:4222`; several addresses are separated by commas.
+    If it is empty, the gateways use notifications of the database."""
 
     def __repr__(self) -> str:
         return "BusSettings()"

@@ -98,7 +98,8 @@ class Sources(Value):
     secrets: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
-    """Warnings about ignored keys of config.yaml. A file of Hermes Agent has many such keys."""
+    """Warnings about ignored keys of config.yaml. A configuration of Hermes Agent has many ignored
+    keys."""
 
     def __repr__(self) -> str:
         return f"Sources({', '.join(self.found)})"
@@ -223,7 +224,8 @@ class _Config:
             elif self.schema.is_section(key):
                 self.problems.append(f"{self._where(key)}: {key} must be a mapping of settings")
             elif self.schema.is_platform(section.removesuffix(".")):
-                # These settings are declared in the platform's manifest, which is not known here.
+                # The platform's manifest declares these settings. It is not known here, so they are
+                # checked later.
                 found = FoundValue(layer=CONFIG, source=self._where(key), value=value)
                 self.platforms[section.split(".")[1]].settings[str(name)] = found
             elif self.schema.unsupported(key):

@@ -1,5 +1,5 @@
-"""Determines which people can read a chat. Memory and search show nothing to other people; see
-decision 0006."""
+"""Determines which people read the answers in a chat. Memory and search show only notes and
+messages that these people may see; see decision 0006."""
 
 from hermes.types.identity import AgentId, PersonId, SessionKey
 from hermes.types.turns import Turn

@@ -23,7 +23,7 @@ def split(body: bytes) -> list[bytes]:
 
 
 def digest(body: bytes) -> str:
-    """Returns the name of a body that is stored in pieces."""
+    """Returns the hash of a body, which is the name of its pieces."""
     return hashlib.sha256(body).hexdigest()
 
 
@@ -51,7 +51,8 @@ def store(body: bytes) -> Work[tuple[bytes, str | None]]:
 
 
 def read(body: bytes, name: str | None) -> Work[bytes]:
-    """Returns the whole body of a row that holds this body and this name."""
+    """Returns the whole body of a row. `body` and `name` are the row's values, as `store` has
+    returned them."""
     if name is None:
         return body
     rows = yield "select piece from body_pieces where body = ? order by idx", (name,)

@@ -1,4 +1,4 @@
-"""The messages of a bus as text: long ones are cut into pieces and joined again."""
+"""Splits the messages of a bus into pieces that can be sent, and joins the pieces that arrive."""
 
 import itertools
 import logging
@@ -14,12 +14,12 @@ UNREAD_MESSAGES = 1024
 UNFINISHED_MESSAGES = 64
 """Maximum number of incomplete messages. If there are more, the oldest one is dropped."""
 HEADER_SIZE = 100
-"""Maximum number of bytes that a piece has in addition to its text."""
+"""Maximum number of bytes in the header of a piece, which precedes its text."""
 
 
 class BusMessages:
-    """The messages of one process, over any kind of bus. Text that is not one of our messages is
-    ignored."""
+    """The messages that one process sends and receives, over any kind of bus. Received text in
+    another format is ignored."""
 
     def __init__(self, id: str) -> None:
         self._id = id
@@ -32,8 +32,10 @@ class BusMessages:
         )
 
     def pieces(self, text: str, characters: int) -> list[str]:
-        """Returns the message in pieces. Each piece has at most `characters` of its text."""
-        # The number makes each piece different, because PostgreSQL drops equal notifications.
+        """Returns the message in pieces. Each piece has at most `characters` characters of the
+        message."""
+        # The number makes every piece different, because PostgreSQL drops a notification that
+        # equals an earlier one.
         number = next(self._numbers)
         starts = range(0, max(len(text), 1), characters)
         return [
@@ -52,7 +54,7 @@ class BusMessages:
         key = f"{sender} {number}"
         pieces = self._pieces.pop(key, [])
         if len(pieces) + 1 != int(position):
-            # An earlier piece was lost.
+            # An earlier piece was lost, so the whole message is dropped.
             return
         pieces.append(text)
         if len(pieces) >= int(count):
@@ -66,7 +68,7 @@ class BusMessages:
         return f"{self._id} {commit}"
 
     def take_announcement(self, text: str) -> None:
-        """Takes an announcement that has arrived."""
+        """Takes another process's announcement of a commit."""
         sender, _, number = text.partition(" ")
         if sender != self._id and _is_number(number):
             self._note_commit(int(number))
@@ -74,7 +76,7 @@ class BusMessages:
     def interrupted(self) -> None:
         """Forgets incomplete messages, and tells the reader that announcements may have been lost.
 
-        Call this when the connection was lost, and again when there is a new one.
+        Call this when the connection is lost, and again when a new connection is open.
         """
         self._pieces.clear()
         self._note_commit(None)

@@ -18,7 +18,7 @@ class Changes:
         self._news = anyio.Event()
 
     async def noticed(self) -> AsyncIterator[None]:
-        """Yields once after one or more commits."""
+        """Yields whenever there are new commits. Several commits may cause only one yield."""
         seen = 0
         while True:
             while seen == self._count:

@@ -27,15 +27,15 @@ class WrongChecksum(msgspec.DecodeError):
 
 
 def decode_event(body: bytes, crc: int | None) -> MessageEvent:
-    """Decodes an event. Raises DecodeError if it can't be read. Rows of earlier versions have no
-    checksum."""
+    """Decodes an event. Raises DecodeError if it can't be read. `crc` is None if an earlier version
+    wrote the row."""
     _verify(body, crc)
     return _event_decoder.decode(body)
 
 
 def decode_message(body: bytes, crc: int | None) -> Message:
-    """Decodes a message. Raises DecodeError if it can't be read. Rows of earlier versions have
-    no checksum."""
+    """Decodes a message. Raises DecodeError if it can't be read. `crc` is None if an earlier
+    version wrote the row."""
     _verify(body, crc)
     return _message_decoder.decode(body)
 
@@ -57,11 +57,12 @@ class Recorded(Value):
     """The number of the event. If deltas were joined, it is the number of the last delta."""
     event: AgentEvent
     lengths: tuple[int, ...] = ()
-    """Number of characters of each joined delta, so that a reader can continue between two
-    deltas."""
+    """Number of characters of each joined delta. With these lengths, a reader that has seen some of
+    the deltas can continue with the next one."""
 
     def after(self, seq: int) -> AgentEvent | None:
-        """Returns the part of the event after number `seq`; None if there is no such part."""
+        """Returns the event for a reader that has seen the events up to number `seq`. Deltas that
+        the reader has seen are removed. Returns None if nothing remains."""
         if self.seq <= seq:
             return None
         seen = len(self.lengths) - (self.seq - seq)

@@ -12,7 +12,8 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 Span = tuple[int, int]
-"""The first and the last row that a message of a history represents."""
+"""The numbers of the first and the last row that a message of a history represents. A summary
+represents all rows that it replaces."""
 
 
 class Compaction(Value):
@@ -30,14 +31,16 @@ class Condensed(Value):
 
 
 def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Work[None]:
-    """Replaces the rows by the summary, and starts a new prompt epoch."""
+    """Replaces the rows by the summary, and removes the session's prompt, so that a new prompt is
+    written."""
     body = encode(summary)
     rows = yield (
         "insert into compactions (session, generation, first, last, summary, crc, turn, at)"
         " values (?, ?, ?, ?, ?, ?, ?, ?) returning id",
         (what.session, what.generation, *what.span, body, checksum(body), turn, now),
     )
-    # The summary does not apply to a conversation that /new has begun meanwhile.
+    # The generation is compared, because /new may have begun a new conversation meanwhile. The
+    # summary does not apply to that conversation.
     yield (
         "update sessions set compaction = ?, prompt = null where key = ? and generation = ?",
         (rows[0][0], what.session, what.generation),

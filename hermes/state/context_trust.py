@@ -26,7 +26,7 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 LARGEST_CONTEXT_FILE = 1_000_000
-"""Maximum number of bytes of a context file that are read."""
+"""Number of bytes that are read of a context file. The rest of a larger file is ignored."""
 WATCHED_SECONDS = 30 * 86_400.0
 """Seconds after which a recorded command is no longer watched, unless it is recorded again."""
 RECORDS_LOCK_SECONDS = 5.0
@@ -85,7 +85,8 @@ class ContextTrust:
                 if digest and digest != before.get(path, "")
             }
             if changed:
-                # While the record of the command exists, changes by the command are not trusted.
+                # The files are marked before the record is deleted, so that the command's changes
+                # are never trusted in between.
                 self._change(lambda records: _marked(records, changed))
             self._command(command).unlink(missing_ok=True)
 
@@ -98,7 +99,9 @@ class ContextTrust:
         """Allows the present content of the file. Returns False if the file was already trusted."""
         key, digest = _key(path), digest_of(path)
         if not digest:
-            raise ConfigError(f"{str(path)!r} is not a regular file that can be read")
+            raise ConfigError(
+                f"{str(path)!r} can't be read or is not a regular file: name another file"
+            )
         if _trusted(self._read(), key, digest):
             return False
         self._change(lambda records: {key: (*records.written.get(key, ()), digest)})
@@ -110,7 +113,8 @@ class ContextTrust:
         self._change(lambda records: dict.fromkeys({key, *_same_files(records, key)}, ()))
 
     def recorded(self) -> list[RecordedFile]:
-        """Returns the files that the agent has written or changed with a command, by path."""
+        """Returns the files that the agent has written itself or changed with a command, sorted by
+        path."""
         records = self._read()
         watched = {path for digests in records.commands for path in digests}
         found = []
@@ -144,7 +148,7 @@ class ContextTrust:
             self._commands.mkdir(mode=0o700, parents=True, exist_ok=True)
             with FileLock(self._written.with_suffix(".lock")) as lock:
                 if not lock.acquire_within(RECORDS_LOCK_SECONDS):
-                    raise ConfigError(f"{lock.path} is locked by another process")
+                    raise ConfigError(f"{lock.path} is locked by another process: try again")
                 records = self._read()
                 after = {**records.written, **make(records)}
                 if after != records.written:
@@ -187,7 +191,8 @@ def read_context_file(path: Path) -> bytes:
 
 
 def digest_of(path: Path) -> str:
-    """Returns the digest of the part of the file that is read; empty if the file can't be read."""
+    """Returns the digest of the file's first `LARGEST_CONTEXT_FILE` bytes; an empty text if the
+    file can't be read."""
     try:
         return digest(read_context_file(path))
     except OSError:
@@ -210,8 +215,8 @@ def _trusted(records: TrustRecords, path: str, digest: str) -> bool:
 
 
 def _same_files(records: TrustRecords, path: str) -> list[str]:
-    """Returns the recorded paths of the file. On a disk that ignores case, `agents.md` is
-    `AGENTS.md`."""
+    """Returns all recorded paths of the same file. On a disk that ignores case, `agents.md` and
+    `AGENTS.md` are the same file."""
     folded = path.casefold()
     alike = [one for one in records.written if one.casefold() == folded]
     return [one for one in alike if one == path or _is_same_file(one, path)]
@@ -225,8 +230,8 @@ def _is_same_file(one: str, other: str) -> bool:
 
 
 def _marked(records: TrustRecords, before: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Returns entries for the files that the agent writes for the first time. `before` has the
-    digests of these files."""
+    """Returns entries for the files in `before` that have no entry yet. If a file was trusted with
+    its digest in `before`, this digest stays allowed."""
     return {
         path: (digest,) if digest and _trusted(records, path, digest) else ()
         for path, digest in before.items()

@@ -8,9 +8,11 @@ from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
 SHORT_ID_CHARS = 8
-"""Number of characters to which a random chat name is shortened. The last characters are shown."""
+"""Number of characters that are shown of a random chat name. They are the last characters of the
+name."""
 SHORTEST_END = 6
-"""Minimum number of characters that select a session by the end of its name."""
+"""Minimum length of a text that selects a session by the end of its chat name. A shorter text must
+be the beginning of the name."""
 
 _MADE_NAME = re.compile(r"[0-9a-f]{21}")
 
@@ -83,7 +85,8 @@ def numbered(number: int) -> Work[list[Summary]]:
 
 
 def latest(platform: str) -> Work[Summary | None]:
-    """Returns the current conversation of the platform's most recently used session."""
+    """Returns the current conversation of the platform's most recently used session; None if the
+    platform has no session."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found"
         " where current = 1 and platform = ? order by updated_at desc limit 1",
@@ -93,7 +96,8 @@ def latest(platform: str) -> Work[Summary | None]:
 
 
 def named(name: str) -> Work[list[Summary]]:
-    """Returns the current conversation of the session with this key or chat."""
+    """Returns the current conversations of the sessions that have this key or this chat; an empty
+    list if there is no such session."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found"
         " where current = 1 and (key = ? or chat_id = ?)",
@@ -116,7 +120,8 @@ def resembling(name: str) -> Work[list[Summary]]:
 
 
 def of_generation(session: str, generation: int) -> Work[list[Summary]]:
-    """Returns the conversation that follows `generation` earlier conversations of the session."""
+    """Returns a list with the session's conversation of this generation (the number of earlier
+    conversations); an empty list if there is none."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found where key = ? and generation = ?",
         (session, generation),
@@ -125,7 +130,8 @@ def of_generation(session: str, generation: int) -> Work[list[Summary]]:
 
 
 def of_message(number: int) -> Work[list[Summary]]:
-    """Returns the conversation of the message in the row with this number."""
+    """Returns a list with the conversation of the message in the row with this number; an empty
+    list if there is no such message."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found where"  # noqa: S608
         " (key, generation) in (select session, generation from messages where id = ?)",

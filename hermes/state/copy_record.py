@@ -1,4 +1,5 @@
-"""The record of a copy. It is kept in the target, and changes in the same commits as the rows."""
+"""The record of a copy's progress. It is stored in the target, in the same commits as the copied
+rows."""
 
 import msgspec
 
@@ -11,15 +12,15 @@ CREATE_RECORD = (
     " (id bigint primary key, source text not null, progress text not null,"
     " finished_at double precision)"
 )
-"""Creates the table, in SQL that both databases understand. The table has one row, with the id
-1."""
+"""Creates the table of the record, in SQL for both SQLite and PostgreSQL. The table has one row,
+with the id 1."""
 
 
 class TableProgress(Value):
     """The progress of the copy of one table."""
 
     last: Key | None = None
-    """The key of the last row that is copied, in the order of the source."""
+    """The key of the last copied row. Rows are copied in the order of the source."""
     rows: int = 0
     complete: bool = False
 

@@ -48,12 +48,13 @@ class CopyEnd(Protocol):
         ...
 
     def counters(self) -> Work[dict[str, int]]:
-        """Returns the highest row number that was used in each table that numbers its rows."""
+        """Returns the highest row number ever used, by table. Tables that do not number their rows
+        are left out."""
         ...
 
     def settle(self, counters: dict[str, int]) -> Work[None]:
-        """Makes each table number its new rows after these numbers. Call this when all rows are
-        copied."""
+        """Sets the counter of each table to its value in `counters`, so that new rows get higher
+        numbers. Call this when all rows are copied."""
         ...
 
     async def confirm(self) -> None:
@@ -62,8 +63,7 @@ class CopyEnd(Protocol):
 
 
 class StoreCopy:
-    """One copy. It can be killed at any time. The next copy into the same target then continues
-    it."""
+    """One copy. If its process is killed, the next copy into the same target continues the work."""
 
     def __init__(self, source: CopyEnd, target: CopyEnd, report: ReportStep) -> None:
         self.rows: dict[str, int] = {}
@@ -78,7 +78,7 @@ class StoreCopy:
     async def run(self) -> None:
         """Returns when the target is equal to the source and recorded as complete.
 
-        The target must have a record.
+        The target must already have a `CopyRecord`.
         """
         await self._match_schemas()
         done = await self._continued()
@@ -116,7 +116,8 @@ class StoreCopy:
         if await self._first_difference("check", record.tables) is None:
             self.resumed = True
             return dict(record.tables)
-        # A gateway has changed the source since the interruption.
+        # A gateway has changed the source since the copy was interrupted, so everything is copied
+        # again.
         await self._target.store.run(start_again, self._shapes)
         return {}
 
@@ -148,7 +149,7 @@ class StoreCopy:
             upto = None if progress.complete else progress.last
             expected = 0
             after: Key | None = None
-            # A table from which nothing is copied must be empty in the target.
+            # If no row of the table was copied, the loop is skipped and the target must be empty.
             while progress.complete or upto is not None:
                 rows = await self._source.store.read(next_rows, table, after, upto)
                 if not rows:
@@ -180,5 +181,5 @@ def digest(rows: Sequence[Row]) -> bytes:
 
 
 def _canonical(value: object) -> object:
-    # SQLite stores -0.0 as 0.0.
+    # SQLite stores -0.0 as 0.0, so both must have the same hash.
     return value + 0.0 if isinstance(value, float) else value

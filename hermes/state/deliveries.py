@@ -32,7 +32,8 @@ class DeliveryReceipt(Value):
 def owe(
     target: Target, content: Content | None, agent: str, turn: TurnId | None, now: float
 ) -> Work[str]:
-    """Adds a delivery. It is ready if it has content, and open while its turn still runs."""
+    """Adds a delivery, and returns its id. A delivery with content is ready to send. A delivery
+    without content is open until its turn ends."""
     id = new_id()
     yield (
         "insert into deliveries (id, turn, agent, account, chat_id, thread_id, state, content,"
@@ -108,8 +109,8 @@ def open_of(turn: TurnId) -> Work[Delivery | None]:
 
 
 def complete(turn: TurnId, content: Content | None, now: float) -> Work[None]:
-    """Makes the turn's open delivery ready to send. If there is no content, marks it as
-    delivered."""
+    """Makes the turn's open delivery ready to send. Without content there is nothing to send, so
+    the delivery is marked as delivered."""
     yield (
         "update deliveries set state = ?, content = ?, finished_at = ?"
         " where turn = ? and state = 'open'",
@@ -135,8 +136,8 @@ def owe_again(turn: TurnId, content: Content, agent: str, now: float) -> Work[No
 
 
 def has_been_owed(account: str, chat_id: str) -> Work[bool]:
-    """Returns whether the chat has had a delivery. Chats of the API, for example, have none. The
-    result is also False if the row of the chat's last delivery was deleted because of its age."""
+    """Returns whether the store has a delivery to this chat. The result is False for chats of the
+    API, and for chats whose deliveries are so old that they were deleted."""
     rows = yield (
         "select 1 from deliveries where account = ? and chat_id = ? limit 1",
         (account, chat_id),
@@ -147,7 +148,8 @@ def has_been_owed(account: str, chat_id: str) -> Work[bool]:
 def take_next(
     account: str, chat_id: str, lease: tuple[OwnerId, int], now: float
 ) -> Work[Delivery | None]:
-    """Returns the chat's oldest pending delivery, and marks it as *sending* if it is due.
+    """Returns the chat's oldest pending delivery, or None if there is none. Marks the delivery as
+    *sending* if it is due.
 
     Only the process that holds the account may call this. If the delivery is *sending* already, it
     is doubtful, because an attempt to send it was interrupted. A delivery that can't be read, or
@@ -202,7 +204,7 @@ def mark_placed(id: str, attempt: int, placed: tuple[Placed, ...]) -> Work[None]
     """Stores the messages of the current attempt.
 
     If there is a later attempt, nothing is changed, because another process may hold the account
-    now. This rule applies to every change that an attempt makes.
+    now. The same applies to all functions of this module that take an `attempt`.
     """
     yield (
         "update deliveries set placed = ?, doubtful = 0"
@@ -252,8 +254,8 @@ def put_back(
     id: str, attempt: int, placed: tuple[Placed, ...], not_before: float, *, doubtful: bool
 ) -> Work[None]:
     """Makes the delivery ready again, and stores the messages that the failed attempt has sent.
-    Does nothing if the delivery is finished, because a process that has lost the account must not
-    send it a second time."""
+    Does nothing if the delivery is finished, so that a process that has lost the account can't
+    cause a second delivery."""
     yield (
         "update deliveries set state = 'ready', placed = ?, not_before = ?,"
         " doubtful = case when ? = 1 then 1 else doubtful end"
@@ -314,8 +316,8 @@ def freeze(account: str, chat_id: str, until: float) -> Work[None]:
 
 
 def freezes(account: str, now: float) -> Work[dict[str, float]]:
-    """Returns the chats to which nothing may be sent at the moment, with the time at which each
-    pause ends."""
+    """Returns the chats to which nothing may be sent now, each with the time at which sending is
+    allowed again."""
     rows = yield (
         "select chat_id, until from freezes where account = ? and until > ?",
         (account, now),

@@ -68,7 +68,7 @@ def _checked(edit: EntryEdit) -> EntryEdit:
 
 
 def _made(entries: Sequence[str], edits: Sequence[EntryEdit]) -> bool:
-    """Returns whether all edits have already been made. This happens if a call is repeated after a
+    """Returns whether all edits were made earlier. This happens if a tool call is repeated after a
     crash."""
     wanted = {edit.content for edit in edits if edit.content}
     others = [entry for entry in entries if entry not in wanted]

@@ -1,4 +1,4 @@
-"""The id of a folder with files of agents, in a file of the folder.
+"""The id of a folder that contains agents' files. The id is stored in a file in that folder.
 
 The first process that uses a folder creates its id. Two folders never have the same id, unless one
 of them is a copy.
@@ -18,11 +18,12 @@ from hermes.types.identity import FolderId
 FOLDER_ID = "folder.id"
 _LOCK = ".folder.lock"
 _EXPECTED = "shared_folder"
-"""The file in `run` with the id and the path of the shared folder at the last start."""
+"""The name of a file in `run`. It contains the id and the path of the shared folder that was used
+at the last start."""
 
 
 def home_folder(home: Home) -> NodeFolder:
-    """Returns the home as the folder of its node. Creates the id if there is none."""
+    """Returns the home as the folder of this node. Creates the id of the folder if it has none."""
     try:
         id = _read(home.root) or _create(home.root)
     except OSError as error:
@@ -32,7 +33,7 @@ def home_folder(home: Home) -> NodeFolder:
 
 
 def shared_folder(folder: Path, home: Home) -> NodeFolder:
-    """Returns the folder that the nodes share. Creates the id if there is none.
+    """Returns the folder that the nodes share. Creates the id of the folder if it has none.
 
     Raises ConfigError if the folder can't be used, or if it is not the folder of the last start.
     """
@@ -59,11 +60,15 @@ def check_shared_folder(folder: Path) -> None:
             " another machine"
         )
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        raise ConfigError(f"store.shared_folder: this user may not write in {folder}")
+        raise ConfigError(
+            f"store.shared_folder: this user may not write in {folder}: change its owner or its"
+            " permissions"
+        )
 
 
 def _check_expected(folder: Path, found: FolderId | None, home: Home) -> None:
-    """Raises ConfigError if the folder had another id at the last start of a gateway."""
+    """Raises ConfigError if the folder at this path had another id at the last start of a
+    gateway."""
     record = home.run / _EXPECTED
     try:
         id, _, path = record.read_text("utf-8").strip().partition(" ")
@@ -84,7 +89,7 @@ def _read(folder: Path) -> FolderId | None:
 
 
 def _create(folder: Path) -> FolderId:
-    """Creates the id, unless another process is faster."""
+    """Creates the id and returns it. If another process has just created an id, returns that id."""
     with FileLock(folder / _LOCK) as lock:
         lock.acquire()
         if found := _read(folder):

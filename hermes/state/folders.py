@@ -1,4 +1,5 @@
-"""The folders with files of agents: which nodes have them, and which work needs them."""
+"""The folders that contain agents' files: which nodes have them, and which turns and messages need
+them."""
 
 from collections.abc import Collection
 

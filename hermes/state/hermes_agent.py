@@ -1,4 +1,4 @@
-"""Finds the data that Hermes Agent, another program, has left in a home. Files are only read."""
+"""Finds the data that another program, Hermes Agent, has left in a home. No file is changed."""
 
 import os
 import sqlite3
@@ -74,7 +74,8 @@ def found_data(
 
 
 def _sessions(path: Path) -> int | None:
-    """Returns the number of sessions; 0 if the file is our own database or does not exist."""
+    """Returns the number of sessions; 0 if the file is our own database or does not exist, and None
+    if it can't be read."""
     if not path.is_file() or not path.stat().st_size:
         return 0
     # With `immutable`, SQLite neither takes a lock nor creates a WAL.
@@ -83,7 +84,8 @@ def _sessions(path: Path) -> int | None:
         with closing(sqlite3.connect(address, uri=True)) as database:
             known = "select name from sqlite_master where type = 'table'"
             tables = {name for (name,) in database.execute(known)}
-            # No table is visible if all are still in the WAL. Such a database may be ours.
+            # A database without tables counts as ours: with `immutable`, SQLite does not read the
+            # WAL, and all tables of a young database may still be in the WAL.
             if not tables or "turns" in tables:
                 return 0
             if not {"sessions", "messages"} <= tables:

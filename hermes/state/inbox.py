@@ -37,9 +37,10 @@ def insert(
     state: str = "pending",
     folder: FolderId | None = None,
 ) -> Work[Duplicate | None]:
-    """Inserts the event. Returns the existing row if its dedupe key is already in the inbox.
+    """Inserts the event. If a row with the event's dedupe key exists already, inserts nothing and
+    returns a Duplicate that describes that row.
 
-    A row that is inserted as bound or done belongs to the turn with the same id. `folder` is the
+    If `state` is bound or done, the row belongs to the turn with the same id. `folder` is the
     folder with the event's attachments.
     """
     source, body = event.source, encode(event)
@@ -156,12 +157,12 @@ def waiting_in(session: str) -> Work[tuple[int, FolderId | None]]:
 
 
 def bind(id: str, turn: str, state: str = "bound") -> Work[None]:
-    """Assigns the row to the turn that answers it; the state is 'done' if no answer is owed."""
+    """Assigns the row to the turn that answers it. Pass the state 'done' if no answer is owed."""
     yield "update inbox set state = ?, turn = ? where id = ?", (state, turn, id)
 
 
 def set_after(id: str, after: int) -> Work[None]:
-    """Records the number of the turn's last event before the answer to this message."""
+    """Records where the answer to this message begins: after the turn's event with this number."""
     yield "update inbox set after_seq = ? where id = ?", (after, id)
 
 
@@ -178,7 +179,8 @@ def event_of(id: str) -> Work[MessageEvent]:
 
 
 def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> Work[None]:
-    """Takes over the messages for these agents that dead processes had accepted but not started."""
+    """Takes over the messages for these agents that dead processes had accepted, but that no turn
+    has taken."""
     marks = ", ".join("?" for _ in agents)
     for gone in dead:
         yield (
@@ -195,7 +197,8 @@ def waiting_agents(owner: OwnerId) -> Work[set[AgentId]]:
 
 
 def idle_sessions(owner: OwnerId) -> Work[list[str]]:
-    """Returns the sessions that have waiting rows of the owner and no open turn."""
+    """Returns the idle sessions with waiting rows of the owner. A session is idle if it has no open
+    turn."""
     rows = yield (
         "select distinct session from inbox i where state = 'pending' and owner = ?"
         " and not exists (select 1 from turns t"
@@ -208,7 +211,8 @@ def idle_sessions(owner: OwnerId) -> Work[list[str]]:
 def idle_sessions_of(owner: OwnerId, folder: FolderId) -> Work[list[str]]:
     """Returns the idle sessions with waiting rows that a gateway with this folder may take.
 
-    It may take its own rows that need no folder, and the rows of any gateway that need this folder.
+    The gateway `owner` may take its own rows that need no folder. It may also take rows of any
+    gateway that need `folder`.
     """
     rows = yield (
         "select distinct i.session from inbox i left join sessions s on s.key = i.session"

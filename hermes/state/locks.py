@@ -18,7 +18,7 @@ class FileLock:
     """
 
     def __init__(self, path: Path) -> None:
-        """Creates the file if it is missing; only its owner can read it."""
+        """Creates the file if it is missing. Only the user who owns the file can read it."""
         self.path = path
         self._descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
 
@@ -41,7 +41,8 @@ class FileLock:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def try_acquire(self) -> bool:
-        """Takes the exclusive lock if no other process holds the exclusive or the shared lock.
+        """Takes the exclusive lock, and returns True, if no other process holds the exclusive or
+        the shared lock. Otherwise returns False.
 
         If the attempt fails, a shared lock that this object holds may be lost.
         """
@@ -70,8 +71,8 @@ class FileLock:
         return True
 
     def is_removed(self) -> bool:
-        """Returns whether the file was removed or replaced. Other processes do not see the lock
-        then."""
+        """Returns whether the file was removed or replaced. If so, the lock no longer excludes
+        other processes."""
         try:
             return self.path.stat().st_ino != os.fstat(self._descriptor).st_ino
         except FileNotFoundError:
@@ -79,8 +80,8 @@ class FileLock:
 
     def write(self, data: bytes) -> None:
         """Replaces the content of the file."""
-        os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, data, 0)
+        os.ftruncate(self._descriptor, len(data))
 
 
 def is_held(path: Path) -> bool:

@@ -15,7 +15,7 @@ from hermes.types.errors import StoreUnavailable
 REQUESTS, SESSIONS = "requests", "sessions"
 """The folders for stateless requests and for sessions, which have different retention periods."""
 REFRESH_SECONDS = 3600.0
-"""Seconds between two records of a file's use. A use within this time after the last record is not
+"""Minimum number of seconds between two recorded uses of a file. A use that follows sooner is not
 recorded."""
 _NAME = re.compile(rf"(?:{REQUESTS}|{SESSIONS})/[0-9a-f]{{64}}")
 
@@ -59,18 +59,18 @@ class MediaCache:
         return self._folder / name if _NAME.fullmatch(name) else None
 
     def forget(self, requests: float, sessions: float) -> None:
-        """Deletes the files that were last used before these times. The first time applies to
-        stateless requests, and the second to sessions."""
+        """Deletes the files of stateless requests that were last used before the time `requests`,
+        and the files of sessions that were last used before the time `sessions`."""
         for part, before in ((REQUESTS, requests), (SESSIONS, sessions)):
             for path in (self._folder / part).glob("*"):
                 with contextlib.suppress(OSError), self._locked():
-                    # The last use may be later than the recorded use.
+                    # The last use may be up to `REFRESH_SECONDS` later than the recorded use.
                     if path.stat().st_mtime < before - REFRESH_SECONDS:
                         path.unlink()
 
     def _refreshed(self, path: Path) -> bool:
         """Records a use of the file. Returns False if there is no such file."""
-        # Without the lock, `forget` could delete the file because it has read the old time.
+        # Without the lock, `forget` could read the old time and delete the file after this call.
         with self._locked():
             try:
                 os.utime(path)

@@ -26,9 +26,11 @@ log = logging.getLogger(__name__)
 Topic = Literal["memory", "user"]
 FILES: dict[Topic, str] = {"memory": "MEMORY.md", "user": "USER.md"}
 LARGEST_NOTES = 65_536
-"""Maximum number of bytes of a file that are read. A larger file is not written."""
+"""Number of bytes that are read of a file. A larger file is never changed, because a part of it was
+not read."""
 SETTLED = 2.0
-"""Seconds after which a file's modification time is reliable. Some file systems store only whole
+"""A file that was modified less than this many seconds ago is read without the cache. A further
+change might not change its modification time, because some file systems store only whole
 seconds."""
 CACHED = 1024
 
@@ -184,11 +186,11 @@ def _rewrite(path: Path, limit: int, edits: Sequence[EntryEdit]) -> ChangedNotes
         )
     after = edited(before.entries, edits)
     text, old = BETWEEN.join(after), BETWEEN.join(before.entries)
-    # A file that a person has made too long may be shortened step by step.
+    # A file that a person has made longer than the limit can be edited if it does not grow.
     if len(text) > max(limit, len(old)):
         raise ToolFailed(
-            f"{path.name} would hold {len(text)} characters of {limit}; now it holds {len(old)}."
-            " Nothing was changed. Shorten, join or remove entries in the same call."
+            f"{path.name} would have {len(text)} characters, and the limit is {limit}; now it has"
+            f" {len(old)}. Nothing was changed. Shorten, join or remove entries in the same call."
             f" {listed(before.entries)}"
         )
     if after != before.entries:

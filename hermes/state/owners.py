@@ -32,7 +32,7 @@ def others(owner: OwnerId) -> Work[dict[OwnerId, str]]:
 
 def forget(owner: OwnerId) -> Work[None]:
     """Removes an owner that has left no work to take over."""
-    # The epochs are kept, so that a later holder never has the same epoch.
+    # The leases keep their epochs, so that a later holder never gets the same epoch.
     yield "update leases set owner = '' where owner = ?", (owner,)
     yield "delete from owners where id = ?", (owner,)
 
@@ -49,7 +49,7 @@ def leave(owner: OwnerId) -> Work[None]:
 
 
 def touch(owner: OwnerId) -> Work[None]:
-    """Makes the smallest possible write, which shows whether the disk accepts writes again."""
+    """Writes one unchanged row, to find out whether the disk accepts writes again."""
     yield "update owners set started_at = started_at where id = ?", (owner,)
 
 
@@ -62,7 +62,7 @@ def holds_lease(name: str, owner: OwnerId, epoch: int) -> Work[bool]:
     return bool(rows)
 
 
-def lease_holder(name: str) -> Work[LeaseHolder | None]:
+def lease_owner(name: str) -> Work[LeaseHolder | None]:
     """Returns the process that holds the lease. The process may have died."""
     rows = yield (
         "select owners.id, owners.host, owners.pid from leases"
@@ -75,6 +75,25 @@ def lease_holder(name: str) -> Work[LeaseHolder | None]:
     return LeaseHolder(id=id, host=host, pid=pid)
 
 
+def lease_holder(name: str) -> Work[tuple[str, int] | None]:
+    """Returns the host and the pid of the process that holds the lease, or None if there is no such
+    process."""
+    rows = yield (
+        "select owners.host, owners.pid from leases join owners on owners.id = leases.owner"
+        " where leases.name = ?",
+        (name,),
+    )
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+def release_lease(name: str, owner: OwnerId, epoch: int) -> Work[None]:
+    """Frees the lease if the owner still holds it with this epoch."""
+    yield (
+        "update leases set owner = '' where name = ? and owner = ? and epoch = ?",
+        (name, owner, epoch),
+    )
+
+
 def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Work[int | None]:
     """Takes the lease for the owner and returns its epoch. Returns None while a living owner holds
     the lease."""
@@ -82,7 +101,8 @@ def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Wo
     if rows and rows[0][0] not in ("", owner, *dead):
         return None
     epoch: int = rows[0][1] + 1 if rows else 1
-    # On PostgreSQL, another claim may commit between the two statements.
+    # On PostgreSQL, another process may claim the lease between the two statements. Then the epoch
+    # is no longer the one that was read, and nothing is written.
     taken = yield (
         "insert into leases (name, owner, epoch, taken_at) values (?, ?, ?, ?)"
         " on conflict (name) do update set owner = excluded.owner, epoch = excluded.epoch,"

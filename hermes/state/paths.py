@@ -14,7 +14,7 @@ STORE_NAME = "hermes.db"
 
 
 class Home(Value):
-    """The folder of one profile. Only its owner can read it."""
+    """The folder of one profile. Only the user who owns the folder can read it."""
 
     root: Path
 
@@ -32,7 +32,8 @@ class Home(Value):
 
     @property
     def former_store(self) -> Path:
-        """The name of the database in earlier versions. Hermes Agent uses the same name."""
+        """The database file of earlier versions. The program Hermes Agent uses the same file
+        name."""
         return self.root / "state.db"
 
     @property
@@ -116,14 +117,15 @@ class Home(Value):
 
 
 def file_name(session: str) -> str:
-    """Returns a file name for the session. The session key may be too long for a file name."""
+    """Returns a short file name for the session, because its key may be too long for a file
+    name."""
     return hashlib.sha256(session.encode()).hexdigest()[:32]
 
 
 def write_private(path: Path, content: str | bytes) -> None:
     """Replaces the file's content atomically and durably. Only its owner can read the file."""
     data = content.encode() if isinstance(content, str) else content
-    # If the path is a symbolic link, its target is written, as a repository of dotfiles needs.
+    # If the path is a symbolic link, its target is written, so that links to dotfiles are kept.
     path = path.resolve()
     for folder in [*reversed(path.parents)]:
         if not folder.exists():
@@ -131,7 +133,8 @@ def write_private(path: Path, content: str | bytes) -> None:
     try:
         _replace(path, data)
     except OSError as error:
-        # The error for a full disk has no file name, and other errors name the temporary file.
+        # The new error names the path. The original error names the temporary file or, if the disk
+        # is full, no file.
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 

@@ -15,16 +15,21 @@ log = logging.getLogger(__name__)
 
 
 class PidFile:
-    """The content of a gateway's file. A file without a lock belongs to no running gateway."""
+    """A gateway's locked file, whose content describes the gateway. A file that is not locked
+    belongs to no running gateway."""
 
     def __init__(self, lock: FileLock) -> None:
         self._lock = lock
+        self._length = 0
 
     def write(self, running: RunningGateway) -> None:
-        """Lists this gateway until the block ends. If the disk is full, the gateway is not listed
-        until the next write."""
+        """Lists this gateway until the block of `registered` ends. If the disk is full, the gateway
+        is not listed until the next write."""
+        # The file never becomes shorter, so that no reader sees a truncated content.
+        data = msgspec.json.encode(running).ljust(self._length)
+        self._length = len(data)
         try:
-            self._lock.write(msgspec.json.encode(running))
+            self._lock.write(data)
         except OSError as error:
             log.warning("`hermes gateway status` can't list this process: %s", error)
 

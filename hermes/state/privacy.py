@@ -28,7 +28,7 @@ def restrict_to_owner(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except OSError:
-        # If the file is missing, or if we may not read it, its content is not used.
+        # A file that is missing or can't be read is not used, so it needs no protection.
         return
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or not mode & OTHERS:
         return

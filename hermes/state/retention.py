@@ -10,7 +10,7 @@ TURNS_AT_ONCE = 1000
 def forget_requests(before: float) -> Work[None]:
     """Deletes old rows of stateless requests, and the old events of all turns."""
     last = id_prefix_at(before)
-    # The turns are deleted first, so that a turn that another transaction resumes keeps its rows.
+    # The turns are deleted first, so that a turn that was resumed meanwhile keeps all its rows.
     rows = yield (
         "delete from turns where transient = 1 and id < ?"
         " and state not in ('running', 'suspended') returning id",
@@ -27,8 +27,8 @@ def forget_requests(before: float) -> Work[None]:
 
 
 def _forget_rows(turns: list[str]) -> Work[None]:
-    """Deletes the rows of turns that were deleted."""
-    # The number of ids is always the same, so that only one statement is prepared for each table.
+    """Deletes the rows in other tables that belong to the deleted turns."""
+    # The list is padded to a fixed length, so that each table needs only one prepared statement.
     padded = [*turns, *turns[-1:] * (TURNS_AT_ONCE - len(turns))]
     marks = ", ".join("?" for _ in padded)
     for table in ("messages", "calls", "questions"):
@@ -40,7 +40,7 @@ def _forget_rows(turns: list[str]) -> Work[None]:
 def forget_messages(before: float) -> Work[None]:
     """Deletes finished rows of the inbox and the outbox. The transcript keeps their messages.
 
-    A request whose options an open turn needs is kept.
+    An API request is kept while an open turn needs its options.
     """
     last = id_prefix_at(before)
     yield (

@@ -1,8 +1,8 @@
 """The tables, as numbered migrations. Never edit a released migration: append a new one.
 
-Every index adds one more page that each commit must write. Ids begin with a time, so that old rows
-can be found by id. The newest rows of a table are never deleted, so that their numbers are not
-reused.
+Add few indexes, because each commit must write one more page for each index. Ids begin with a time,
+so old rows can be found by id. The newest rows of a table are never deleted, so that their row
+numbers are not reused.
 """
 
 APPLICATION_ID = 0x48524D53

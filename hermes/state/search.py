@@ -7,7 +7,7 @@ from hermes.types.value import Value
 QUERY_WORDS = 64
 """Maximum number of words of a query. More words make a search slower and no better."""
 SNIPPET_TOKENS = 32
-"""Number of words in a snippet of a message, around the words that were found."""
+"""Number of words in a snippet: the part of a message around the words that were found."""
 
 # These SQL fragments are specific to SQLite's full-text index. Other databases replace them.
 SNIPPET_SQL = f"snippet(messages_fts, 0, '', '', '…', {SNIPPET_TOKENS})"
@@ -80,7 +80,8 @@ def _heard(audience: Audience) -> tuple[str, tuple[str | int, ...]]:
         case Person(agent=agent, person=person):
             return "m.agent = ? and m.person = ?", (agent, person)
         case Room(agent=agent, account=account, sessions=sessions):
-            # The keys are compared too, because a private chat might have the same chat id.
+            # Session keys are compared instead of chat ids, because a private chat might have the
+            # same chat id.
             return (
                 "m.agent = ? and m.account = ?"
                 " and (m.session = ? or substr(m.session, 1, cast(? as integer)) = ?)",

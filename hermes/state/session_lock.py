@@ -1,8 +1,9 @@
-"""The lock of a session, which its transactions take first.
+"""The lock of a session. The transactions of the session take it before they change anything.
 
-Two transactions of one session must see each other's writes. Without this, a message that is
-accepted while the previous turn is being closed could wait for ever. SQLite has one writer and
-needs no lock. PostgreSQL runs transactions side by side, and holds the lock until the commit.
+With the lock, each transaction sees the writes of earlier transactions of the session. Otherwise a
+message that is accepted while the previous turn is being closed could wait for ever. SQLite has one
+writer and needs no lock. PostgreSQL runs transactions concurrently, and a transaction holds the
+lock until it ends.
 """
 
 from hermes.types.store import Work
@@ -11,6 +12,6 @@ LOCK_SESSION = "select lock_session(?)"
 
 
 def lock(session: str) -> Work[None]:
-    """Waits for other transactions of the session. Rows that were read before this call must be
-    read again."""
+    """Waits until no other transaction of the session runs. Rows that were read before this call
+    may be outdated and must be read again."""
     yield LOCK_SESSION, (session,)

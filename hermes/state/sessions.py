@@ -1,5 +1,4 @@
-"""Sessions: their rows, the prompt of their epoch, their model, and the start of a new
-conversation."""
+"""Sessions: their rows, their prompts, their models, and the start of a new conversation."""
 
 import hashlib
 
@@ -29,7 +28,7 @@ class SessionRow(Value):
     used_before: float | None
     """Start time of the previous turn."""
     prompt: str | None
-    """The hash of the prompt of the session's epoch."""
+    """The hash of the session's prompt; None if a new prompt must be written."""
     compaction: int
     """The id of the newest summary; 0 if there is none."""
     model: str | None = None
@@ -150,11 +149,11 @@ def begin_anew(session: str, now: float) -> Work[None]:
 def take_ending(
     now: float, patience: float, session: str | None = None, folder: FolderId | None = None
 ) -> Work[EndedConversation | None]:
-    """Claims the oldest ended conversation that is unclaimed, or whose claim is older than
-    `patience`.
+    """Claims the oldest ended conversation that no process has claimed in the last `patience`
+    seconds.
 
-    `session` restricts the choice to one session, and `folder` to conversations that have used no
-    other folder.
+    With `session`, conversations of other sessions are left out. With `folder`, conversations that
+    have used another folder are left out.
     """
     rows = yield (
         "update endings set taken_at = ? where (session, generation) in"
@@ -209,7 +208,7 @@ def forget_ending(ending: EndedConversation) -> Work[None]:
 
 
 def keep_prompt(session: str, generation: int, prompt: Prompt) -> Work[None]:
-    """Stores the prompt of the session's epoch, unless a new conversation was started meanwhile."""
+    """Stores the session's new prompt, unless a new conversation was started meanwhile."""
     body = encode(prompt)
     name = hashlib.sha256(body).hexdigest()
     yield "insert into prompts (hash, body) values (?, ?) on conflict do nothing", (name, body)
@@ -224,7 +223,7 @@ def prompt_of(name: str) -> Work[Prompt | None]:
     try:
         return decode_prompt(rows[0][0]) if rows else None
     except msgspec.DecodeError:
-        # A damaged prompt only costs a new epoch. An error would make the session unusable.
+        # A damaged prompt is replaced by a new one. An error would make the session unusable.
         return None
 
 

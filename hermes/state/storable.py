@@ -12,6 +12,6 @@ def require_storable(text: str) -> None:
 
 
 def storable(text: str) -> str:
-    """Replaces each NUL character in a text that a model may have written. The original text is
-    stored as JSON, in which NUL is escaped."""
+    """Returns the text with each NUL character replaced. Use this function for text that a model
+    may have written. The original text is stored separately as JSON, in which NUL is escaped."""
     return text.replace("\0", REPLACEMENT)

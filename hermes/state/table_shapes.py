@@ -1,4 +1,5 @@
-"""The tables of a store as a copy sees them, and the SQL that reads and writes their rows."""
+"""Describes the tables of a store for a copy, and contains the SQL that reads and writes their
+rows."""
 
 # The table and column names in the SQL come from the schema of the database.
 # ruff: noqa: S608
@@ -20,10 +21,11 @@ Key = tuple[str | int, ...]
 
 BATCH_ROWS = 500
 BATCH_SIZE = 4 << 20
-"""Maximum number of characters and bytes of a batch. A single row may be larger."""
+"""Maximum size of a batch: the characters of its texts plus the bytes of its blobs. A single row
+may be larger."""
 _CREATED = re.compile(r"^(?:create table|alter table \w+ rename to) (\w+)", re.MULTILINE)
 _TYPES = {"integer": "bigint", "text": "text"}
-"""The types of the columns in primary keys, in SQL that both databases understand."""
+"""The SQL types of columns in primary keys, with names that SQLite and PostgreSQL both accept."""
 _CLASSES: dict[ColumnKind, type] = {"integer": int, "real": float, "text": str, "bytes": bytes}
 
 
@@ -39,7 +41,7 @@ class TableShape(Value):
 
     @property
     def key_places(self) -> tuple[int, ...]:
-        """The positions of the primary key in a row."""
+        """The positions of the primary key's columns in a row."""
         names = [name for name, _ in self.columns]
         return tuple(names.index(name) for name in self.key)
 
@@ -94,8 +96,8 @@ def _end_of_batch(table: TableShape, after: Key | None, upto: Key | None) -> Wor
 
 
 def rows_with_keys(table: TableShape, keys: Sequence[Key]) -> Work[list[Row]]:
-    """Returns the rows that have these keys. A range of keys can't be used, because two databases
-    may sort text differently."""
+    """Returns the rows that have these keys. The keys are listed, because two databases may sort
+    text differently and would return different rows for a range of keys."""
     if len(table.key) == 1:
         wanted = ", ".join("?" for _ in keys)
     else:
@@ -121,9 +123,9 @@ def delete_rows(table: TableShape) -> Statement:
 def portable(table: TableShape, row: Row) -> Row:
     """Returns the row with values that every store can hold.
 
-    Earlier versions stored NUL characters in SQLite. They are replaced by U+FFFD. Raises
-    StoreDamaged if a value does not have the type of its column. SQLite accepts such values, but
-    only damage causes them.
+    NUL characters, which earlier versions stored in SQLite, are replaced by U+FFFD. Raises
+    StoreDamaged if a value does not have the type of its column. SQLite accepts values of a wrong
+    type, but only damage causes them.
     """
     return tuple(
         _portable(table, name, kind, value)

@@ -22,8 +22,8 @@ class TranscriptWriter(Value):
     session: SessionKey
     generation: int
     transient: bool
-    """Whether the request is stateless. Its messages can be replayed, but are in no transcript
-    or search."""
+    """Whether the request is stateless. The messages of a stateless request can be replayed, but
+    they do not appear in a transcript or a search."""
     account: str
     person: PersonId | None
 
@@ -44,7 +44,8 @@ class History(Value):
     change."""
     messages: tuple[Message, ...] = ()
     spans: tuple[Span, ...] = ()
-    """The rows that each message represents."""
+    """For each message, the rows that it represents. A summary represents all rows that it
+    replaces."""
 
 
 def append(
@@ -120,8 +121,8 @@ def history(session: str, known: History) -> Work[History]:
 
 
 def _in_order(rows: list[Row]) -> list[Row]:
-    """Sorts the rows of each turn by their place. Results of parallel calls are stored as they
-    arrive."""
+    """Sorts the rows of each turn by their place in the turn. The rows may have another order,
+    because results of parallel calls are stored in the order in which they arrive."""
     turns: dict[str, list[Row]] = {}
     for row in rows:
         turns.setdefault(row[1], []).append(row)

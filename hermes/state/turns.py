@@ -44,7 +44,8 @@ class TurnRow(Value):
     workspace: str | None = None
     """The folder in which the turn works, also after another process has resumed it."""
     request: str | None = None
-    """The message whose options apply to the turn; None for the message that opened the turn."""
+    """The id of the message whose options apply to the turn; None if it is the message that opened
+    the turn."""
     folder: FolderId | None = None
     """The folder with the files that the turn needs; None if the turn can run on any node."""
 
@@ -66,8 +67,8 @@ _COLUMNS = (
 
 
 _OPEN = "state in ('running', 'suspended')"
-"""The condition of the index `one_open_turn`, in the same words, so that SQLite uses this index.
-The index is small, because few turns are open."""
+"""The condition of the index `one_open_turn`. The text must be the same as in the index, so that
+SQLite uses the index. The index is small, because few turns are open."""
 
 
 def _row(row: Row) -> TurnRow:
@@ -112,7 +113,7 @@ def get(turn: str) -> Work[TurnRow | None]:
 
 
 def open_in(session: str) -> Work[TurnRow | None]:
-    """Returns the session's running or suspended turn."""
+    """Returns the session's running or suspended turn; None if it has none."""
     rows = yield (
         f"select {_COLUMNS} from turns"  # noqa: S608
         " where session = ? and state in ('running', 'suspended')",
@@ -122,7 +123,7 @@ def open_in(session: str) -> Work[TurnRow | None]:
 
 
 def open_turns(condition: str, *parameters: str | None) -> Work[list[TurnRow]]:
-    """Returns the open turns that meet a condition in SQL, in which `t` is the table."""
+    """Returns the open turns that meet a condition in SQL. There, `t` is the table of turns."""
     rows = yield (
         f"select {_COLUMNS} from turns t where {_OPEN} and {condition}",  # noqa: S608
         parameters,
@@ -248,7 +249,7 @@ def reopen(turn: TurnRow) -> Work[None]:
     )
     if not rows:
         raise ClaimLost(f"turn {turn.id} was taken over by another process")
-    # Events of earlier claims are kept, because they are the answers to earlier requests.
+    # Only the events of the last claim are deleted. Those of earlier claims answer older requests.
     last = max(turn.seq, turn.epoch * EVENTS_PER_CLAIM)
     yield "delete from run_events where turn = ? and first_seq > ?", (turn.id, last)
 
@@ -272,7 +273,7 @@ def started_calls(turn: TurnId) -> Work[dict[CallId, str | None]]:
 
 
 def ask(id: str, turn: TurnRow, agent: str, question: Question, now: float) -> Work[None]:
-    """Stores the question. The call that asks it counts as not started."""
+    """Stores the question. The call that asks it counts as not started and will run again."""
     yield "delete from calls where id = ?", (question.call,)
     yield (
         "insert into questions (id, turn, call, session, agent, person, kind, prompt, choices,"
@@ -345,7 +346,7 @@ def open_client_calls(turn: TurnId) -> Work[list[CallId]]:
 
 
 def close_client_calls(turn: TurnId, now: float) -> Work[None]:
-    """Closes the calls of client tools, because the transcript has a result for each."""
+    """Closes the calls of client tools. Call this when the transcript has all their results."""
     yield (
         "update questions set state = 'answered', decided_at = ?"
         " where turn = ? and state = 'open' and kind = ?",
@@ -459,8 +460,8 @@ def _event_rows(recorded: list[Recorded]) -> Iterator[tuple[int, bytes]]:
 
 
 def events_page(turn: TurnId, after: int) -> Work[EventPage]:
-    """Returns the first stored events after a number. The reader may have seen a part of the first
-    event."""
+    """Returns the first page of the stored events after event number `after`. The page may begin
+    with events, or parts of an event, that the reader has already seen."""
     recorded: list[Recorded] = []
     size = 0
     while size < PAGE_BYTES:

@@ -62,11 +62,11 @@ def _marker(row: Row, call: CallId) -> Message:
 
 
 def repaired(found: Sequence[DecodedRow], before: Sequence[Message]) -> list[tuple[Span, Message]]:
-    """Returns the messages that follow `before`, with the rows that each represents.
+    """Returns the messages that follow `before`, each with the rows that it represents.
 
     No model accepts a call without a result, or a result without a call. If an assistant message
-    can't be read, its marker replaces its results too. If a result can't be read, its call gets a
-    marker as its result.
+    can't be read, its marker replaces the message and the results of its calls. If a result can't
+    be read, its call gets a marker as its result.
     """
     damaged = {row[1] for row, message in found if message is None}
     if not damaged:

@@ -19,8 +19,8 @@ _PATIENCE = 3
 _LONG_WORD = 24
 _TAIL = " \t\r\n…"
 _SOURCE = (1.25, 4)
-"""Number of characters of Markdown that are read for each unit of the message's limit. The second
-number is used if the first one does not give enough text to fill the message."""
+"""How much of the answer is parsed, as a multiple of the platform's limit for one message. The
+second number is used if the first one does not give enough text to fill the message."""
 _PLACEHOLDER: Document = (Paragraph(children=(Text(text=PLACEHOLDER),)),)
 
 
@@ -56,9 +56,9 @@ PreviewStep = PlacePreview | EditPreview | Wait | Nothing
 class EditPlan:
     """Decides when the messages of a preview are sent or edited, and with what text.
 
-    When a message is full, the text continues in the next message. A `PlacePreview` or
-    `EditPreview` counts as a call when it is returned. Report its result with `shown`, or with
-    `frozen` if the platform asked for a pause.
+    When a message is full, the text continues in the next message. After `wants` has returned a
+    `PlacePreview` or an `EditPreview`, the plan assumes that the caller calls the platform at once.
+    Report the result with `shown`, or with `frozen` if the platform asked for a pause.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class EditPlan:
         self._called_at = max(self._called_at, now)
         self._source = self._frame[0] if self._frame and self._frame[1] == text else None
         if self._shown is None:
-            # Later frames look different, because they end with the cursor.
+            # The frame must be rendered again, because later frames end with the cursor.
             self._frame = self._next = None
         self._messages[self._part : self._part + 1] = [text]
 
@@ -161,7 +161,8 @@ class EditPlan:
         interval = self._policy.edit_interval
         if self._shown is not None:
             little = len(frame) - len(self._shown) < self._policy.buffer_threshold
-            # Text that replaces the shown text must not wait longer than necessary.
+            # A little text may wait longer if it extends the shown text. Text that corrects the
+            # shown text must not wait.
             if little and self._next is None and self._extends(source, frame, self._shown):
                 interval *= _PATIENCE
         return self._called_at + interval
@@ -172,8 +173,8 @@ class EditPlan:
         return frame.startswith(shown.removesuffix(self._policy.cursor).rstrip(_TAIL))
 
     def _rendered(self, source: str) -> str:
-        """Renders as much of the answer as fits into the message. Unfinished Markdown also gives a
-        valid text."""
+        """Renders as much of the answer as fits into the message. The result is valid even if the
+        Markdown is unfinished."""
         if self._shown is not None:
             return self._fitting(source, self._policy.cursor)[1]
         part = self._fitting(source, f" {PLACEHOLDER}")[0]
@@ -230,8 +231,8 @@ class _Passed(Value):
 
 
 def placeholder_text(tree: Document) -> Document:
-    """Returns the tree without its last word, so that the first message is never a complete
-    answer."""
+    """Returns the tree with "…" instead of its last word, so that nobody mistakes the first message
+    for a complete answer."""
     text = visible(tree)
     body = text.rstrip(_TAIL)
     words = body.rsplit(None, 1)

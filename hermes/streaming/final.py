@@ -50,7 +50,8 @@ def choices_of(question: QuestionAsked) -> Choices:
         question=question.id,
         prompt=question.prompt,
         labels=labels,
-        # Markdown would read a line right below the list as part of its last item.
+        # Blank lines separate the parts, because Markdown reads a line right below a list as part
+        # of the list's last item.
         text=_joined(*_question_parts(question)),
     )
 

@@ -122,7 +122,8 @@ class EventFold:
 
     def _discard(self, from_seq: int) -> None:
         self._current = []
-        # A finished segment is discarded after a crash between its end and its commit.
+        # If the process crashed after the end of a segment and before its commit, the discarded
+        # segment is a finished one.
         while self._segments and self._segments[-1][0] >= from_seq:
             self._segments.pop()
 

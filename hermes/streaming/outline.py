@@ -1,5 +1,5 @@
-"""Writes the answer of a long turn without keeping its text in memory. The events are read
-twice."""
+"""Writes the answer of a long turn without keeping its text in memory. The events are read twice:
+first to find the text events of the answer, and then to write their texts."""
 
 from hermes.streaming.fold import SEGMENT_SEPARATOR
 from hermes.streaming.wire import encode

@@ -15,13 +15,14 @@ _CONTENT = b'"content":"' + ANSWER_PLACEHOLDER
 
 
 class PlainAnswer:
-    """Adds up the events of a turn, up to its first `TurnFinished`."""
+    """Computes the answer from the events of a turn, up to the first `TurnFinished`."""
 
     def __init__(self) -> None:
         self.end = 0
         """Number of the first `TurnFinished` event; 0 until it arrives."""
         self._early: list[tuple[int, AgentEvent]] = []
-        """The events before the text became long. Only a long answer needs an outline."""
+        """The events so far. They are kept for the outline, which is made only if the text becomes
+        long."""
         self._outline = AnswerOutline()
         self._folder = EventFold()
         self._characters = 0
@@ -56,7 +57,8 @@ class PlainAnswer:
 
     @property
     def is_long(self) -> bool:
-        """Whether the text is missing from the view, so that its events must be read again."""
+        """Whether the text is too long for the view, so that the events of the text must be read
+        again."""
         return self._dropped and bool(self._outline.segments())
 
     def view(self) -> View:

@@ -10,7 +10,7 @@ class StreamingPolicy(Value):
     """Whether an answer is shown while it is written. If it is False, people only see that the
     answer is being written."""
     edit_interval: float = 0.8
-    """Shortest time in seconds between two calls for one message."""
+    """Shortest time in seconds between two edits of one message."""
     buffer_threshold: int = 24
     """Number of new characters that justify an edit."""
     cursor: str = " ▉"

@@ -107,7 +107,8 @@ class ChatStream:
         return b"data: %b\n\n" % encode(self._with(Delta(role="assistant", content="")))
 
     def feed(self, seq: int, event: AgentEvent) -> bytes:
-        """Returns the bytes to send for the event, or b"" if the stream has ended."""
+        """Returns the bytes to send for the event; empty if the event is not shown or the stream
+        has ended."""
         if self._speaking and type(event) is TextDelta:
             self._text_seq = seq
             return self._text % (seq, encode(event.text)) if event.text else b""
@@ -227,10 +228,10 @@ class RunStream:
     def end(
         self, seq: int, event: TurnFinished, usage: UsageReported | None
     ) -> tuple[bytes, bytes]:
-        """Returns the last frame in two halves, to be sent before and after the answer.
+        """Returns the last frame in two halves. The caller sends the answer between them.
 
-        The answer is the content of a JSON string. If the run has failed, there is no answer, and
-        the second half is empty.
+        The answer must be encoded as the content of a JSON string. If the run has failed, there is
+        no answer, and the second half is empty.
         """
         frame = _run_frame(seq, self._finished(event, usage))
         if event.outcome == "failed":

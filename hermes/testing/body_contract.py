@@ -39,7 +39,8 @@ def delete(key: str) -> Work[None]:
 
 
 class BodiesContract(StoreFixture):
-    """A long body is read like a short one, and its row stays small."""
+    """A long body is read in the same way as a short body, and the row of the long body stays
+    small."""
 
     async def test_a_long_message_waits_in_a_small_row(self, store: Store) -> None:
         await store.run(inbox.insert, "i1", long_event(), session(), None, US)

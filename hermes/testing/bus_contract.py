@@ -1,4 +1,5 @@
-"""The contract of the bus: messages between the processes of a store, and news of their commits."""
+"""The contract of every bus: messages and announcements of commits between processes of one
+store."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
@@ -14,7 +15,8 @@ from hermes.types.store import Store
 
 
 class BusProcesses(ABC):
-    """Opens stores that share a database and a bus, and interrupts the bus."""
+    """Opens stores that share a database and a bus. `cut` and `mend` interrupt and restore the
+    bus."""
 
     @abstractmethod
     def opened(self) -> AbstractAsyncContextManager[Store]:
@@ -75,7 +77,7 @@ class BusContract:
             assert await taken(third, 3) == [long, "", "short"]
             await bus_of(three).send(["answer"], one.owner)
             await bus_of(three).send(["end"])
-            # `one` has not received its own messages, nor `two` the messages to other processes.
+            # No process receives its own messages, or messages to another process.
             assert sorted(await taken(first, 2)) == ["answer", "end"]
             assert await taken(second, 1) == ["end"]
 
@@ -99,7 +101,7 @@ class BusContract:
         self, processes: BusProcesses
     ) -> None:
         async with processes.opened() as one, processes.opened() as two:
-            # The connections have just been made, so several changes may already be reported.
+            # New connections may report several changes, so the test reads these first.
             with anyio.move_on_after(1.0):
                 async for _ in one.changes():
                     pass

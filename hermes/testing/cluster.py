@@ -15,7 +15,8 @@ from hermes.types.value import Value
 
 NEXT_NODE_SECONDS = 0.05
 SILENT_SECONDS = 20.0
-"""Seconds after which a node counts as dead if it has sent nothing, not even a comment."""
+"""If a node sends nothing for this many seconds, not even an SSE comment, the client considers it
+dead."""
 RUN_END = "run."
 """Prefix of the names of the events that end a run."""
 
@@ -61,8 +62,8 @@ class ClusterClient:
         """The id of the last run that a node has accepted."""
 
     async def ask(self, text: str) -> list[RunFrame]:
-        """Returns the events of the run that answers the text. The text is also the key of the
-        request."""
+        """Sends the text, and returns the events of the run that answers it. The text is also part
+        of the idempotency key, so it must be unique in the session."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=SILENT_SECONDS)
         headers = {"Authorization": f"Bearer {SERVICE_KEY}"}
         async with aiohttp.ClientSession(headers=headers, timeout=timeout) as http:
@@ -76,7 +77,8 @@ class ClusterClient:
             return found
 
     async def _started(self, http: aiohttp.ClientSession, text: str) -> str:
-        """Sends the request until a node has accepted it. Returns the id of the run."""
+        """Sends the request to one node after the other until a node accepts it. Returns the id of
+        the run."""
         said = [{"role": "user", "content": text}]
         body = msgspec.json.encode({"model": "main", "stream": True, "messages": said})
         headers = {
@@ -87,7 +89,7 @@ class ClusterClient:
         while True:
             url = f"{next(self._nodes).base_url}/chat/completions"
             try:
-                # The answer is not read here, as if the client had lost this connection.
+                # The response is not read here, as if the client had lost this connection.
                 async with http.post(url, data=body, headers=headers) as response:
                     if response.status == 200:
                         return response.headers["x-hermes-run-id"]
@@ -97,7 +99,8 @@ class ClusterClient:
             await anyio.sleep(NEXT_NODE_SECONDS)
 
     async def _read(self, http: aiohttp.ClientSession, run: str, found: list[RunFrame]) -> None:
-        """Reads the run on the next node, after the last event that was received."""
+        """Reads the events of the run from the next node, beginning after the last event in
+        `found`."""
         url = f"{next(self._nodes).base_url}/runs/{run}/events"
         last = str(found[-1].id) if found else "0"
         async with http.get(url, headers={"Last-Event-ID": last}) as response:
@@ -127,7 +130,8 @@ def _frame(frame: bytes) -> RunFrame | None:
 
 
 def shown_text(frames: Sequence[RunFrame]) -> str:
-    """Returns the text that a reader finally has, without the parts that were discarded."""
+    """Returns the text that the reader of these frames has in the end, without the discarded
+    parts."""
     kept: list[RunFrame] = []
     for frame in frames:
         if frame.from_seq:

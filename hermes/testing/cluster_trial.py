@@ -30,7 +30,7 @@ A proxy passes each request to the next of them. Try it, and kill a gateway mean
 
 A model for tests answers with your own words. Ctrl-C ends everything."""
 PLAN = Plan(tokens=100, delay=0.1)
-"""An answer that takes ten seconds, so that there is time to kill its gateway."""
+"""Every answer takes ten seconds, so that there is time to kill the gateway that runs the turn."""
 
 
 def shown_nodes(nodes: list[GatewayProcess]) -> str:

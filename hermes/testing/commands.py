@@ -23,18 +23,20 @@ from hermes.boundary.execution.process_tree import (
 )
 
 EMPTY_ENVIRONMENT = child_environment({})
-"""The environment of a command if the process has an empty environment."""
+"""The environment that a command gets if the environment of the gateway is empty."""
 FILES_ONLY = LocalBackend(Path("/nonexistent"), None)
-"""A backend that refuses commands."""
+"""A backend that allows file operations and refuses commands."""
 ENDING = 5.0
 """Seconds within which killed processes must disappear."""
 
 
 @contextlib.contextmanager
 def no_process_left() -> Iterator[None]:
-    """Fails if a process that the block started is still running, even in another session.
+    """Fails if a process that the block has started is still running after the block, even in
+    another session.
 
-    Orphans become children of this process while the block lasts, so that none is overlooked.
+    While the block runs, orphaned processes become children of this process, so that none is
+    overlooked.
     """
     before = {entry.pid for entry in descendants(os.getpid())}
     set_process_option(PR_SET_CHILD_SUBREAPER, 1)
@@ -51,7 +53,7 @@ def no_process_left() -> Iterator[None]:
 
 
 def _live(before: set[int]) -> list[ProcessEntry]:
-    """Returns the new processes that are alive. Dead processes are reaped."""
+    """Returns the living descendants that are not in `before`. Reaps the dead ones."""
     found = [entry for entry in descendants(os.getpid()) if entry.pid not in before]
     for entry in found:
         if entry.state in DEAD and entry.parent == os.getpid():
@@ -63,8 +65,9 @@ def _live(before: set[int]) -> list[ProcessEntry]:
 def local_backend(
     root: Path, environment: Mapping[str, str] = EMPTY_ENVIRONMENT
 ) -> Iterator[LocalBackend]:
-    """Yields a backend with its background processes in `root/processes`. They end with the block.
-    No new child process may be left, not even a zombie."""
+    """Yields a backend that keeps the records of background processes in `root/processes`. When the
+    block ends, the background processes are killed. Fails if a new child process is left then, even
+    a zombie."""
     processes, before = root / "processes", children()
     backend = LocalBackend(processes, environment)
     try:
@@ -85,7 +88,8 @@ _earlier: set[int] = set()
 
 
 def note_earlier_children() -> None:
-    """Notes the children of earlier tests, which may still be ending. Call this before a test."""
+    """Records the children of earlier tests, which may still be ending, so that `new_children`
+    leaves them out. Call this before a test."""
     _earlier.clear()
     _earlier.update(children())
 
@@ -96,7 +100,7 @@ def new_children() -> list[psutil.Process]:
 
 
 def children() -> set[int]:
-    """Returns the child processes of this process, zombies included."""
+    """Returns the ids of the child processes of this process, zombies included."""
     found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -105,7 +109,8 @@ def children() -> set[int]:
 
 
 def lives(pid: int) -> bool:
-    """Returns whether the process is alive. Dead orphans may stay as zombies in a container."""
+    """Returns whether the process is alive. A zombie is not: in a container, dead orphans may stay
+    zombies."""
     try:
         os.kill(pid, 0)
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()

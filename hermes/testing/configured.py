@@ -1,4 +1,4 @@
-"""Resolves the models of settings as the application does."""
+"""Finds the models that settings select, in the same way as the application."""
 
 from hermes.app.builtins import all_plugins, configured_models
 from hermes.core.models.offers import OfferedModels

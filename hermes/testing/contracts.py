@@ -7,6 +7,8 @@ class TestSQLite(StoreContract):
         return open_store(folder / "store.db", kind)
 """
 
+import os
+import platform
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -35,7 +37,7 @@ from hermes.types.store import OwnerKind, Store, Work
 
 
 class StoreFixture:
-    """The store that the tests of a contract get."""
+    """Opens the store for the tests of a contract."""
 
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
@@ -310,6 +312,20 @@ class OwnersContract(StoreFixture):
         assert await store.run(claim, "scheduler", THEM, {US}, NOW) == 2
         assert await store.run(claim, "scheduler", US, set(), NOW) is None
         assert await store.run(claim, "scheduler", THEM, set(), NOW) == 3
+
+    async def test_a_lease_is_freed_only_by_its_holder_and_its_holder_is_known(
+        self, store: Store
+    ) -> None:
+        await store.run(owners.register, US, "gateway", NOW)
+        assert await store.read(owners.lease_holder, "scheduler") is None
+        await store.run(owners.claim_lease, "scheduler", US, set(), NOW)
+        assert await store.read(owners.lease_holder, "scheduler") == (platform.node(), os.getpid())
+        await store.run(owners.release_lease, "scheduler", THEM, 1)
+        await store.run(owners.release_lease, "scheduler", US, 2)
+        assert await store.read(owners.holds_lease, "scheduler", US, 1)
+        await store.run(owners.release_lease, "scheduler", US, 1)
+        assert await store.read(owners.lease_holder, "scheduler") is None
+        assert await store.run(owners.claim_lease, "scheduler", THEM, set(), NOW) == 2
 
     async def test_only_one_of_many_owners_gets_a_lease(self, store: Store) -> None:
         claims = [

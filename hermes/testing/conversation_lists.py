@@ -12,7 +12,8 @@ from hermes.types.store import Store, Work
 
 
 class ConversationsContract(StoreFixture):
-    """Each conversation of a session is a row of its own, which can be resumed and deleted."""
+    """Each conversation of a session has a row of its own in the list, and can be resumed and
+    deleted."""
 
     async def test_an_ended_conversation_keeps_its_row(self, store: Store) -> None:
         await store.run(say, "one", NOW)

@@ -42,7 +42,7 @@ def touch(now: float = NOW, title: str = "") -> Work[sessions.SessionRow]:
 
 
 def talk(count: int) -> Work[list[int]]:
-    """Stores pairs of a question and an answer. Returns the numbers of their rows."""
+    """Stores `count` questions, each with an answer. Returns the numbers of all these rows."""
     numbers = []
     for n in range(count):
         question, answer = UserMessage(text=f"q{n}"), AssistantMessage(text=f"a{n}")
@@ -66,7 +66,7 @@ def texts(history: History) -> list[str]:
 
 
 class TranscriptContract(StoreFixture):
-    """Messages are kept in order, and only people who may read them can find them."""
+    """Messages are kept in order, and a search finds only messages that the person may read."""
 
     async def test_history_is_in_order_and_a_new_conversation_begins_empty(
         self, store: Store
@@ -162,7 +162,7 @@ class TranscriptContract(StoreFixture):
 
 
 class SessionsContract(StoreFixture):
-    """A session can be found again, keeps its prompt for an epoch, and ends once."""
+    """A session can be found again, keeps its prompt, and ends only once."""
 
     async def test_a_session_remembers_when_it_was_used_before(self, store: Store) -> None:
         assert (await store.run(touch, NOW)).used_before is None
@@ -209,7 +209,7 @@ class SessionsContract(StoreFixture):
         await store.run(sessions.forget_ending, ended[0])
         assert await store.run(sessions.take_ending, NOW + 61, 60) == ended[1]
 
-    async def test_an_epoch_s_prompt_comes_back_byte_for_byte(self, store: Store) -> None:
+    async def test_a_stored_prompt_comes_back_byte_for_byte(self, store: Store) -> None:
         prompt = a_prompt("naïve ☃\n\ntext")
         await store.run(touch)
         await store.run(sessions.keep_prompt, SESSION, 0, prompt)
@@ -217,7 +217,7 @@ class SessionsContract(StoreFixture):
         assert row.prompt is not None
         assert await store.read(sessions.prompt_of, row.prompt) == prompt
 
-    async def test_a_new_conversation_and_a_summary_end_the_epoch(self, store: Store) -> None:
+    async def test_a_new_conversation_and_a_summary_remove_the_prompt(self, store: Store) -> None:
         for generation, end in enumerate(
             (
                 partial(sessions.begin_anew, SESSION, NOW),
@@ -268,7 +268,8 @@ class SessionsContract(StoreFixture):
 
 
 class CompactionsContract(StoreFixture):
-    """A summary replaces its rows in a history, and can be undone."""
+    """In a history, a summary replaces the rows that it summarises. Removing the summary restores
+    them."""
 
     async def test_a_summary_replaces_its_rows_and_they_can_be_restored(self, store: Store) -> None:
         await store.run(touch)

@@ -1,9 +1,9 @@
 """Kills the gateway, at random or at every point in turn, and checks what people see.
 
-- `python -m hermes.testing.crash` sends 2,000 messages under 20 kills.
-- With `--points`, it kills the gateway once at every point.
-- With `--scenario append --point 'after send 1'`, it kills the gateway at this point only.
-- With `--store postgres`, it does the same on PostgreSQL.
+- `python -m hermes.testing.crash` sends 2,000 messages, and kills the gateway 20 times. - With
+`--points`, it kills the gateway once at every point. - With `--scenario append --point 'after send
+1'`, it kills the gateway at this point only. - With `--store postgres`, it does the same on
+PostgreSQL.
 """
 
 import random
@@ -35,8 +35,8 @@ from hermes.testing.stores import forget_store, stores_on_postgres
 
 AT_ONCE = 5
 ALIKE = 3
-"""The gateway is killed at the first passes of each point, up to this number. Later passes are
-like these."""
+"""If a scenario passes a point several times, the gateway is killed at each of the first passes, up
+to this number. Later passes are like these."""
 SCENARIO_SECONDS = 20.0
 Script = Callable[[Stage], Awaitable[None]]
 
@@ -68,7 +68,7 @@ async def _stopped_tool(stage: Stage) -> None:
     await stage.until(lambda: stage.calls() > 0)
     person.command("/stop")
     await person.answered(sent)
-    # A model refuses a history in which the stopped call has no result.
+    # The model would refuse this message if the stopped call had no result in the history.
     await person.ask("plain")
 
 
@@ -78,8 +78,8 @@ async def _client_tools(stage: Stage, *, session: bool) -> None:
 
 
 async def _recovered(stage: Stage) -> None:
-    """Kills the gateway while work of every kind is in progress. It may be killed again while it
-    recovers."""
+    """Kills the gateway while work of every kind is in progress. In some runs the gateway is killed
+    again while it recovers."""
     spawner, queuer = SimulatedPerson(stage, "plain", "1"), SimulatedPerson(stage, "plain", "2")
     reader, decider = SimulatedPerson(stage, "editing", "1"), SimulatedPerson(stage, "editing", "2")
     asked = decider.say("ask")
@@ -122,7 +122,8 @@ SCENARIOS = _scenarios()
 
 
 async def play(name: str, model: str, *, point: str = "", count: bool = False) -> "Played":
-    """Runs a scenario in a fresh home, with the gateway killed at the point."""
+    """Runs a scenario in a fresh home. The gateway is killed at the point, if a point is given.
+    With `count`, the result lists the points that the gateway passed."""
     with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
         stage = Stage(Path(folder), model, forked)
         again = name == "recovery"
@@ -162,7 +163,9 @@ class Tally:
 
     def add(self, name: str, point: str, played: Played) -> None:
         self.played += 1
-        self.missed += not played.reached and bool(point)
+        if point and not played.reached:
+            self.missed += 1
+            click.echo(f"{name} did not reach: {point}")
         self.seen.update(played.report.figures)
         if played.report.violations:
             self.failed += 1
@@ -220,12 +223,12 @@ MIX: dict[CrashKind, int] = {
 }
 """The share of each kind of message, in percent."""
 WAITING = 0.7
-"""The probability that a person waits for the answer before the next message."""
+"""The probability that a person waits for the answer before sending the next message."""
 
 
 class Storm:
-    """People who write while the gateway is killed. After each kill, they may send more messages,
-    so that the next kill interrupts work."""
+    """People who write while the gateway is killed again and again. Each kill unlocks more of their
+    messages, so that the next kill interrupts work."""
 
     def __init__(self, stage: Stage, messages: int, chats: int, kills: int, seed: int) -> None:
         self._stage = stage
@@ -257,7 +260,7 @@ class Storm:
             for kind, wait in zip(kinds, waits, strict=True):
                 await self._stage.until(self._unlocked)
                 if kind == "ask":
-                    # Any other message would be taken for the answer to the question.
+                    # The agent asks a question, so a second message would count as the answer.
                     await person.all_answered()
                 if wait or kind == "ask":
                     await person.ask(kind)
@@ -270,7 +273,7 @@ class Storm:
     async def _kill(self) -> None:
         for kill in range(self._kills):
             if self._random.random() < 0.2:
-                # The gateway is starting, or recovering from the previous kill.
+                # After this pause, the gateway is still starting or recovering.
                 await anyio.sleep(self._random.uniform(0.1, 0.9))
             else:
                 sent = int((kill + self._random.random()) * self._share)
@@ -314,7 +317,7 @@ async def storm(messages: int, chats: int, kills: int, seed: int, seconds: float
 
 
 def use_store(context: click.Context, option: click.Parameter, name: str) -> None:
-    """Selects the store of every gateway of the run."""
+    """Sets the kind of store that all gateways of this run use."""
     if name == "postgres":
         context.call_on_close(remove_shared_databases)
         context.with_resource(stores_on_postgres())

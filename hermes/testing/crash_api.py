@@ -1,4 +1,5 @@
-"""A client of the API that retries, as SDKs do, however often the gateway is killed."""
+"""An API client that repeats its requests, as SDKs do, no matter how often the gateway is
+killed."""
 
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def tell_address(home: Path, address: str) -> None:
 
 
 class Exchange(Value):
-    """A question of a client, and the final answer to it."""
+    """A question of an API client, and the final answer to the question."""
 
     token: str
     answer: str
@@ -62,8 +63,8 @@ class _Completion(Struct):
 
 
 class ApiCaller:
-    """Asks questions, runs the tools that the answers call, and repeats each request until it is
-    answered."""
+    """Asks questions, and runs the client tools that the model calls. Repeats each request until
+    the gateway answers it."""
 
     def __init__(self, home: Path, token: str, *, session: bool) -> None:
         self._home = home
@@ -89,7 +90,7 @@ class ApiCaller:
 
     async def _answered(self, http: aiohttp.ClientSession, said: list[object]) -> _Message:
         body = msgspec.json.encode({"model": "main", "messages": said, "tools": [CLIENT_TOOL]})
-        # Each request has its own key, and its repeats have the same key.
+        # Each request has its own key. A repeat of the request has the same key as the request.
         headers = {**self._headers, "Idempotency-Key": f"{self._token}-{len(said)}"}
         while True:
             try:

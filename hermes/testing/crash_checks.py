@@ -37,7 +37,7 @@ class Report:
 
 
 def check(stage: Stage) -> Report:
-    """Returns everything that is wrong after the gateway has ended. No work should be left then."""
+    """Returns the broken promises and the unfinished work, after the gateway has ended."""
     report = Report()
     report.figures["messages"] = len(stage.sent)
     report.figures["kills"] = stage.deaths[-9]
@@ -60,8 +60,8 @@ def check(stage: Stage) -> Report:
 
 
 async def refused(model: str) -> list[str]:
-    """Returns the requests that the model has refused since it started, such as a history with an
-    open call."""
+    """Returns the requests that the model has refused since it started, such as a request whose
+    history has a tool call without a result."""
     url = f"{model.removesuffix('/v1')}/_stats"
     async with aiohttp.ClientSession() as http, http.get(url) as response:
         stats = msgspec.json.decode(await response.read(), type=Stats)

@@ -1,7 +1,7 @@
 """A real gateway process that can be killed anywhere, and that can kill itself at a named point.
 
-A point is a place where a kill could do damage: around every commit, every call to a platform,
-every tool and every model call. Points are found by running the gateway.
+A point is a place where a kill could do damage: before or after a commit, a call to a platform, a
+tool or a model call. The list of points is made by running the gateway once.
 """
 
 import logging
@@ -26,7 +26,7 @@ from hermes.boundary.execution.local import LocalBackend
 from hermes.core.models.retry import Retrying
 from hermes.core.tools.read_file import read_file_tool
 from hermes.entry.http.server import ApiOptions, serve_http
-from hermes.entry.messaging import serve
+from hermes.entry.supervisor import serve
 from hermes.settings import Settings, load
 from hermes.state.spill import Spill
 from hermes.testing.crash_api import API_KEY, tell_address
@@ -50,7 +50,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 APPENDED = "appended.txt"
-"""The file to which `append` writes, in the workspace."""
+"""The file in the workspace to which the tool `append` writes."""
 EDIT_SECONDS = 0.1
 READS = {
     "load_paired",
@@ -65,23 +65,23 @@ READS = {
     "forget_requests",
     "forget_messages",
 }
-"""Transactions that only read here. A kill before or after them has the same effect as a kill at a
-neighbouring point."""
+"""Transactions that change nothing in these scenarios. They are not points, because a kill before
+or after them has the same effect as a kill at a neighbouring point."""
 
 
 class Options(Value):
     home: str
     port: int
-    """The port of the platforms on this machine."""
+    """The port on this machine at which the fake platforms listen."""
     model: str
     store_url: str = ""
     """The address of the database; empty for SQLite in the home."""
     fail_at: str = ""
-    """The point at which the process kills itself."""
+    """The point at which the process kills itself; empty for none."""
     count: bool = False
     """Whether the process lists the points that it passes."""
     from_start: bool = False
-    """Whether points are numbered from the start of the process, and not only from the first
+    """Whether the process counts points from its start. Otherwise it counts from the first
     update."""
 
 
@@ -115,7 +115,7 @@ def log_file(home: Path) -> Path:
 
 
 class PointedStore(WrappedStore):
-    """Adds points before and after each commit."""
+    """A store in which the process can be killed right before and right after each commit."""
 
     def __init__(self, points: Points, store: Store) -> None:
         super().__init__(store)
@@ -134,7 +134,8 @@ class PointedStore(WrappedStore):
 
 
 class PointedWire:
-    """Adds points before each call to a platform, and after the platform has accepted it."""
+    """A connection to a platform. The process can be killed right before each call, and right after
+    the platform has accepted the call."""
 
     def __init__(self, points: Points, wire: PlatformWire) -> None:
         self._points = points
@@ -300,7 +301,8 @@ def settings_of(options: Options) -> Settings:
 
 
 async def work(options: Options) -> None:
-    """Serves both platforms and the API until the process is killed or the platforms are gone."""
+    """Serves both platforms and the API, until the process is killed or the connection to the
+    platforms ends."""
     points, home = Points(options), Path(options.home)
     async with (
         await anyio.connect_tcp("127.0.0.1", options.port) as stream,

@@ -1,8 +1,8 @@
 """`python -m hermes.testing.crash_images`: tests a store after power cuts at random moments.
 
-SQLite's writes are recorded. An image is a possible content of the disk after a power cut. It has
-everything that was synced. It may also have any of the other writes, in any order, and even half of
-a write.
+SQLite's writes are recorded. An image is a possible content of the disk after a power cut. An image
+contains everything that was synced. It may also contain any of the other writes, applied in any
+order, and even half of a write.
 """
 
 import random
@@ -32,12 +32,13 @@ DATABASE_FILES = (STORE_NAME, f"{STORE_NAME}-wal")
 
 
 class Recording(Value):
-    """The operations of a store, and the moment at which each of its transactions was
+    """The disk operations of a store. `acknowledged` says when each transaction was
     acknowledged."""
 
     operations: list[DiskOperation]
     acknowledged: list[tuple[int, int]]
-    """The number of each transaction, and the number of operations before its acknowledgement."""
+    """Pairs: the number of a transaction, and how many operations came before its
+    acknowledgement."""
 
 
 def pair(number: int, size: int) -> Work[None]:
@@ -64,7 +65,7 @@ async def record(folder: Path, transactions: int, seed: int) -> Recording:
                 async with anyio.create_task_group() as group:
                     for number in batch:
                         group.start_soon(commit, number, chance.choice((10, 5_000, 300_000)))
-            # No power cut is tried while the store is being closed, because that removes the WAL.
+            # The recording ends before the store is closed, because closing it removes the WAL.
             done = list(operations)
     return Recording(operations=done, acknowledged=acknowledged)
 
@@ -72,8 +73,8 @@ async def record(folder: Path, transactions: int, seed: int) -> Recording:
 def image(
     operations: Sequence[DiskOperation], chance: random.Random, share: float
 ) -> dict[str, bytes]:
-    """Returns the files after a power cut. Each change that was not synced has survived with a
-    certain probability."""
+    """Returns the files after a power cut. Each change that was not synced survives with the
+    probability `share`."""
     found = {}
     for name in DATABASE_FILES:
         own = [one for one in operations if one.file == name]
@@ -103,7 +104,8 @@ def _apply(data: bytearray, one: DiskOperation) -> None:
 
 
 def _torn(one: DiskOperation, chance: random.Random) -> DiskOperation:
-    """Returns a part of a write: the sectors before a boundary, or the sectors after it."""
+    """Returns only a part of a write, as if the power cut came in the middle of it: the sectors
+    before a random boundary, or the sectors after it."""
     if one.kind != "write" or len(one.data) <= SECTOR:
         return one
     boundary = SECTOR - one.at % SECTOR + SECTOR * chance.randrange(len(one.data) // SECTOR)
@@ -114,7 +116,7 @@ def _torn(one: DiskOperation, chance: random.Random) -> DiskOperation:
 
 
 def problems_of(folder: Path, files: dict[str, bytes], acknowledged: set[int]) -> list[str]:
-    """Returns the problems of a store that starts on the image."""
+    """Starts a store on the image, and returns the problems that are found."""
     for old in folder.iterdir():
         old.unlink()
     for name, data in files.items():

@@ -25,7 +25,6 @@ from hermes.testing.stores import store_url, stored_rows
 from hermes.types.value import Value
 
 POLL_SECONDS = 0.02
-EXIT_SECONDS = 0.005
 QUIET_SECONDS = 15.0
 CrashKind = Literal["plain", "stream", "append", "both", "ask", "spawn", "steps", "endless", "held"]
 TEXTS: dict[CrashKind, str] = {
@@ -81,14 +80,15 @@ class Stage:
         self.model = model
         self.rooms = {"plain": Rooms(), "editing": Rooms()}
         self.armed: dict[int, Armed] = {}
-        """Options by process: for the first process of the gateway, for the second, and so on."""
+        """Maps the number of a gateway process to its options. The first process has the number
+        0."""
         self.sent: list[Sent] = []
         self.exchanges: list[Exchange] = []
         """Finished conversations over the API."""
         self.answered = self.kills = 0
         self.starts: list[float] = []
         self.deaths: Counter[int] = Counter()
-        """Number of gateway processes by exit code."""
+        """Maps each exit code to the number of gateway processes that ended with it."""
         self._launch = launch
         self._child: Child | None = None
         self._tokens = itertools.count(1)
@@ -110,7 +110,7 @@ class Stage:
                 group.cancel_scope.cancel()
 
     def kill(self) -> None:
-        """Sends SIGKILL, if there is a process."""
+        """Kills the gateway with SIGKILL, if it runs."""
         if self._child is not None:
             _end(self._child)
             self.kills += 1
@@ -119,7 +119,7 @@ class Stage:
         await self.until(lambda: len(self.starts) > times)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Polls the condition. The caller sets the deadline."""
+        """Waits until the condition is true. The caller sets the deadline."""
         while not condition():  # noqa: ASYNC110
             await anyio.sleep(POLL_SECONDS)
 
@@ -130,21 +130,23 @@ class Stage:
 
     def unfinished(self) -> dict[str, int]:
         """Returns the number of unfinished rows of each kind in the store."""
-        return {
-            what: self.count(where)
-            for what, where in {
-                "open turns": "turns where state in ('running', 'suspended')",
-                "messages unanswered": "inbox where state <> 'done'",
-                "deliveries owed": "deliveries where state not in ('delivered', 'dead')",
-            }.items()
+        kinds = {
+            "open turns": "turns where state in ('running', 'suspended')",
+            "messages unanswered": "inbox where state <> 'done'",
+            "deliveries owed": "deliveries where state not in ('delivered', 'dead')",
         }
+        counts = ", ".join(f"(select count(*) from {where})" for where in kinds.values())  # noqa: S608
+        # One query is enough for all, because each query opens a connection.
+        (found,) = stored_rows(self.home, f"select {counts}")
+        return dict(zip(kinds, map(int, found), strict=True))
 
     def calls(self) -> int:
         """Returns the number of tool calls that were started and must not run twice."""
         return self.count("calls")
 
     def count(self, where: str) -> int:
-        """Returns the number of rows that the condition selects."""
+        """Returns the number of rows. `where` is the name of a table, optionally with a
+        condition."""
         ((found,),) = stored_rows(self.home, f"select count(*) from {where}")  # noqa: S608
         return int(found)
 
@@ -152,7 +154,7 @@ class Stage:
         return f"q{next(self._tokens)}"
 
     def recovery(self) -> dict[str, str]:
-        """Returns the seconds from each restart to the first call to a platform."""
+        """Summarises how many seconds pass from a restart to the first call to a platform."""
         calls = sorted(at for server in self.rooms.values() for at, _, _ in server.calls)
         took: list[float] = []
         for since, until in itertools.pairwise([*self.starts[1:], float("inf")]):
@@ -240,7 +242,7 @@ def _end(child: Child) -> None:
 
 
 async def spawned(options: Options) -> Child:
-    """Starts a gateway in the same way as users do."""
+    """Starts a gateway as a new Python process, in the same way as users do."""
     flags = [f"--{name}={value}" for name, value in _flags(options).items()]
     command = [sys.executable, "-m", "hermes.testing.crash_child", *flags]
     return await anyio.open_process(command, stdin=None, stdout=None, stderr=None)
@@ -256,11 +258,12 @@ def _flags(options: Options) -> dict[str, str]:
 
 
 class Forked:
-    """A gateway that is forked from a process with all imports, so that it starts at once."""
+    """A gateway that is forked from a process that has already imported everything, so that it
+    starts at once."""
 
     def __init__(self, options: Options) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["hermes.testing.crash_child"])
+        context.set_forkserver_preload(["hermes.testing.crash_preload"])
         self._process = context.Process(target=run, args=(options,))
         self._process.start()
 
@@ -268,8 +271,10 @@ class Forked:
         self._process.kill()
 
     async def wait(self) -> int:
-        while self._process.exitcode is None:  # noqa: ASYNC110
-            await anyio.sleep(EXIT_SECONDS)
+        if self._process.exitcode is None:
+            await anyio.wait_readable(self._process.sentinel)
+            self._process.join()
+        assert self._process.exitcode is not None
         return self._process.exitcode
 
 

@@ -19,7 +19,7 @@ class CuttingProxy:
 
     def __init__(self, socket: Path) -> None:
         self.statements = 0
-        """Number of statements that have passed."""
+        """Number of statements that have passed through the proxy."""
         self.cuts = 0
         self.port = 0
         self.refusing = False
@@ -38,7 +38,8 @@ class CuttingProxy:
         )
 
     def arm(self, statement: int, moment: Moment) -> None:
-        """Cuts the connection of the n-th statement from now, counted from 1."""
+        """Makes the proxy cut the connection that sends the n-th statement from now. 1 is the next
+        statement."""
         self._cut_at, self._moment = self.statements + statement, moment
 
     def disarm(self) -> None:
@@ -62,7 +63,7 @@ class CuttingProxy:
             if self.refusing:
                 return
             try:
-                # anyio's stream would fail if its socket were closed during a cancellation.
+                # anyio's stream is not used: it fails if its socket is closed in a cancellation.
                 reader, writer = await asyncio.open_unix_connection(self._socket)
             except OSError:
                 return
@@ -78,7 +79,7 @@ class CuttingProxy:
     async def _pass(self, client: anyio.abc.SocketStream, server: asyncio.StreamWriter) -> None:
         """Passes messages to the server until the connection must be cut."""
         reader = _Messages(client)
-        # The first message opens the connection and has no kind.
+        # The startup message has no byte for its kind.
         server.write(await reader.next(kinds=False))
         while True:
             message = await reader.next()

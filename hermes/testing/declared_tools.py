@@ -65,13 +65,13 @@ class ToolsContract:
         assert (b"parallel" in body) == (parallel is not None and self.limits_parallel(mode))
 
     def limits_parallel(self, mode: str) -> bool:
-        """Returns whether the vendor accepts a limit of parallel calls together with this
+        """Returns whether the vendor accepts a limit on parallel calls together with this tool
         choice."""
         return True
 
 
 def _mappings(value: object) -> Iterator[Mapping[str, object]]:
-    """Yields the value and all mappings in it."""
+    """Yields all mappings in the value, beginning with the value itself if it is a mapping."""
     if isinstance(value, Mapping):
         yield value
         for inner in value.values():

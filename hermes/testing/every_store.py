@@ -1,6 +1,7 @@
-"""Runs the quick tests of a folder on several stores: SQLite, a store that retries, and PostgreSQL.
+"""Runs the quick tests of a folder on three stores: SQLite, SQLite with a retry of every
+transaction, and PostgreSQL.
 
-A conftest.py imports the fixture and the hook of this module.
+To use this module, the conftest.py of the folder imports its fixture and its hook.
 """
 
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(autouse=True)
 def store_kind(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Yields the kind of store that every gateway of the test has."""
+    """Yields the kind of store that every gateway of the test uses."""
     match request.param:
         case "conflicting":
             with every_store_wrapped(ConflictingStore):

@@ -17,7 +17,7 @@ _BINARY = bytes(range(256))
 
 
 class TableRules(Value):
-    """Rules of a table that are not part of its `TableShape`."""
+    """Rules for the values in a table. Its `TableShape` does not contain them."""
 
     nullable: frozenset[str]
     states: tuple[str, ...]
@@ -61,7 +61,7 @@ def _value(
     if name in table.key and kind == "integer":
         return number
     absent = name in rules.nullable - set(table.key) and (number + len(name)) % 3 == 0
-    # A process with a heartbeat counts as alive for some seconds after the server's start.
+    # A row with a `beat_at` would look like a living process shortly after the server's start.
     if absent or name == "beat_at":
         return None
     if name == "state" and rules.states:
@@ -76,7 +76,7 @@ def _value(
         case "bytes":
             return _BINARY + str(number).encode()
         case "text":
-            # The order of capital letters and accents depends on the collation.
+            # Databases sort capital letters and accents in different orders.
             return f"{'bAéZ'[number % 4]} {name} {number} \\ '%s' ? 𝄞"
 
 

@@ -25,8 +25,8 @@ START_SECONDS = 30
 
 
 class SharedStore(Value):
-    """The database of several gateways, and the time limits after which they count each other as
-    dead."""
+    """The database of several gateways, and the time limits after which a gateway considers another
+    one dead."""
 
     url: str
     direct_url: str = ""
@@ -34,9 +34,11 @@ class SharedStore(Value):
     beat_seconds: float = presence.BEAT_SECONDS
     stale_seconds: float = presence.STALE_SECONDS
     bus_url: str = ""
-    """The address of a NATS server; empty for notifications of the database."""
+    """The address of a NATS server. If it is empty, the gateways use notifications of the
+    database."""
     shared_folder: str = ""
-    """The folder with the files of all gateways; empty if each has them in its own home."""
+    """The folder with the files of all gateways. If it is empty, each gateway keeps its files in
+    its home."""
     folder_seconds: float = stranded_work.FOLDER_SECONDS
 
 
@@ -55,8 +57,8 @@ class GatewayProcess:
     """A gateway whose user has `folder` as the home directory. The port stays the same after a
     restart.
 
-    `descriptors` limits the number of files that the gateway may open. Without `store`, it uses
-    SQLite.
+    `descriptors` limits the number of files that the gateway may open. Without `store`, the gateway
+    uses SQLite.
     """
 
     def __init__(
@@ -98,7 +100,7 @@ class GatewayProcess:
         return self._process.pid
 
     async def start(self) -> None:
-        """Returns when the API accepts requests."""
+        """Starts the process. Returns when its API accepts requests."""
         assert self._process is None, "a gateway is running"
         command = [sys.executable, *self._start, "gateway", "run", "--port", str(self.port)]
         if self._descriptors is not None:

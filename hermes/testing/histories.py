@@ -36,7 +36,7 @@ def _steps(draw: st.DrawFn, step: str, echoes: st.SearchStrategy[Echo | None]) -
         for index, (name, written) in enumerate(wanted)
     )
     said = AssistantMessage(text=draw(texts), calls=calls, echo=draw(echoes))
-    # Results that a person had to decide on come last.
+    # The results are in any order, because a result that waits for a person is stored last.
     results = [
         ToolMessage(call=call.id, text=draw(texts), failed=draw(st.booleans()))
         for call in draw(st.permutations(calls))
@@ -48,8 +48,7 @@ def _steps(draw: st.DrawFn, step: str, echoes: st.SearchStrategy[Echo | None]) -
 def histories(
     draw: st.DrawFn, echoes: st.SearchStrategy[Echo | None] = NO_ECHO
 ) -> tuple[ScriptedHistory, ...]:
-    """Draws conversations that a model is asked to continue. Each one is the beginning of the
-    next."""
+    """Draws the growing history of one conversation. Each item continues the item before it."""
     said: list[Message] = []
     found: list[ScriptedHistory] = []
     for turn in range(draw(st.integers(1, 4))):

@@ -10,7 +10,8 @@ CHANGES = frozenset(
     {"os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "os.chmod", "shutil.copyfile"}
     | {"open", "sqlite3.connect"}
 )
-"""Audit events of changes to files. A process can be killed before any of them."""
+"""Names of Python's audit events for changes to files. A process can be killed before each
+change."""
 
 
 def completes(action: Callable[[], object], changes: int) -> bool:

@@ -17,14 +17,16 @@ _CHANGE = re.compile(
     r"(?:insert into|update|delete from) (inbox|turns|messages|questions|calls|compactions)\b"
 )
 UNLOCKED = {
-    # The statements check their condition again when they change a row.
+    # Each statement checks its condition at the moment when it changes a row.
     "_expire_questions",
     # The rows belong to processes that have ended, so no other process works on them.
     "Recovery._adopt_the_rest",
 }
-"""Transactions that change rows of sessions but need no lock. A comment gives the reason."""
+"""Transactions that change rows of sessions but need no lock. The comment above each name says
+why."""
 CHECKED = "hermes.control"
-"""The package whose transactions are checked. Tests change rows without the lock."""
+"""The package whose transactions are checked. Transactions of tests are not checked, because they
+change rows without the lock."""
 
 
 class LockCheckingStore(WrappedStore):

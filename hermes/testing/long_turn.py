@@ -15,7 +15,7 @@ ANSWER = "That was the last of thirty steps."
 
 
 def _read(limit: int, path: str = FILE) -> PlannedCall:
-    # The limit differs each time, because identical calls would end the turn.
+    # Each call has another limit, because the agent ends a turn that repeats identical calls.
     return PlannedCall("read_file", f'{{"path":"{path}","limit":{limit}}}')
 
 

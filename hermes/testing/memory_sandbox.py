@@ -1,6 +1,6 @@
 """An execution backend whose files are in memory and whose commands run in its own small shell.
 
-Its machine outlives the backends that use it, as a remote machine outlives a gateway:
+A machine outlives the backends that use it, as a remote machine outlives a gateway:
 
     async with MemoryMachine() as machine:
         backend = MemoryBackend(machine)
@@ -48,7 +48,7 @@ KILLED = -9
 
 
 class MemoryCommand:
-    """A command of the machine, in the foreground or in the background."""
+    """A command that the machine runs, in the foreground or in the background."""
 
     def __init__(self, scope: SandboxScope, text: str) -> None:
         self.scope = scope
@@ -92,9 +92,10 @@ class MemoryMachine:
         self._stack = AsyncExitStack()
         self._group: anyio.abc.TaskGroup = anyio.create_task_group()
         self.foreground: dict[str, MemoryCommand] = {}
-        """Running commands by their handles."""
+        """Maps the handle of each running foreground command to the command."""
         self.background: dict[str, MemoryCommand] = {}
-        """Background processes by id, including those that have ended."""
+        """Maps the id of each background process to its command, even after the process has
+        ended."""
 
     async def __aenter__(self) -> "MemoryMachine":
         await self._stack.enter_async_context(self._group)
@@ -205,7 +206,7 @@ class MemorySandbox:
         hits: list[Hit] = []
         remarks = [f"stopped after {query.seconds:g} s"]
         with anyio.move_on_after(query.seconds):
-            # The search runs in another process, because a match can't be stopped otherwise.
+            # The search runs in another process, because only a kill can stop a running match.
             hits = await anyio.to_process.run_sync(_matches, files, task, cancellable=True)
             remarks = [f"stopped at {query.limit} results"] * (len(hits) > query.limit)
         return SearchResult(
@@ -363,7 +364,7 @@ def _info(path: str, node: MemoryNode) -> FileInfo:
 
 
 def _matches(files: dict[str, bytes], task: ScanTask) -> list[Hit]:
-    """Returns all hits up to the limit, and one more if there are more."""
+    """Returns the hits up to the limit, and one hit more if there are more."""
     scan, hits = Scan(task), list[Hit]()
     for path, data in files.items():
         if scan.selects(path):

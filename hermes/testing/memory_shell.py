@@ -63,7 +63,8 @@ class MemoryFiles:
 
 
 def joined(folder: str, path: str) -> str:
-    """Returns the path in the tree, for a path that was given to a shell in the folder."""
+    """Returns the path from the root of the tree. `path` is relative to the folder, unless it
+    begins with `/`."""
     parts: list[str] = [] if path.startswith("/") else folder.split("/")
     for part in path.split("/"):
         if part == "..":
@@ -116,7 +117,7 @@ class MemoryShell:
         return code
 
     async def _command(self, words: Sequence[str]) -> int:
-        # This is where a killed command stops.
+        # A killed command stops here, because this is a point at which it can be cancelled.
         await anyio.lowlevel.checkpoint()
         words, target, append = self._redirected([self._expanded(word) for word in words])
         name, *arguments = words
@@ -150,7 +151,7 @@ class MemoryShell:
             if word in (">", ">>"):
                 target, append = next(rest), word == ">>"
             elif word == ">&":
-                # Output and errors go to the same place in any case.
+                # `>&2` is ignored, because this shell writes output and errors to the same place.
                 next(rest)
             else:
                 kept.append(word)

@@ -23,7 +23,7 @@ from hermes.testing.scripted import ChatRequest, Plan, PlannedCall, plan_of, ref
 
 KEPT_BODIES = 64
 LONGEST_ECHO = 200
-"""Maximum number of words of the user, or of a tool, that an answer repeats."""
+"""Maximum number of words that an answer repeats from a user's message or from a tool result."""
 
 _STREAM = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"
@@ -34,7 +34,7 @@ _json = msgspec.json.Encoder().encode
 
 
 class Stats(Struct):
-    """The counts since the start, as `GET /_stats` returns them."""
+    """Counts since the start of the server. `GET /_stats` returns them."""
 
     tag: str
     calls: int = 0
@@ -42,15 +42,17 @@ class Stats(Struct):
     failed: int = 0
     cut: int = 0
     gone: int = 0
-    """Number of answers whose reader left before the end."""
+    """Number of answers whose client disconnected before the end."""
     open: int = 0
     most_open: int = 0
     refused: dict[str, int] = {}
-    """Reasons for refusals, with their counts. Tests expect no refusals."""
+    """Maps the reason of each refusal to the number of requests that were refused for it. Most
+    tests expect an empty mapping."""
 
 
 class Control(Struct, forbid_unknown_fields=True):
-    """The body of `POST /_ctl`. Only the given fields are changed."""
+    """The body of `POST /_ctl`, which changes the behaviour of the server. Fields that are left out
+    stay unchanged."""
 
     default: Plan | None = None
     script: list[Plan] | None = None
@@ -71,8 +73,8 @@ class Reply(Struct):
 class FakeModel:
     """The server. `async with FakeModel() as model` serves it at `model.base_url`.
 
-    The plans of `script` answer the first requests, whatever the requests contain. The plans of
-    `turn` answer every turn, one plan for each step.
+    The plans in `script` answer the first requests, whatever these requests contain. The plans in
+    `turn` answer every later turn, one plan for each step.
     """
 
     def __init__(
@@ -123,7 +125,7 @@ class FakeModel:
         self._server.close()
         for connection in tuple(self.connections):
             connection.abort()
-        # The transports close in the next round of the event loop.
+        # The transports close in the next iteration of the event loop, so the server waits for it.
         await anyio.lowlevel.checkpoint()
 
     def reply(self, method: bytes, path: bytes, key: str, body: bytes) -> Reply:
@@ -261,8 +263,8 @@ def _words(plan: Plan, request: ChatRequest, call: str) -> list[str]:
 def _stream(
     head: _Fields, reasoning: int, words: list[str], made: list[dict[str, object]]
 ) -> list[bytes]:
-    """Returns the head of the response, and one frame for each word. Arguments come in two
-    pieces."""
+    """Returns the frames of the response, one for each word. The arguments of a tool call are split
+    into two frames. The first frame also contains the HTTP head."""
     start = b'%b,"object":"chat.completion.chunk","choices":[{"index":0,"delta":' % _json(head)[:-1]
     deltas: list[object] = [{"reasoning_content": "hm "} for _ in range(reasoning)]
     deltas += [{"content": word} for word in words]
@@ -378,7 +380,7 @@ class Connection(asyncio.Protocol):
         assert self._reply is not None
         while self._frames:
             self._transport.write(self._frames.popleft())
-            # No pause follows the last frame, because the client may send the next request.
+            # No pause follows the last frame, because the client may already send its next request.
             if self._frames and self._reply.delay:
                 self._later(self._reply.delay)
                 return

@@ -14,12 +14,12 @@ from hermes.testing.gateway_process import free_port
 from hermes.testing.postgres import end_with_parent
 
 NATS_SECONDS = 30.0
-"""How long the server may take to start or to stop."""
+"""Seconds that the server may take to start or to stop."""
 
 
 class NatsProcess:
-    """A server that can be stopped and started again on the same port. It ends with the process
-    that made it."""
+    """A server that can be stopped and started again on the same port. The server ends when the
+    process that created it ends."""
 
     def __init__(self, config: str = "") -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="hermes-nats-")
@@ -35,11 +35,11 @@ class NatsProcess:
         """Starts the server and waits until it accepts connections."""
         deadline = time.monotonic() + NATS_SECONDS
         while True:
-            # The server ends if another program has the port at the moment.
+            # The server ends if another program uses the port, so it is started again.
             if self._process is None or self._process.poll() is not None:
                 self._process = self._launched()
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port)) as found:
-                # The server speaks first.
+                # A NATS server sends INFO to every new client.
                 if found.recv(4) == b"INFO":
                     return
             if time.monotonic() > deadline:

@@ -32,7 +32,7 @@ async def node(
     adapters: tuple[PlatformAdapter, ...] = (),
     shared_folder: str = "",
 ) -> AsyncIterator[Gateway]:
-    """Runs a gateway with a home of its own, on the database that the folder's gateways share."""
+    """Runs a gateway with its own home. All gateways in the folder share one database."""
     with store_reached_by(folder / name, store_url(folder), shared_folder=shared_folder):
         async with running(folder / name, adapters, model, conditions) as gateway:
             yield gateway
@@ -41,7 +41,7 @@ async def node(
 async def asked(
     gateway: Gateway, text: str, session: str = "s", files: tuple[Attachment, ...] = ()
 ) -> TurnId:
-    """Accepts an API request; returns the turn that answers it."""
+    """Sends an API request to the gateway. Returns the turn that answers the request."""
     message = UserMessage(text=text, attachments=files)
     receipt = await gateway.accept(
         api_event(Asked(messages=(message,), stateless=False, detached=True), session)
@@ -52,14 +52,15 @@ async def asked(
 
 
 async def said(gateway: Gateway, text: str, session: str = "s") -> Accepted:
-    """Accepts a message of a person in the same session, such as a command."""
+    """Sends a message of a person, such as a command, to the gateway. The session is the same as in
+    `asked`."""
     receipt = await gateway.accept(api_event(Said(text=text), session))
     assert isinstance(receipt, Accepted)
     return receipt
 
 
 def api_event(body: Asked | Said, session: str = "s", key: str = "") -> MessageEvent:
-    """Returns a message over the API. `key` is its idempotency key."""
+    """Returns the event for an API request. `key` is its idempotency key."""
     return MessageEvent(
         dedupe_key=key or new_id(),
         fingerprint=key,

@@ -30,8 +30,8 @@ PGBOUNCER_INSTALL_SECONDS = 300
 PORT = 6432
 """The number in the name of the socket. Nothing listens on a TCP port."""
 SERVER_CONNECTIONS = 3
-"""Number of connections to the server. A gateway has more connections to pgbouncer, so that its
-transactions change between these."""
+"""Number of connections from pgbouncer to the server. A gateway has more connections to pgbouncer,
+so its transactions run on different connections to the server."""
 _SETTINGS = f"""
 [databases]
 * = host={{server}} user={SUPERUSER}
@@ -48,8 +48,8 @@ server_login_retry = 1
 
 
 def installed_pgbouncer() -> Path:
-    """Returns the program. Installs it if this process may do that, and raises Disconnected if it
-    can't be installed."""
+    """Returns the path of the program. Installs the program if it is missing and this process runs
+    as root. Raises Disconnected if the program is still missing."""
     path = os.pathsep.join((os.defpath, SYSTEM_PROGRAMS))
     lock = Path(tempfile.gettempdir()) / "hermes-pgbouncer.lock"
     # Two test processes must not install the package at the same time.
@@ -68,12 +68,17 @@ def _install() -> None:
     if os.geteuid() != 0 or installer is None:
         return
     install = [installer, "install", "-qq", "-y", PROGRAM]
-    environ = {"PATH": f"{os.defpath}:/usr/local/sbin:/usr/sbin:/sbin"}
+    environ = {
+        "PATH": f"{os.defpath}:/usr/local/sbin:/usr/sbin:/sbin",
+        "DEBIAN_FRONTEND": "noninteractive",
+        # The package must not start pgbouncer as a service of this machine.
+        "SYSTEMD_OFFLINE": "1",
+    }
     # The first attempt fails on a machine whose package lists are missing or old.
     for command in (install, [installer, "update", "-qq"], install):
         done = subprocess.run(  # noqa: S603
             command,
-            env={**environ, "DEBIAN_FRONTEND": "noninteractive"},
+            env=environ,
             capture_output=True,
             timeout=PGBOUNCER_INSTALL_SECONDS,
             check=False,
@@ -85,7 +90,8 @@ def _install() -> None:
 
 
 class PgbouncerProcess:
-    """A pooler that can be stopped and started again. It ends with the process that made it."""
+    """A pooler that can be stopped and started again. The pooler ends when the process that created
+    it ends."""
 
     def __init__(self, program: Path, postgres: PostgresProcess) -> None:
         self._program = program
@@ -122,7 +128,7 @@ class PgbouncerProcess:
             time.sleep(0.02)
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """Stops the pooler: SIGTERM and SIGKILL cut all connections at once."""
+        """Stops the pooler with this signal. SIGTERM and SIGKILL cut all connections at once."""
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(SERVER_SECONDS)

@@ -26,7 +26,7 @@ from hermes.types.value import Value
 
 LIMIT = 4096
 BOT = "bot"
-"""The platform's user id of our account."""
+"""The user id of our account on the platform."""
 FIRST = "0"
 """The sync token at which the updates begin."""
 
@@ -84,15 +84,18 @@ class ChatServer:
         self.typed: list[tuple[float, str]] = []
         """The time and the chat of every typing indicator."""
         self.keys: list[str] = []
-        """The key of every message that was sent, including repeats."""
+        """The keys of all messages that were sent. The key of a repeated message is in the list
+        again."""
         self.echoed = 0
         """Number of our own messages that were returned as updates."""
         self.trouble: Callable[[str, str], Exception | None] = lambda kind, chat: None
-        """A function that is called for each call. If it returns an error, the call fails with
-        it."""
+        """A function that the server calls with the kind and the chat of each call of an adapter.
+        If the function returns an error, the call fails with this error."""
+        self.poll_seconds = 20.0
+        """Longest time for which a request for updates waits."""
         self._deduplicates = deduplicates
         self._sent: dict[str, str] = {}
-        """The id of the message that was sent with each key."""
+        """Maps each key to the id of the message that was sent with it."""
         self._updates: list[Update] = []
         self._changed = anyio.Event()
         self._last = 0
@@ -123,10 +126,12 @@ class ChatServer:
         return [shown.text for shown in self.messages.values() if shown.chat == chat]
 
     async def updates(self, token: str) -> Batch:
-        """Waits for updates after the token. The updates before the token are forgotten."""
+        """Waits for updates after the token, at most for `poll_seconds`, and returns them. Deletes
+        the updates before the token."""
         position = int(token)
-        while position >= len(self._updates):
-            await self._changed.wait()
+        with anyio.move_on_after(self.poll_seconds):
+            while position >= len(self._updates):
+                await self._changed.wait()
         found = self._updates[position : position + 100]
         self.echoed += sum(update.user == BOT for update in found)
         return Batch(updates=tuple(found), token=str(position + len(found)))
@@ -160,7 +165,7 @@ class ChatServer:
         self._wake()
 
     async def changed(self) -> None:
-        """Returns when a chat has changed."""
+        """Waits until the next change in a chat."""
         await self._changed.wait()
 
     def _add(self, update: Update) -> int:
@@ -206,6 +211,7 @@ class PlainAdapter:
             token = cursor.value or FIRST
             while True:
                 batch = await self._wire.updates(token)
+                ready()
                 heard = [update for update in batch.updates if update.user != BOT]
                 for update in heard:
                     await accept(to_event(update, self.account))
@@ -288,7 +294,7 @@ class FakeConfig(Value):
 def fake_platform(
     name: str, server: ChatServer, adapter: type[PlainAdapter]
 ) -> Platform[FakeConfig]:
-    """Returns a manifest whose accounts are connected to the server."""
+    """Returns the manifest of a platform whose adapters talk to this server."""
 
     def accounts(config: FakeConfig) -> Sequence[str]:
         own = [name] if config.token else []
@@ -299,6 +305,9 @@ def fake_platform(
         config=FakeConfig,
         accounts=accounts,
         make=lambda account, config: adapter(server, account),
+        credential=lambda account, config: config.accounts.get(
+            account.partition(".")[2], config.token
+        ),
         quality=adapter.quality,
         refs=FAKE_REFS,
     )
@@ -322,7 +331,8 @@ def fake_targets(*accounts: str, home: str = "") -> tuple[TargetPlatform, ...]:
 
 
 def failing(*failures: Exception | None) -> Callable[[str, str], Exception | None]:
-    """Returns these errors in order, one for each call. Returns no error for later calls."""
+    """Returns a function for `ChatServer.trouble`. The n-th call of an adapter fails with the n-th
+    of these errors, or succeeds if that is None. Later calls succeed."""
     rest: Sequence[Exception | None] = list(failures)
 
     def next_one(kind: str, chat: str) -> Exception | None:

@@ -26,7 +26,8 @@ SUPERUSER = "postgres"
 TEMPLATE = "hermes_template"
 SERVER_SECONDS = 30.0
 SHORT = Path("/tmp")  # noqa: S108  # the folder in it has a random name
-"""A folder with a short path, because the path of a socket must be short."""
+"""A folder with a short path for the server's socket, because the path of a socket must be
+short."""
 _PR_SET_PDEATHSIG = 1
 DURABLE = {"listen_addresses": "", "max_connections": "200", "log_min_messages": "fatal"}
 """Options of a server whose commits survive a power cut."""
@@ -58,7 +59,8 @@ end $$
 
 
 class PostgresProcess:
-    """A server that can be stopped and started again. It ends with the process that created it."""
+    """A server that can be stopped and started again. The server ends when the process that created
+    it ends."""
 
     def __init__(self, options: Mapping[str, str] = QUICK, place: Path = SHORT) -> None:
         self._options = options
@@ -104,8 +106,8 @@ class PostgresProcess:
             time.sleep(0.02)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """Stops the server. With SIGINT it closes all connections first, and SIGQUIT is like a
-        crash."""
+        """Stops the server. With SIGINT, the server closes its connections and shuts down cleanly.
+        With SIGQUIT, it ends as in a crash."""
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(SERVER_SECONDS)
@@ -140,7 +142,7 @@ class PostgresProcess:
 
 
 class TestDatabases:
-    """A fresh, migrated database for each folder that asks for one."""
+    """Databases for tests. Each folder gets a database of its own, migrated and empty."""
 
     __test__ = False
 
@@ -166,7 +168,7 @@ class TestDatabases:
         return self._used[folder]
 
     def clear(self) -> None:
-        """Empties the databases that were used, so that other folders can get them."""
+        """Empties the databases that were used, so that other tests can use them."""
         for folder in list(self._used):
             self.release(folder)
 
@@ -220,8 +222,8 @@ def running_postgres(
 
 
 def server_account() -> dict[str, Any]:
-    """Returns the account that runs a server, because PostgreSQL and pgbouncer refuse to run as
-    root."""
+    """Returns arguments for `subprocess` that run a server as another user if this process is root,
+    because PostgreSQL and pgbouncer refuse to run as root."""
     if os.geteuid() != 0:
         return {}
     nobody = pwd.getpwnam("nobody")
@@ -229,7 +231,8 @@ def server_account() -> dict[str, Any]:
 
 
 def _binaries(folder: Path) -> Path:
-    """Returns the folder of the server's programs, which its account can read."""
+    """Returns a folder with the server's programs. The user that runs the server can read the
+    folder."""
     spec = find_spec(PACKAGE)
     assert spec is not None, f"install {PACKAGE}: `make test` does it"
     assert spec.submodule_search_locations is not None
@@ -238,8 +241,8 @@ def _binaries(folder: Path) -> Path:
         command = [str(installed / "bin" / "postgres"), "--version"]
         subprocess.run(command, check=True, capture_output=True, **server_account())  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
-        # The checkout may be in a folder that only root can read.
-        # The programs find their libraries by a relative path, so the libraries are copied too.
+        # The programs are copied, because they may be in a folder that only root can read. They
+        # find their libraries by a relative path, so the libraries are copied too.
         package, libraries = installed.parent, installed.parent.with_name(f"{PACKAGE}.libs")
         copied = folder / "install"
         shutil.copytree(installed, copied / package.name / installed.name)
@@ -250,5 +253,6 @@ def _binaries(folder: Path) -> Path:
 
 
 def end_with_parent() -> None:
-    """Makes the kernel stop the server when this process ends for any reason."""
+    """Runs in a new child process: makes the kernel stop the child when its parent ends for any
+    reason."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)

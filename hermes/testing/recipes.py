@@ -16,7 +16,8 @@ from hermes.types.value import Value
 RECIPE_SECONDS = 60
 SUFFIXES = {"python": "py", "js": "mjs", "sh": "sh"}
 DEFAULT_PORT = "127.0.0.1:8642"
-"""The address that every recipe calls. A test replaces it by another address."""
+"""The address that every recipe in the guide calls. Tests replace it with the address of their
+gateway."""
 
 
 class Recipe(Value):
@@ -26,9 +27,10 @@ class Recipe(Value):
 
 
 def recipes(page: Path) -> Mapping[str, Recipe]:
-    """Returns the recipes by their headings. A recipe is a program and the text block after it.
+    """Maps the name of each recipe to the recipe: a code block with a program, and the following
+    text block with its expected output.
 
-    The name is "section: subsection", or the title of the page if the page has no sections.
+    The name is made of the headings above the program, as in "section: subsection".
     """
     found: dict[str, Recipe] = {}
     name = section = ""
@@ -53,7 +55,8 @@ def recipes(page: Path) -> Mapping[str, Recipe]:
 
 
 async def run_recipe(recipe: Recipe, gateway: GatewayProcess, clients: ApiClients) -> str:
-    """Runs the recipe as the user of the gateway. Returns its output."""
+    """Runs the program of the recipe, with the home directory of the gateway's user. Returns the
+    output."""
     path = gateway.folder / f"recipe.{SUFFIXES[recipe.language]}"
     address = f"127.0.0.1:{gateway.port}"
     path.write_text(recipe.program.replace(DEFAULT_PORT, address), "utf-8")

@@ -12,7 +12,7 @@ _Method = ctypes.c_void_p
 _OPEN = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.c_void_p,
-    # This is a pointer, because SQLite uses it for as long as the file is open.
+    # The path is passed on as a pointer, because SQLite uses its memory until the file is closed.
     ctypes.c_void_p,
     ctypes.c_void_p,
     ctypes.c_int,
@@ -26,8 +26,8 @@ _SYNC = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 
 
 class DiskOperation(Value):
-    """One operation on a file: a change, or a sync, after which earlier changes survive a power
-    cut."""
+    """One operation on a file: a change or a sync. A sync makes all earlier changes of the file
+    survive a power cut."""
 
     kind: Literal["write", "truncate", "sync"]
     file: str
@@ -67,7 +67,8 @@ class _File(ctypes.Structure):
 
 
 class _Recorder:
-    """A VFS that records operations and passes everything on to the usual VFS."""
+    """A VFS (the layer through which SQLite uses files) that records operations and passes them on
+    to the usual VFS."""
 
     def __init__(self, usual: _Vfs) -> None:
         self.operations: list[DiskOperation] = []
@@ -75,7 +76,7 @@ class _Recorder:
         self._names: dict[int, str] = {}
         self._methods: dict[int, _IoMethods] = {}
         self._kept: list[Any] = []
-        """Callbacks, which live as long as SQLite may call them."""
+        """References to the callbacks, so that they are not deleted while SQLite may call them."""
         self.vfs = _Vfs()
         ctypes.memmove(ctypes.byref(self.vfs), ctypes.byref(usual), ctypes.sizeof(_Vfs))
         self.vfs.next, self.vfs.name = None, b"recording"

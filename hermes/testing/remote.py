@@ -19,7 +19,8 @@ from hermes.types.value import Value
 
 LONGEST_CALL = 16 << 20
 REDELIVERED = 60
-"""Number of earlier updates that are delivered again on a new connection, as real platforms do."""
+"""Number of earlier updates that a platform delivers again on a new connection, as real platforms
+do."""
 
 
 class PlatformCall(Value):
@@ -82,7 +83,8 @@ async def serve_rooms(
     *,
     task_status: anyio.abc.TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serves the platforms, by account, until cancelled. Reports the port once it listens.
+    """Serves the platforms until the task is cancelled. `rooms` maps each account to its platform.
+    Reports the port to the task's starter as soon as the server listens.
 
     A UNIX socket is not used for this. If a read on anyio's UNIX socket is cancelled in the same
     round of the event loop in which data arrives, asyncio prints "Exception in callback …
@@ -107,7 +109,7 @@ async def _serve_one(rooms: Mapping[str, Rooms], stream: anyio.abc.SocketStream)
 
 
 class _GatewayProcess:
-    """The server's side of the connection of one gateway process."""
+    """The platforms' end of the connection to one gateway process."""
 
     def __init__(self, rooms: Mapping[str, Rooms], stream: anyio.abc.SocketStream) -> None:
         self._rooms = rooms
@@ -156,7 +158,8 @@ class PlatformConnection:
         self._answers: dict[int, PlatformAnswer] = {}
 
     async def run(self) -> None:
-        """Receives the answers of the platforms. Raises EndOfStream when the platforms are gone."""
+        """Receives the answers of the platforms. Raises EndOfStream when the process of the
+        platforms has ended."""
         lines = BufferedByteReceiveStream(self._stream)
         while True:
             answer = _decode_answer(await lines.receive_until(b"\n", LONGEST_CALL))

@@ -154,7 +154,7 @@ class FutureMessage(UserMessage, tag_field="role", tag="from a newer version"):
 
 
 def append_unreadable(row: TurnRow, step: int) -> Work[int]:
-    """Adds an unreadable message to the turn, as a newer version may have left it."""
+    """Adds an unreadable message to the turn, as if a newer version had written it."""
     writer = TranscriptWriter(
         turn=row.id,
         session=SessionKey.parse(row.session),
@@ -178,7 +178,7 @@ def cuts(length: int) -> Iterator[tuple[int, ...]]:
 
 
 def merged(events: Sequence[AgentEvent]) -> list[AgentEvent]:
-    """Joins neighbouring pieces of text, and drops empty ones."""
+    """Joins consecutive pieces of text into one event, and drops empty pieces."""
     found: list[AgentEvent] = []
     for event in events:
         if isinstance(event, TextDelta) and found and isinstance(found[-1], TextDelta):
@@ -189,13 +189,14 @@ def merged(events: Sequence[AgentEvent]) -> list[AgentEvent]:
 
 
 def said_in(key: str, generation: int) -> Work[list[Message]]:
-    """Returns all messages of a generation of a session."""
+    """Returns all messages of one conversation. The conversations of a session are numbered by
+    `generation`."""
     found = yield from transcript.history(key, History(generation=generation))
     return list(found.messages)
 
 
 async def stored_events(store: Store, turn: TurnId, after: int) -> list[Recorded]:
-    """Returns all stored events of a turn after a number, from all pages."""
+    """Returns all stored events of a turn whose numbers are higher than `after`."""
     found: list[Recorded] = []
     more = True
     while more:

@@ -14,7 +14,7 @@ from hermes.boundary.execution.local import LocalBackend
 from hermes.control.gateway import Gateway
 from hermes.control.targets import TargetPlatform
 from hermes.core.models.openai_chat import OpenAIChat
-from hermes.entry.messaging import serve
+from hermes.entry.supervisor import serve
 from hermes.settings import Settings
 from hermes.settings.sections import (
     AccessSettings,
@@ -54,16 +54,17 @@ class Conditions(Value):
     """The options of a test's gateway."""
 
     agent: AgentSettings = AgentSettings(drain_seconds=0.0)
-    """Settings of the agent. The gateway does not drain, so it ends as if it were killed."""
+    """Settings of the agent. By default, the gateway does not wait for running turns when it ends,
+    so it ends as if it were killed."""
     streaming: StreamingSettings = StreamingSettings(edit_interval=0.02, buffer_threshold=1)
     access: AccessSettings = AccessSettings(allow_all=True)
     model: ModelSettings = ModelSettings(default="m", base_url="http://127.0.0.1:9/v1")
     auxiliary: AuxiliarySettings = AuxiliarySettings()
     memory: MemorySettings = MemorySettings(enabled=False)
-    """Settings of the memory. It is off, because it would call the model when a conversation
-    ends."""
+    """Settings of the memory. By default it is off, because it would call the model at the end of a
+    conversation, and the test's model expects no such call."""
     tools: tuple[AnyTool, ...] | None = TEST_TOOLS
-    """The tools of the agent; None for all tools that the settings allow."""
+    """The tools of the agent. If it is None, the agent has all tools that the settings allow."""
     plugins: tuple[object, ...] = ()
     targets: tuple[TargetPlatform, ...] = ()
     """The platforms that messages can be sent to."""
@@ -71,7 +72,8 @@ class Conditions(Value):
     workspace: str = "workspace"
     """The name of the workspace's folder in the home."""
     backend: ExecutionBackend | None = None
-    """The execution backend; None for this machine. Commands are allowed if `tools` are given."""
+    """The execution backend. If it is None, a gateway with `tools` runs commands on this machine,
+    and otherwise the settings choose the backend."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     bus: BusSettings = BusSettings()
     terminal: bool = False
@@ -79,7 +81,7 @@ class Conditions(Value):
 
 QUIET = Conditions()
 DRAINING = Conditions(agent=AgentSettings(drain_seconds=5.0))
-"""Conditions under which running turns may finish when the gateway ends."""
+"""Conditions under which running turns have five seconds to finish when the gateway ends."""
 
 
 _wraps: list[Callable[[Store], Store]] = []
@@ -105,8 +107,8 @@ def wrapped_store(store: Store, wrap: Callable[[Store], Store]) -> Store:
 
 
 def _test_backend(home: Path, conditions: Conditions) -> ExecutionBackend | None:
-    """Returns the backend of this machine if the test gives tools, or None to let the settings
-    decide."""
+    """Returns a backend for this machine if the conditions have tools. Otherwise returns None, so
+    that the settings choose the backend."""
     if conditions.tools is None:
         return None
     return LocalBackend(home / "processes", EMPTY_ENVIRONMENT)
@@ -119,7 +121,8 @@ async def running(
     model: ModelProvider,
     conditions: Conditions = QUIET,
 ) -> AsyncIterator[Gateway]:
-    """Runs a gateway on the store of the home, which serves the adapters until the block ends."""
+    """Runs a gateway on the store of the home. The gateway serves the adapters until the block
+    ends."""
     store = store_settings(home)
     settings = Settings(
         home=Home(root=home),
@@ -141,6 +144,8 @@ async def running(
         model=model,
         backend=conditions.backend or _test_backend(home, conditions),
         wrap_store=partial(wrapped_store, wrap=conditions.wrap_store),
+        # Each home counts as a machine of its own.
+        credential_folder=home / "credentials",
     )
     opened = open_gateway(settings, overrides, terminal=conditions.terminal)
     async with opened as gateway, anyio.create_task_group() as group:
@@ -227,8 +232,8 @@ class TroubledStore(WrappedStore):
 class ConflictingStore(WrappedStore):
     """A store that runs every transaction twice.
 
-    The first attempt executes all statements, fails with a conflict and is rolled back. The driver
-    then runs the transaction again, as a database does after a serialization failure.
+    The first attempt executes all statements, fails with a conflict and is rolled back. The inner
+    store then runs the transaction again, as after a serialization failure.
     """
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""Small files of the types that a message can carry."""
+"""A small file of each type that a message can contain."""
 
 from base64 import b64decode, b64encode
 

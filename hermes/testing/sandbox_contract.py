@@ -37,7 +37,7 @@ WRONG_PATHS = ("..", "../f", "a/../../f", "/etc/passwd", "a\0b", "x/" * 3000)
 
 
 class RecordedCommand:
-    """Records the calls of a command's observer."""
+    """An observer of a command that records its calls."""
 
     def __init__(self, sandbox: Sandbox | None = None) -> None:
         self.handles: list[str] = []
@@ -55,7 +55,7 @@ class RecordedCommand:
 
 
 class LostCommand(RecordedCommand):
-    """An observer whose turn another process has taken over."""
+    """An observer that reports that another process has taken over the turn."""
 
     async def started(self, handle: str) -> None:
         raise ClaimLost("taken over")
@@ -66,11 +66,11 @@ async def run(sandbox: Sandbox, command: str, workdir: str = ".") -> CommandOutc
 
 
 class SandboxContract:
-    """File operations stay in the workspace, commands can be ended, and both see one machine."""
+    """File operations stay in the workspace, and commands can be ended. Both use the same files."""
 
     def machine(self, folder: Path) -> AbstractAsyncContextManager[Callable[[], ExecutionBackend]]:
-        """Yields a function that creates backends of one machine. The second backend is like that
-        of a restarted gateway."""
+        """Yields a function that creates backends of the same machine. Creating a second backend is
+        like restarting the gateway."""
         raise NotImplementedError
 
     def workspace(self, folder: Path) -> str:

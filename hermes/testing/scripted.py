@@ -1,4 +1,4 @@
-"""The scripts and plans of fake models, their tagged words, and a strict reader of requests.
+"""Scripts and plans for fake models, the tags in their answers, and a strict parser of requests.
 
 Directives in a user's text plan the answer of the server in `hermes.testing.model`:
 
@@ -58,7 +58,7 @@ class ScriptedModel:
 
 
 def first_results(model: ScriptedModel) -> list[str]:
-    """Returns the results of tools in the model's first request."""
+    """Returns the tool results in the first request to the model."""
     return [one.text for one in model.requests[0].messages if isinstance(one, ToolMessage)]
 
 
@@ -132,7 +132,8 @@ def mixes_calls(text: str) -> bool:
 
 
 def is_complete(text: str) -> bool:
-    """Returns whether the text is one complete answer, with no word lost, doubled or mixed."""
+    """Returns whether the text is one complete answer: no word is lost or repeated, and all words
+    come from the same call."""
     first, last = _TAG.search(text), next((tag for tag in _TAG.finditer(text) if tag[2]), None)
     if first is None or last is None or mixes_calls(text):
         return False
@@ -144,7 +145,7 @@ def is_complete(text: str) -> bool:
 def tagged(call: str, words: list[str], tokens: int | None) -> list[str]:
     """Returns the words of an answer, with the tag of the call at the start, in the middle and at
     the end."""
-    # A quoted answer must not look like a mixed one.
+    # Tags of quoted answers are changed, so that `calls_in` finds only the tag of this call.
     words = _TAG.sub(r"(\1)", " ".join(words)).split()
     said: list[str] = []
     for word in words if tokens is None else islice(cycle(words), tokens):
@@ -165,8 +166,8 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The plan for the answer to one request."""
 
     text: str | None = None
-    """The exact text of the answer, which replaces the echo. If the call fails, it is the exact
-    text of the error."""
+    """The exact text of the answer. If it is None, the answer echoes the request. If the plan is an
+    error, this is the text of the error."""
     calls: tuple[PlannedCall, ...] = ()
     steps: int = 1
     tokens: int | None = None
@@ -184,7 +185,8 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def plan_of(text: str, default: Plan) -> Plan:
-    """Returns the plan that the directives in a user's text describe. It is based on `default`."""
+    """Returns the plan that the directives in a user's text describe. Fields without a directive
+    have the values of `default`."""
     calls, rest = _planned_calls(text)
     numbers = {name.replace("-", "_"): value for name, value in _NUMBER.findall(rest)}
     hang, finish = _HANG.search(rest) is not None, _FINISH.search(rest)
@@ -202,7 +204,8 @@ def plan_of(text: str, default: Plan) -> Plan:
 
 
 def _planned_calls(text: str) -> tuple[tuple[PlannedCall, ...], str]:
-    """Returns the calls that a text asks for, and the text without them."""
+    """Returns the calls that the directives `tool:…` ask for, and the text without these
+    directives."""
     calls: list[PlannedCall] = []
     rest, end = "", 0
     while (found := _TOOL.search(text, end)) is not None:
@@ -212,7 +215,7 @@ def _planned_calls(text: str) -> tuple[tuple[PlannedCall, ...], str]:
             try:
                 _, end = json.JSONDecoder().raw_decode(text, start)
             except ValueError:
-                # A test can make the model write broken JSON.
+                # The arguments are broken JSON. A test makes the model write them on purpose.
                 end = start + len(text[start:].split(maxsplit=1)[0])
         calls.append(PlannedCall(found[1], text[start:end] or "{}"))
     return tuple(calls), rest + text[end:]
@@ -340,7 +343,7 @@ class ChatRequest(Struct):
 
     @property
     def schema(self) -> Mapping[str, object] | None:
-        """The schema for the answer, from the option or from a system message."""
+        """The schema for the answer, from `response_format` or from a system message."""
         if self.response_format and self.response_format.json_schema:
             return self.response_format.json_schema.schema
         told = "\n".join(m.text for m in self.messages if m.role in ("system", "developer"))
@@ -355,7 +358,7 @@ class ChatRequest(Struct):
 
     @property
     def said(self) -> str:
-        """The last user message."""
+        """The text of the last user message."""
         return next((m.text for m in reversed(self.messages) if m.role == "user"), "")
 
     @property

@@ -24,11 +24,12 @@ SHOPPING = (
 """In the first step, the model calls a tool of the client and a tool of the agent. In the second
 step, it calls a tool of the client."""
 BOUGHT = {"name": "tea", "count": 12}
-"""The values in answers that conform to a schema."""
+"""If a client requests JSON, the model's answer has these values in the properties with these
+names."""
 
 
 class Shop:
-    """A gateway process and its scripted model."""
+    """A gateway process and the scripted model that it calls."""
 
     def __init__(self, gateway: GatewayProcess, model: StrictModel) -> None:
         self.gateway = gateway
@@ -42,7 +43,7 @@ class Shop:
 
     @property
     def declared(self) -> list[set[str]]:
-        """The tools that each request to the model declared."""
+        """For each request to the model, the names of the tools that the request declares."""
         return [request.declared for request in self.model.requests]
 
     @property

@@ -27,11 +27,11 @@ from hermes.types.store import Work
 from hermes.types.store_copy import CopyResult, CopyStep
 
 ODD_ROWS = 40
-"""Number of rows in each table other than `messages`."""
+"""Number of rows that are written to each table other than `messages`."""
 
 
 class KillAt:
-    """Kills this process after this many batches."""
+    """A progress callback that kills this process after this many batches."""
 
     def __init__(self, batches: int) -> None:
         self._left = batches

@@ -17,12 +17,12 @@ from hermes.types.store import OwnerKind, Row, Store
 _current: list[TestDatabases] = []
 """The databases that tests use at the moment. The list is empty while tests use SQLite."""
 _addresses: dict[Path, StoreSettings] = {}
-"""The store settings of homes whose gateways reach their database at another address."""
+"""Maps a home to the store settings of its gateways, if `store_reached_by` has set them."""
 
 
 @contextmanager
 def stores_on_postgres() -> Iterator[None]:
-    """Puts every store that the test kit opens inside the block on PostgreSQL."""
+    """Inside the block, the test kit opens every store on PostgreSQL."""
     databases = shared_databases()
     _current.append(databases)
     try:
@@ -36,8 +36,8 @@ def stores_on_postgres() -> Iterator[None]:
 def store_reached_by(
     folder: Path, url: str, direct_url: str = "", shared_folder: str = ""
 ) -> Iterator[None]:
-    """Lets the gateways of the folder reach their database at these addresses inside the block, and
-    keep their files in the shared folder."""
+    """Inside the block, the gateways of the folder connect to their database at these addresses,
+    and keep their files in the shared folder."""
     _addresses[folder] = StoreSettings(url=url, direct_url=direct_url, shared_folder=shared_folder)
     try:
         yield
@@ -64,13 +64,14 @@ def forget_store(folder: Path) -> None:
 def open_test_store(
     folder: Path, kind: OwnerKind | None = None
 ) -> AbstractAsyncContextManager[Store]:
-    """Opens the store of a home in the same way as the gateways of the test."""
+    """Opens the store that the gateways of this home use in the test."""
     url = store_url(folder)
     return open_postgres(url, kind) if url else open_store(folder / STORE_NAME, kind)
 
 
 def stored_rows(folder: Path, sql: str) -> list[Row]:
-    """Returns rows that a gateway in another task or process has committed."""
+    """Runs the query over a new connection, and returns its rows. The query sees the commits of all
+    processes."""
     url = store_url(folder)
     if url:
         with psycopg.connect(url) as connection:

@@ -19,10 +19,10 @@ _PLACE = re.compile(r"\{(\d+|images)\}")
 class StrictModel(FakeModel):
     """Answers every turn with the same plans, one for each step.
 
-    In the text of a plan, `{0}` is the result of the first tool call of the turn, and `{1}` that of
-    the second. `{images}` stands for the types and sizes of the images in the request. A plan
-    without calls is answered in JSON if the request asks for JSON. The values are `facts`, by the
-    names of the properties.
+    In the text of a plan, `{0}` is replaced by the result of the turn's first tool call, and `{1}`
+    by the result of the second. `{images}` is replaced by the types and sizes of the images in the
+    request. If the request asks for JSON, a plan without calls is answered in JSON. `facts`
+    contains the values for this JSON by the names of the properties.
 
     Like `FakeModel`, it refuses invalid requests. It also refuses calls of undeclared tools in the
     history and in its plans. It refuses plans that break `tool_choice`, schemas that are not valid

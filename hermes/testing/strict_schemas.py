@@ -22,7 +22,8 @@ def strict_violation(schema: SchemaPart) -> str | None:
 
 
 def _parts(value: object) -> Iterator[SchemaPart]:
-    """Yields the schema and the mappings in it. Properties are not taken for keywords."""
+    """Yields the schema and all schemas inside it. The values of `properties` and `$defs` are not
+    yielded themselves, because their keys are names and not keywords."""
     if isinstance(value, list):
         for one in value:
             yield from _parts(one)

@@ -1,4 +1,4 @@
-"""The contract of wire formats for answers in a requested format."""
+"""The contract of wire formats for requests that ask for an answer in JSON."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -61,8 +61,8 @@ class StructuredWireContract:
         raise NotImplementedError
 
     def asked(self, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Returns the wire format's own fields that request the format, with the schema as
-        `schema`. Returns None if the wire format has no such fields."""
+        """Returns the part of the request body that asks for the format, with the schema under the
+        key `schema`. Returns None if the body has no such part."""
         raise NotImplementedError
 
     def told_first(self, body: Mapping[str, Any]) -> str:
@@ -70,7 +70,7 @@ class StructuredWireContract:
         raise NotImplementedError
 
     def stream(self, text: str) -> bytes:
-        """Returns the payloads of an answer with this text."""
+        """Returns the response stream of an answer with this text."""
         raise NotImplementedError
 
     def test_a_schema_is_asked_for_in_the_wire_formats_own_form(self) -> None:
@@ -133,8 +133,8 @@ class StructuredWireContract:
 
     @asynccontextmanager
     async def _upstream(self) -> AsyncIterator[str]:
-        """Runs a server that answers in JSON only if the request carries the schema. Yields its
-        base URL."""
+        """Runs a server that answers in JSON only if the request contains the schema. Yields the
+        base URL of the server."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         async with server:
             yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"

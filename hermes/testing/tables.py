@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class InboxContract(StoreFixture):
-    """A message is accepted once, and messages keep the order of their arrival."""
+    """A message is accepted only once, and messages keep the order in which they arrived."""
 
     async def test_a_key_is_taken_once(self, store: Store) -> None:
         assert await store.run(inbox.insert, "i1", said("k"), session(), None, US) is None
@@ -97,7 +97,7 @@ class InboxContract(StoreFixture):
 
 
 class TurnsContract(StoreFixture):
-    """A turn belongs to one process at a time, and a decision is made once."""
+    """A turn belongs to one process at a time, and a question is decided only once."""
 
     async def test_a_session_has_one_open_turn(self, store: Store) -> None:
         await store.run(turns.insert, turn_row("t1"), "main", "7")

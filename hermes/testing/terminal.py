@@ -69,7 +69,7 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """The text of the screen, and everything above it that can be scrolled to."""
+        """The text of the screen, and all text above the screen to which a user can scroll."""
         return "\n".join([*self._screen.scrollback, *self.lines]).rstrip()
 
     @property
@@ -102,7 +102,8 @@ class Terminal:
         self._set_size(columns, rows)
 
     def until(self, wanted: str | Callable[[], object], within: float = 20.0) -> None:
-        """Returns when the text is on the screen, or when the condition is true."""
+        """Returns when the text is on the screen, or when the condition is true. Fails after
+        `within` seconds."""
         seen = wanted if callable(wanted) else lambda: wanted in self.text
         deadline = time.monotonic() + within
         while not seen():
@@ -110,7 +111,7 @@ class Terminal:
                 raise AssertionError(f"no {wanted!r} within {within} s in:\n{self.text}")
 
     def ended(self, within: float = 20.0) -> int:
-        """Returns the exit code when the program has ended."""
+        """Waits until the program has ended, and returns its exit code."""
         deadline = time.monotonic() + within
         while self._read(deadline - time.monotonic()):
             pass
@@ -122,7 +123,7 @@ class Terminal:
         try:
             data = os.read(self._descriptor, 65536)
         except OSError as error:
-            # Linux reports in this way that the other side was closed.
+            # On Linux, EIO means that the program has closed its end of the terminal.
             if error.errno != errno.EIO:
                 raise
             return False

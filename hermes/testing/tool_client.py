@@ -1,4 +1,4 @@
-"""A client of the API that has tools of its own, as OpenAI's client uses them."""
+"""An API client with tools of its own, built on OpenAI's client."""
 
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -21,7 +21,8 @@ def client_tool(name: str) -> dict[str, Any]:
 
 CLIENT_TOOLS = [client_tool("look"), client_tool("listen")]
 BOTH = 'tool:look{"at":"sky"} tool:append{"token":"t"} tool:listen{"at":"sea"}'
-"""A step in which the model calls two tools of the client, and one of ours between them."""
+"""A message that makes the model call two tools of the client, and a tool of the agent between
+them."""
 
 
 class ToolClient:

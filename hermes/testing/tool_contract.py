@@ -1,4 +1,5 @@
-"""The file and command tools on one execution backend, as a test class to inherit from."""
+"""The contract of the file and command tools on an execution backend, as a test class to inherit
+from."""
 
 import re
 from collections.abc import Callable

@@ -33,7 +33,7 @@ PRIVATE = Source(platform="p", account="p", chat_kind="private", chat_id="1", us
 GROUP = Source(platform="p", account="p", chat_kind="group", chat_id="-5", user_id="1")
 CALL = CallId("t_0_0")
 NO_SPILL = ResultFilter(Spill(Path("/nonexistent")))
-"""A result filter for tests with short results, which are never spilled."""
+"""A result filter for tests with short results. It never has to write a long result to a file."""
 
 
 class Notebook:
@@ -86,7 +86,8 @@ def a_turn(
     budget: int = 90,
     decisions: dict[CallId, Decision] | None = None,
 ) -> Turn:
-    """Returns a turn that answers the history, in the session of the source."""
+    """Returns a turn that answers the last message of the history. Its session is derived from the
+    source."""
     return Turn(
         id=TurnId("t"),
         session=SessionKey(
@@ -136,7 +137,7 @@ def an_agent(
     prompt_writer: PromptWriter | None = None,
     results: ResultFilter | None = None,
 ) -> AgentLoop:
-    """Returns an agent that calls the model for everything."""
+    """Returns an agent that also uses `model` as its auxiliary model."""
     return AgentLoop(
         model,
         Registry(tools),

@@ -52,8 +52,8 @@ def _adapter(wire: str) -> TypeAdapter[object]:
 
 
 def _read_through(value: object) -> None:
-    """Makes a validator check all values at once. It would otherwise check some values only when
-    they are used."""
+    """Reads all values inside the value, because a validator checks some of them only when they are
+    read."""
     if isinstance(value, dict):
         for one in value.values():
             _read_through(one)

@@ -76,7 +76,7 @@ SAMPLINGS = (
 )
 GARBAGE = (b"7", b'{"type":7,"choices":7}', b'{"type":"\xff"}', b"[" * 9999, b"nonsense")
 
-# Each class that inherits a test runs the test with its own object.
+# Several classes inherit each test, which a health check of Hypothesis would forbid.
 inherited = settings(deadline=None, suppress_health_check=[HealthCheck.differing_executors])
 wrongs = st.sampled_from([None, True, 7, -1.5, "", "x", [], {}, [None], {"type": None}])
 
@@ -86,10 +86,11 @@ class WireFormatContract(ToolsContract):
     stream is cut."""
 
     mistakes: Sequence[tuple[bytes, bytes]] = ()
-    """Pairs of bytes: a part of the body of `CALLS` and `RESULTS`, and a replacement that the
-    vendor refuses."""
+    """Pairs (right, wrong). `right` occurs in the request body for `CALLS` and `RESULTS`. If it is
+    replaced by `wrong`, the vendor refuses the request."""
     error: bytes
-    """A payload with the error `slow down` and status 429 instead of an answer."""
+    """A payload that the vendor sends instead of an answer: the error `slow down` with status
+    429."""
     end: bytes = b"]}"
     """The end of a request body, after its last message."""
 
@@ -114,15 +115,17 @@ class WireFormatContract(ToolsContract):
         raise NotImplementedError
 
     def recorded_cut(self) -> bytes:
-        """Returns the stream of `recorded_calls`, ended by the limit of output tokens."""
+        """Returns the stream of `recorded_calls`, but cut off at the limit of output tokens."""
         raise NotImplementedError
 
     def echo(self, text: str) -> str:
-        """Returns the body of an echo that holds some text."""
+        """Returns the body of an `Echo`, with this text in it. An `Echo` is data that a vendor
+        sends with an answer and expects back in the next request."""
         raise NotImplementedError
 
     def unmarked(self, body: bytes) -> bytes:
-        """Returns the body without the marks that move while a conversation grows."""
+        """Returns the body without the vendor's cache marks, which move when the conversation
+        grows."""
         return body
 
     def choice(self, base_url: str = "http://127.0.0.1:9/v1") -> ModelChoice:
@@ -381,8 +384,8 @@ class WireFormatContract(ToolsContract):
         return PayloadStream(answer, self.wire().parser(answer))
 
     def _heard(self, *pieces: bytes) -> tuple[AssistantMessage, str, list[AgentEvent]]:
-        """Returns the message, its text and reasoning as they were emitted, and all other
-        events."""
+        """Parses the stream. Returns the message, the text and reasoning in the order of the
+        events, and all other events."""
         message, events = read(self.wire(), *pieces)
         deltas = [one for one in events if isinstance(one, TextDelta | ReasoningDelta)]
         rest = [one for one in events if one not in deltas]
@@ -397,7 +400,8 @@ class WireFormatContract(ToolsContract):
             return await client.complete(request_to(choice, *said), events.append), events
 
     async def _failure(self, response: bytes) -> HermesError:
-        """Returns the error for a response. The error names the provider and never the key."""
+        """Returns the error that a response causes. Fails if the error does not name the provider,
+        or if it contains the key."""
         async with answering(response) as base_url:
             with pytest.raises(HermesError) as caught:
                 await self._ask(self.choice(base_url))
@@ -417,8 +421,9 @@ def _attachment(kind: AttachmentKind, at: int) -> Attachment:
 
 
 def _spoiled(value: object, wrong: object, at: int) -> tuple[object, int]:
-    """Returns the JSON with its part number `at` replaced, and the number of parts that must still
-    be skipped."""
+    """Replaces the part of the JSON with the number `at`, counted depth-first, by `wrong`. Returns
+    the new JSON, and how many parts must still be skipped; this number is negative after the
+    replacement."""
     if at == 0:
         return wrong, -1
     at -= 1

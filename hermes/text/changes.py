@@ -91,8 +91,8 @@ def _lines(text: str) -> list[str]:
 
 
 def _changed_part(old: list[str], new: list[str]) -> tuple[list[str], list[str], int]:
-    """Returns the changed part of both texts, with its context lines, and the number of lines
-    before that part."""
+    """Returns the changed part of the old text, the changed part of the new text, and the number of
+    lines before these parts. The parts include context lines."""
     top, below = _equal_lines(old, new), _equal_lines(old[::-1], new[::-1])
     below = min(below, len(old) - top, len(new) - top)
     first = max(top - CONTEXT_LINES, 0)
@@ -138,8 +138,8 @@ def _dedented(lines: list[str]) -> tuple[str, list[str]]:
 
 
 def _indentation(lines: list[str], first: int, wanted: list[str]) -> str | None:
-    """Returns the indentation that the wanted lines have at `first`; None if other lines are
-    there."""
+    """Returns the indentation that the wanted lines have in `lines`, starting at index `first`;
+    None if the lines at that index are not the wanted ones."""
     place = next(place for place, line in enumerate(wanted) if line)
     line = lines[first + place]
     indent = line[: len(line) - len(wanted[place])]
@@ -152,8 +152,8 @@ def _indentation(lines: list[str], first: int, wanted: list[str]) -> str | None:
 
 
 def _reindented(line: str, was: str, now: str) -> str:
-    """Indents a new line, for a passage whose indentation is `was` in the request and `now` in the
-    file."""
+    """Returns a new line with the indentation of the file (`now`) instead of the indentation of the
+    request (`was`)."""
     if not line.strip():
         return line
     if now.startswith(was):

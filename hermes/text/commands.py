@@ -42,8 +42,7 @@ def parse_command(text: str, prefix: str = "/") -> Command | None:
 
 
 def unescaped(text: str, prefix: str = "/") -> str:
-    """Removes one prefix from a message that begins with two prefixes, which mark it as plain
-    text."""
+    """If a message begins with two prefixes, which mark it as plain text, removes one of them."""
     start = text.lstrip()
     return start.removeprefix(prefix) if start.startswith(prefix * 2) else text
 

@@ -1,5 +1,4 @@
-"""The types of files that can be attached to a message, and how a text file is put into a
-message."""
+"""Recognizes the types of attached files, and formats a text file as a part of a message."""
 
 import re
 
@@ -16,7 +15,8 @@ BEGINNINGS = {
 }
 """Patterns for the beginning of a file, by media type."""
 _UTF16 = b"\xff\xfe"
-"""The byte order mark of a text in UTF-16. The pattern for MP3 files matches it, too."""
+"""The byte order mark of a text in UTF-16. It must be checked first, because the pattern for MP3
+files also matches it."""
 
 
 def media_type_of(data: bytes) -> str | None:

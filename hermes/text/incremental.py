@@ -11,7 +11,8 @@ from hermes.text.markdown import parse, parse_blocks, parse_part
 from hermes.types import nodes
 from hermes.types.value import Value
 
-# Link references are disabled, because a later definition would change text that was returned.
+# Link references are disabled, because a later definition would change text that was already
+# returned.
 _parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 50})
 _parser.enable("table").disable("reference")
 _parser.core.ruler.enableOnly(["normalize", "block"])
@@ -77,11 +78,11 @@ class IncrementalTree:
         self._blocks: nodes.Document = ()
 
     def of(self, text: str) -> nodes.Document:
-        """Returns the tree of the text. The call is fast if the text begins with the previous
-        text."""
+        """Returns the tree of the text. The call is fast if the text begins with the text of the
+        previous call."""
         text = _LINE_END.sub("\n", text)
         if "]:" in text and _BRACKET_FIRST.search(text):
-            # The definition of a link can change every block.
+            # The definition of a link can change every block, so the whole text is parsed again.
             return parse(text)
         if not text.startswith(self._closed):
             self._closed, self._blocks = "", ()

@@ -48,7 +48,8 @@ _Schema = Mapping[str, Any]
 
 @lru_cache(maxsize=64)
 def schema_problem(text: str) -> str:
-    """Returns the reason why the JSON text is not a schema that we support, or "" if it is one."""
+    """Returns the reason why the JSON text is not a schema or can't be supported, or "" if it is a
+    supported schema."""
     if len(text) > LONGEST_SCHEMA:
         return f"it is longer than {LONGEST_SCHEMA} characters"
     try:
@@ -173,7 +174,8 @@ def _bounded(name: str) -> Any:
     keywords: dict[str, _Keyword] = {
         name: _timed(function) for name, function in base.VALIDATORS.items()
     }
-    # A regular expression can take years, so only the provider checks patterns.
+    # Matching a regular expression can take years, so the check of patterns is left to the
+    # provider.
     keywords["pattern"] = lambda _validator, _value, _instance, _schema: ()
     keywords["uniqueItems"] = _timed(_unique_items)
     return library.validators.extend(base, keywords)

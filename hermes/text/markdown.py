@@ -27,8 +27,8 @@ def parse_blocks(text: str) -> list[tuple[int, nodes.Block]]:
 
 
 def parse_part(text: str) -> nodes.Document:
-    """Parses a part of a text. Link definitions are treated as text, because they affect all
-    parts."""
+    """Parses a part of a text. Link definitions are treated as text, because a definition in one
+    part would affect all other parts."""
     return _blocks(_nested(_part_parser.parse(text)))
 
 
@@ -54,7 +54,8 @@ def _nested(tokens: Sequence[Token]) -> list[_Node]:
         if token.nesting < 0:
             levels.pop()
         elif token.nesting > 0 and len(levels) > _DEEPEST:
-            # Thousands of asterisks mean thousands of nested nodes. Deeper markup is dropped.
+            # Markup that is nested deeper than `_DEEPEST` is dropped. Otherwise thousands of
+            # asterisks would give thousands of nested nodes.
             levels.append(levels[-1])
         else:
             node = _Node(token)

@@ -53,17 +53,18 @@ _ENDED_BY_END: dict[str, frozenset[str]] = {
         frozenset({"li", "p"}),
     ),
 }
-"""Maps an element to the open elements directly inside it that its end tag also ends. `dd` and `dt`
-are not included, because the parser nests `dd`, `dt` and `li` in each other without a limit."""
+"""Maps an element to other elements. If one of these is open directly inside the element, the end
+tag of the element closes it, too. `dd` and `dt` are not included, because the parser nests `dd`,
+`dt` and `li` in each other without a limit."""
 _LEFT_OUT = frozenset(
     {
         *("area", "body", "col", "colgroup", "embed", "frame", "frameset", "head", "html", "input"),
         *("link", "meta", "optgroup", "option", "param", "source", "track", "wbr"),
     }
 )
-# Elements that are renamed. The parser reopens the formatting elements in every later block.
-# The other elements change how the parser reads the text after them.
-# `a` is not renamed: the parser also reopens it, but never more than one `a`.
+# These elements get another name, so that the parser does not treat them in a special way. It would
+# reopen `b` and other formatting elements in every later block, and elements such as `template`
+# change how it reads the text after them. `a` keeps its name, because the parser reopens only one.
 _SPECIAL = frozenset(
     {
         *("b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt"),
@@ -135,7 +136,8 @@ class _Rewriter:
         if name in _LEFT_OUT:
             return
         if name in _IN_TABLE and not self._tables:
-            # The parser drops cell tags outside a table, which would join the words of two cells.
+            # The parser drops cell tags outside a table. A rule separates the cells, so that their
+            # words are not joined.
             name = "hr"
         if name == "a":
             self._links += 1

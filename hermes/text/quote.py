@@ -4,10 +4,11 @@ import re
 import unicodedata
 
 _LOOK = 4
-"""The text is read up to this multiple of the wanted length, because spaces and hidden characters
-are removed from it."""
+"""The text is read up to this multiple of the wanted length, because it becomes shorter when spaces
+and hidden characters are removed."""
 _JOINERS = "\u200c\u200d"
-# Chat templates use these markers, and a model server may interpret them.
+# The start of a chat template's marker, such as `<|`. It is broken with a space, because a model
+# server may interpret markers.
 _TEMPLATE = re.compile(r"<(?=[|\uff5c])")
 
 
@@ -32,7 +33,7 @@ def shorten(text: str, longest: int) -> str:
 
 
 def _visible(letter: str) -> bool:
-    # Emoji, Persian and the scripts of India are written with joiners.
+    # Joiners are kept, because emoji, Persian and the scripts of India need them.
     return letter == "\t" or letter in _JOINERS or unicodedata.category(letter) not in _HIDDEN
 
 

@@ -31,7 +31,7 @@ _BLOCKS = _names(
     " summary table tbody td tfoot th thead tr ul"
 )
 _VOID = _names("base br hr img")
-# These elements have no effect on the text unless they are hidden.
+# These elements change the text only if they are hidden.
 _PASSED = _names(
     "abbr acronym b bdi bdo big cite em font i ins kbd label mark q s samp small span strike strong"
     " sub sup time tt u var html head body tbody thead tfoot"
@@ -76,7 +76,7 @@ class _Element:
         self.pre: bool = (parent is not None and parent.pre) or name == "pre"
         self.part = "main" if attributes.get("role") == "main" else name
         self.outer: list[str] | None = None
-        """Holds the blocks before the element until the element's own blocks are collected."""
+        """The blocks before the element, while the element's own blocks are collected."""
         self.items = 0
         """Number of list items or header cells that were read so far."""
 
@@ -247,7 +247,7 @@ class _Line:
         """Index of the piece at which the text of the link begins."""
         self._number: str | None = None
         self._shown: str | None = None
-        """Number of the last link that was written."""
+        """The `LINK_NUMBER` of the last link that was written."""
 
     def add(self, text: str) -> None:
         self._pieces.append(text)
@@ -322,7 +322,8 @@ def _marker(parent: _Element | None) -> str:
 
 def _row(cells: list[str], *, head: bool) -> str:
     filled = [cell for cell in cells if cell]
-    # Tables are also used for layout. A cell that is long or has paragraphs is taken for layout.
+    # Pages also use tables for layout. A row that has a long cell or a cell with paragraphs is
+    # taken for layout.
     if len(filled) < 2 or any(len(cell) > LONGEST_CELL or "\n\n" in cell for cell in cells):
         return "\n\n".join(filled)
     row = " | ".join(cell.replace("\n", " ") for cell in cells)

@@ -48,7 +48,8 @@ _TOKENS = tuple(
         (r"(?<![A-Za-z0-9])(?P<secret>AIza[\w-]{30,}+)", re.A),
         (r"(?<!\d)(?P<secret>\d{8,10}:[\w-]{35,}+)", re.A),
         (r"(?<![\w-])(?P<secret>eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*+)", re.A),
-        # The format of .env files. References to variables and placeholders are not secrets.
+        # Assignments as in .env files. A reference to another variable or a placeholder is not a
+        # secret, so it is not matched.
         (
             rf"(?<![\w$])[A-Z][A-Z0-9_]{{2,64}}+(?:{_VARIABLE})=(?![\"']?(?:{_EXAMPLE}))(?:{_VALUE})",
             re.A,
@@ -58,8 +59,8 @@ _TOKENS = tuple(
 _ASSIGNED = re.compile(
     rf"{_NAME}[\"']?\s{{0,4}}[=:]\s{{0,4}}(?!bearer\b|basic\b)(?:{_VALUE})", re.I
 )
-"""A value that is assigned to a secret-sounding name. In code, such a value is often not a
-secret."""
+"""A value that is assigned to a secret-sounding name. In code, such a value is often not a secret,
+so `redact_tokens` does not mask it."""
 
 
 def mask(secret: str) -> str:

@@ -2,7 +2,8 @@ r"""Escapes the role markers of chat templates in text that is sent to a model.
 
 A server that renders messages with a chat template may read `<|im_start|>` inside a message as the
 beginning of another message. The escaped form, `<\|im_start|>`, is ordinary text for every
-tokenizer. A marker that has backslashes already gets one more, so that `restore` is exact.
+tokenizer. A marker that already has backslashes gets one more, so that `restore` returns exactly
+the original text.
 """
 
 import re
@@ -28,8 +29,8 @@ _BEGINNINGS = (("<", _ANGLED), ("[", _SQUARE), ("\n\n", _LINES))
 
 
 def _markers(slashes: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Returns the start of each marker, with a pattern that matches the start and its
-    backslashes."""
+    """Returns pairs of a marker's start, such as `<`, and a pattern. The pattern matches the start
+    and the backslashes after it (as `slashes` requires) if the rest of a marker follows."""
     # The start is searched for first, because that is fast and most texts contain no marker.
     return tuple(
         (start, re.compile(f"{re.escape(start)}{slashes}(?={rest})")) for start, rest in _BEGINNINGS
@@ -54,8 +55,8 @@ def escape(text: str) -> str:
 def escape_bare(text: str) -> str:
     """Adds a backslash to every marker that has none.
 
-    Use it for text that a model has written. A model reads escaped text, so the markers that it
-    repeats are escaped already.
+    Use it for text that a model has written. If the model quotes a marker from its input, the
+    marker already has its backslash.
     """
     for start, pattern in _BARE:
         if start in text:

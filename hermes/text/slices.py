@@ -1,7 +1,8 @@
 """Returns the first characters of a Markdown tree, or the tree without its first characters.
 
-The visible characters of a tree are counted in reading order. These count as one character: a line
-break, the gap between two blocks, items, rows or cells, an image, and a rule.
+The visible characters of a tree are counted in reading order. A line break, an image and a rule
+count as one character each. So does the gap between two neighbours, which are blocks, items of a
+list, or rows or cells of a table.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -136,8 +137,8 @@ def take_first(tree: nodes.Document, count: int) -> tuple[nodes.Document, bool]:
 
 
 _Taken = tuple[_T | None, int]
-"""The part that was taken, and the number of characters that may still be taken after it. The
-number is negative if something was left out."""
+"""The part that was taken, and how many more characters may be taken after it. This number is
+negative if something was left out."""
 
 
 def _take_each(
@@ -216,8 +217,7 @@ def drop_first(tree: nodes.Document, count: int) -> nodes.Document:
 
 
 _Dropped = tuple[tuple[_T, ...], int]
-"""The part of the tree that is left, and the number of characters that must still be dropped after
-it."""
+"""The part of the tree that is left, and how many more characters must be dropped after it."""
 
 
 def _drop_each(
@@ -305,8 +305,8 @@ def _rows(table: nodes.Table) -> tuple[tuple[nodes.Inlines, ...], ...]:
 
 
 def _margin(row: tuple[nodes.Inlines, ...]) -> int:
-    """Returns the number of empty cells at the start of a row. The gaps between these cells are not
-    counted."""
+    """Returns the number of empty cells at the start of a row. The gaps between these cells do not
+    count as visible characters."""
     return next((index for index, cell in enumerate(row) if cell), len(row))
 
 

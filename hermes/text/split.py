@@ -69,7 +69,8 @@ class _Splitter:
         while tree:
             reach = self._reach(tree)
             if reach is None:
-                # Code may consist of white space alone.
+                # A tree without visible text is dropped, for example a code block that contains
+                # only spaces.
                 return tree if visible(tree).strip() else (), ()
             if reach <= self._limit // _ROOM and (plainer := _plainer(tree)) is not None:
                 tree = _without_space(plainer)
@@ -112,7 +113,7 @@ class _Splitter:
         return low
 
     def _cut(self, tree: nodes.Document, text: VisibleText, reach: int) -> int:
-        """Returns the best place for a cut. The part before the cut must fit."""
+        """Returns the best place for a cut at which the part before the cut fits."""
         for cut in _cuts(text, reach):
             if text.text[:cut].strip() and self._size(take_first(tree, cut)[0]) <= self._limit:
                 return cut
@@ -128,12 +129,13 @@ def _cuts(text: VisibleText, reach: int) -> Iterator[int]:
     yield from (cut for cut in blocks if cut > early)
     yield from (cut for cut in lines if cut > early)
     if reach < len(kinds) and kinds[reach] == kinds[reach - 1] == "fence":
-        # A short part is better than a broken line of code.
+        # A cut inside a line of code is worse than a short part, so all ends of lines are tried
+        # first.
         yield from sorted((*blocks, *lines), reverse=True)
     found = [match.start() for match in _SENTENCE.finditer(text.text, early + 1)]
     yield from (cut for cut in reversed(found) if kinds[cut - 1] == "word" and cut <= reach)
     yield from (cut for cut in ends if text.is_space(cut) and kinds[cut] != "link")
-    # Links and code are not cut if they fit into a part of their own.
+    # A cut before a link or code keeps it whole if it fits into the next part.
     yield from (cut for cut in ends if kinds[cut] in ("link", "code") and kinds[cut - 1] == "word")
     yield from (cut for cut in ends if kinds[cut] != "fence" and text.text[cut].isspace())
     yield _before_grapheme(text.text, reach)

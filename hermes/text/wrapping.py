@@ -23,7 +23,7 @@ def _wrap_line(line: str, columns: int) -> str:
     first = _FIRST_COLUMN.match(line)
     label = first[0] if first and len(first[0]) <= columns // 2 else ""
     return textwrap.fill(
-        # The other columns can't be aligned any more.
+        # Wrapped columns can't be aligned, so the gaps between them are reduced to two spaces.
         label + _GAP.sub("  ", line.removeprefix(label)),
         columns,
         subsequent_indent=" " * len(label),

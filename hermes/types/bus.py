@@ -9,8 +9,8 @@ from hermes.types.identity import OwnerId
 
 
 class Bus(Protocol):
-    """Carries messages that may be lost. They only save time, because the store has everything that
-    must not be lost."""
+    """Carries messages that may be lost. Everything that must not be lost is in the store, so a
+    lost message only causes a delay."""
 
     async def send(self, texts: Sequence[str], to: OwnerId | None = None) -> None:
         """Sends the texts, in order, to one process or to all other processes. A failure is only
@@ -32,11 +32,11 @@ class Bus(Protocol):
         """Yields the numbers of commits that other processes have announced. Only one reader is
         allowed.
 
-        None means that announcements may have been lost, so that the reader must look at the store.
+        None means that announcements may have been lost. The reader must then read the store.
         """
         ...
 
 
 OpenBus = Callable[[OwnerId, str], AbstractAsyncContextManager[Bus]]
-"""Opens a bus for one process. The string is a name that all processes of one database share,
-and that no other process uses."""
+"""Opens a bus for one process. The string is a name that is the same for all processes of one
+database and different for every other database."""

@@ -32,7 +32,7 @@ class CommandContext(Value):
     chat: Target | None
     """The chat that the command came from; None for the terminal and the API."""
     find_model: Callable[[str], ModelChoice]
-    """Finds the model that the session's agent knows by a name; see `types.agents.FindModel`."""
+    """Finds a model by the name that a person typed; see `types.agents.FindModel`."""
 
 
 class CommandReply(Value):

@@ -8,9 +8,9 @@ from hermes.types.value import Value
 
 DeliveryState = Literal["open", "ready", "sending", "delivered", "dead"]
 Purpose = Literal["place", "send", "replace", "repeat"]
-"""The reason for sending a message. `place` sends a preview that is edited later. `send` sends the
-final message. `replace` sends a deleted message again. `repeat` warns that the next message may be
-a duplicate."""
+"""The reason for sending a message. `place` is a preview, which is edited later. `send` is a final
+message. `replace` is sent instead of a message that was deleted. `repeat` is a warning that the
+next message may be a duplicate."""
 
 
 class Placed(Value):
@@ -31,8 +31,8 @@ class Delivery(Value):
     content: Content
     turn: TurnId | None = None
     placed: tuple[Placed, ...] = ()
-    """Messages that are on the platform. They are edited into the final text if the platform can
-    edit."""
+    """Messages that are on the platform. If the platform can edit messages, they are edited until
+    they show the final text."""
     attempts: int = 0
     not_before: float = 0.0
     doubtful: bool = False

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from hermes.types.accounts import AccountStatus
 from hermes.types.identity import FolderId, OwnerId
 from hermes.types.value import Value
 
@@ -13,6 +14,8 @@ class RunningGateway(Value):
     port: int = 0
     url: str = ""
     """The address of the gateway's API; empty if the gateway has no API or does not listen yet."""
+    accounts: tuple[AccountStatus, ...] = ()
+    """The states of the gateway's chat accounts."""
 
 
 class GatewayRegistration(Protocol):

@@ -22,18 +22,20 @@ HermesError             code                     status
 └── ToolFailed          tool_failed              500     the model: the call did not work, and why
 
 Other modules derive errors of their own from these: `ApiError` in `entry/http/errors.py`,
-`NoSuchSession` and `SessionBusy` in `control/sessions.py`, `ConfigProblems` in
-`settings/sources.py`, `NotText`, `NotWritten` and `FileNotAttached` in `entry/cli`,
-`CopyRefused` in `types/store_copy.py`, `TurnFailed` in `embedding.py`.
+`NoSuchSession` and `SessionBusy` in `control/sessions.py`, `CredentialInUse` in
+`control/credentials.py`, `ConfigProblems` in `settings/sources.py`, `NotText`, `NotWritten` and
+`FileNotAttached` in `entry/cli`, `CopyRefused` in `types/store_copy.py`, `TurnFailed` in
+`embedding.py`.
 """
 
 
 class HermesError(Exception):
-    """The root of all our errors. Its text can be shown to the party that the error is named
-    for."""
+    """The root of all our errors. The text of an error can be shown to the party that must act on
+    it."""
 
     code: str = "internal_error"
-    """Identifies the problem for programs. Clients compare it, so it never changes."""
+    """Identifies the problem for programs. Clients compare codes, so the code of an error never
+    changes."""
     status: int = 500
     """The HTTP status of a request that ends with this error."""
     retry_after: float | None = None

@@ -1,4 +1,5 @@
-"""The events of a turn. Every surface is drawn from this one stream."""
+"""The events of a turn. Every output (a terminal, a chat or an HTTP response) is drawn from these
+events."""
 
 from typing import Literal
 
@@ -174,6 +175,6 @@ class Envelope(Value):
 
     turn: TurnId
     seq: int
-    """The number of the event. If pieces of text were joined, it is the number of the last
-    piece."""
+    """The number of the event. If several pieces of text were joined into one event, this is the
+    number of the last piece."""
     event: AgentEvent

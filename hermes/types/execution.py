@@ -18,7 +18,8 @@ class SandboxScope(Value):
     session: SessionKey
     """The session that owns the background processes. Other sessions can't see them."""
     workspace: str
-    """The folder that paths are relative to. It is a path on the backend's machine."""
+    """The folder that paths are relative to. It is on the machine on which the backend runs
+    commands."""
     home: str = ""
     """The agent's own folder on this machine. File operations can't use it."""
 
@@ -115,8 +116,8 @@ class CommandObserver(Protocol):
 class SandboxProcess(Protocol):
     """A background process of the sandbox's session.
 
-    It outlives the turn and the gateway, but a process of a stateless request ends with the
-    request.
+    It outlives the turn and the gateway. The process of a stateless request is an exception: it
+    ends with the request.
     """
 
     @property
@@ -131,8 +132,8 @@ class SandboxProcess(Protocol):
         ...
 
     async def wait(self, seconds: float) -> ProcessStatus:
-        """Waits until the process has ended, or for this number of seconds, and returns its
-        state."""
+        """Waits until the process ends, for at most this number of seconds. Returns the state of
+        the process."""
         ...
 
     async def kill(self) -> ProcessStatus:
@@ -156,7 +157,8 @@ class Sandbox(Protocol):
         """Replaces the file atomically and creates missing folders. Returns True if the file is
         new.
 
-        If `expected` is given, raises ToolFailed if the file's present content differs from it.
+        If `expected` is given and the file has another content, raises ToolFailed and writes
+        nothing.
         """
         ...
 
@@ -217,7 +219,8 @@ class ExecutionBackend(Protocol):
         """Ends a foreground command that a dead gateway left running. Returns False if the
         command is not running any more.
 
-        The handle may come from another backend, or from before a reboot.
+        The handle may come from another backend, or from before a reboot. For such a handle, the
+        method returns False.
         """
         ...
 

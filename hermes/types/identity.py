@@ -24,7 +24,8 @@ CallId = NewType("CallId", str)
 they are not unique. `parse_call_id` parses an id."""
 
 OWNER = PersonId("owner")
-"""The person who installed Hermes. This person uses the terminal, or the API key of the gateway."""
+"""The person who installed Hermes. Everyone who uses the terminal, or the gateway's own API key,
+counts as this person."""
 
 Trigger = Literal["message", "api", "job", "webhook", "a2a", "hook"]
 """The kind of event that causes a turn."""
@@ -100,12 +101,12 @@ class Principal(Value):
     name: str
     """The name of the API key or of the entry point. It stays the same when a key is rotated."""
     person: PersonId
-    """The authenticated person. The field has no default, so that an entry point can't forget it
-    and treat its callers as owners."""
+    """The authenticated person. The field has no default. Otherwise an entry point that omits the
+    field could treat its callers as owners by mistake."""
 
 
 class SessionKey(Value):
-    """Identifies a conversation. Different keys have different texts: `parse(str(key)) == key`."""
+    """Identifies a conversation. Each key has its own text: `parse(str(key)) == key`."""
 
     agent: AgentId
     platform: str
@@ -113,7 +114,7 @@ class SessionKey(Value):
     chat: str
     account: str | None = None
     """The account that received the message. It is None for the platform's default account, so that
-    adding a second account changes no existing key."""
+    existing keys stay the same when a second account is added."""
     user: str | None = None
     thread: str | None = None
 
@@ -131,7 +132,7 @@ class SessionKey(Value):
 
     @classmethod
     def parse(cls, text: str) -> "SessionKey":
-        """Returns the key whose text is `text`. Raises ValueError for anything else."""
+        """Returns the key whose text is `text`. Raises ValueError if there is no such key."""
         parts = text.split(":")
         if len(parts) < 5 or len(parts) % 2 == 0 or parts[0] != "agent":
             raise ValueError(f"not a session key: {text!r}")
@@ -157,7 +158,8 @@ _OPTIONAL = {"account", "user", "thread"}
 # The result is cached, because a turn writes its session's key several times.
 @lru_cache(maxsize=4096)
 def _quoted(part: str) -> str:
-    # With surrogatepass, a lone surrogate from a hostile client neither raises nor collides.
+    # With surrogatepass, a lone surrogate from a hostile client raises no error, and its key equals
+    # no other key.
     return quote(part, safe="-_.~@+!#$&=,", errors="surrogatepass")
 
 

@@ -22,8 +22,8 @@ class Attachment(Value):
     at: int = 0
     """The attachment's position: the number of characters of the text before it."""
     detail: str = ""
-    """How closely a model looks at an image (`low`, `high`, …); empty leaves the choice to the
-    provider."""
+    """The resolution at which the model sees an image (`low`, `high`, …); if empty, the provider
+    chooses."""
 
     @property
     def label(self) -> str:
@@ -77,8 +77,8 @@ class UserMessage(Value, tag_field="role", tag="user"):
 
 
 class Echo(Value):
-    """Data of a provider, such as signed reasoning, that must be sent back unchanged with the
-    results of its tool calls."""
+    """Data in a model's answer, such as signed reasoning, that must be sent back unchanged together
+    with the results of the tool calls."""
 
     wire: str
     model: str
@@ -172,7 +172,8 @@ class Asked(Value, tag=True):
     """The client's own tools, offered in addition to the agent's tools."""
     tool_choice: ToolChoice = ToolChoice()
     results: tuple[ToolMessage, ...] = ()
-    """Results of client tools. They resume the turn that made the calls; `messages` follow them."""
+    """Results of client tools. They resume the turn that made the calls. The turn's history then
+    continues with `messages`."""
     response_format: ResponseFormat | None = None
     """The required format of the answer; None for plain text."""
     stateless: bool = True
@@ -187,7 +188,7 @@ Body = Said | Edited | Pressed | Asked
 
 
 class Origin(Value):
-    """Facts about a message. The entry point states them, so that no other code depends on the
+    """Facts that the entry point knows about a message. Other code uses these facts instead of the
     platform's name."""
 
     trigger: Trigger = "message"
@@ -203,8 +204,8 @@ class Origin(Value):
 
 
 class ClientKey(Value):
-    """The client's own idempotency key. Only requests whose `dedupe_key` is built from other data
-    have it."""
+    """The client's own idempotency key. It is separate only in a request with tool results, whose
+    `dedupe_key` is built from the results. In other requests, it is a part of `dedupe_key`."""
 
     dedupe_key: str
     fingerprint: str
@@ -212,7 +213,8 @@ class ClientKey(Value):
 
 
 class MessageEvent(Value):
-    """The only kind of value that an entry point passes to the control layer."""
+    """A message, a press of a button or an API request. Entry points pass nothing else to the
+    control layer."""
 
     dedupe_key: str
     """The inbox stores each key once, so a redelivered message must have the same key."""
@@ -223,10 +225,10 @@ class MessageEvent(Value):
     addressed: bool = True
     """Whether the message is addressed to the agent. Some messages in a group are not."""
     fingerprint: str = ""
-    """Hash of the request's body. It detects a key that is used for two different requests."""
+    """Hash of the request's body. It shows whether one idempotency key was used for two different
+    requests."""
     client_key: ClientKey | None = None
-    """The client's key for a request with tool results. The `dedupe_key` of such a request names
-    the results."""
+    """The client's idempotency key if the request has tool results; None for other requests."""
 
 
 class Accepted(Value, tag=True):
@@ -236,9 +238,10 @@ class Accepted(Value, tag=True):
     id: str
     turn: str | None = None
     after: int = 0
-    """The number of the turn's last event before this message."""
+    """The number of the turn's last event before this message. Later events belong to the
+    answer."""
     reply: str | None = None
-    """The whole answer if no turn is needed, for example after a command."""
+    """The whole answer if no turn is needed, for example the reply to a command."""
     failed: bool = False
     """Whether the reply says why a command was not carried out."""
 
@@ -251,7 +254,8 @@ class Duplicate(Value, tag=True):
     same: bool = True
     """Whether the earlier message had the same body."""
     after: int = 0
-    """The number of the turn's last event before this message."""
+    """The number of the turn's last event before the earlier message. Later events belong to the
+    answer."""
 
 
 class Refused(Value, tag=True):

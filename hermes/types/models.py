@@ -26,10 +26,10 @@ class ModelRequest(Value):
 
     choice: ModelChoice
     system: str
-    """The system prompt. It stays the same for a whole epoch, so that providers can cache it."""
+    """The system prompt. It stays the same for many turns, so that providers can cache it."""
     messages: Sequence[Message]
     step: str
-    """Prefix of the CallIds of this answer: `<turn>_<step>`."""
+    """Prefix of the `CallId` of each tool call in this answer: `<turn>_<step>`."""
     tools: Sequence[DeclaredTool] = ()
     tool_choice: ToolChoice = ToolChoice()
     sampling: Sampling = Sampling()
@@ -38,8 +38,8 @@ class ModelRequest(Value):
     ephemeral: str = ""
     """Text that is added after `system`, in this call only."""
     live: bool = True
-    """Whether to emit each word as it arrives. If it is False, a few events per second are
-    enough."""
+    """Whether to emit each word as it arrives. If this is False, text is emitted a few times a
+    second."""
     conversation: str = ""
     """Identifies the conversation that this call continues. Only caches use it."""
     media: Mapping[str, bytes] = msgspec.field(default_factory=dict)
@@ -92,7 +92,7 @@ class AnswerBuilder(Protocol):
         ...
 
     def call(self, name: str = "") -> CallBuilder:
-        """Adds a tool call. Calls that still have no name at the end are dropped."""
+        """Adds a tool call. Calls that have no name by the end of the answer are dropped."""
         ...
 
 
@@ -148,8 +148,8 @@ class WireFormat(Protocol):
         ...
 
     def body(self, request: ModelRequest) -> bytes:
-        """Returns the body of a request. It begins like the body of the previous call in the
-        conversation, so that the provider can cache the beginning."""
+        """Returns the body of a request. It begins with the same bytes as the body of the previous
+        call in the conversation, so that the provider can cache them."""
         ...
 
     def parser(self, answer: AnswerBuilder) -> StreamParser:

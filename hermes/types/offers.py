@@ -37,8 +37,8 @@ class ModelName(Value):
 
 
 class ModelResolver(Protocol):
-    """Finds the models that a configuration names. Raises ConfigError if such a model can't be
-    used."""
+    """Finds the models that a configuration names. The methods raise ConfigError if such a model
+    can't be used."""
 
     @property
     def advice(self) -> str:
@@ -47,7 +47,8 @@ class ModelResolver(Protocol):
 
     @property
     def example_key(self) -> str:
-        """The environment variable for the API key of the first provider, for examples."""
+        """The environment variable for the API key of the first provider. Advice shows it as an
+        example."""
         ...
 
     def main(self) -> ModelChoice | None:
@@ -99,7 +100,8 @@ class ModelOffers(Protocol):
         ...
 
     def models(self, provider: str) -> tuple[ModelChoice, ...]:
-        """Returns the models in the provider's last list, or the model files on this machine."""
+        """Returns the models in the provider's last list. For the provider `local`, returns the
+        model files on this machine."""
         ...
 
     def used(self) -> ModelChoice | None:

@@ -21,7 +21,7 @@ class PlatformLimits(Value):
     text: int = 4096
     """Longest rendered text of one message, in the units that `measure` counts."""
     chat_interval: float = 0.0
-    """Shortest time in seconds between two calls for the same chat."""
+    """Shortest time in seconds between two calls to the platform for the same chat."""
     buttons: int = 0
     """Maximum number of buttons of one message; 0 if the platform has no buttons."""
     attachments: bool = False
@@ -30,6 +30,9 @@ class PlatformLimits(Value):
     """Seconds after which the typing indicator must be renewed."""
     deduplicates: bool = False
     """Whether the platform drops a message that was already sent with the same key."""
+    silence: float = 80.0
+    """Longest time in seconds between two calls of `ready`. If the adapter is silent for longer, it
+    is restarted."""
 
 
 class Cursor(Protocol):
@@ -68,7 +71,9 @@ class PlatformAdapter(Protocol):
     async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
         """Listens until it is cancelled, and calls `ready` when it is connected.
 
-        It acknowledges a message to the platform after `accept` has returned.
+        It calls `ready` again whenever the platform has answered, for example after each poll, so
+        that a dead connection is noticed; see `PlatformLimits.silence`. It acknowledges a message
+        to the platform after `accept` has returned.
         """
         ...
 
@@ -92,13 +97,14 @@ class CanType(Protocol):
 @runtime_checkable
 class CanReact(Protocol):
     async def react(self, target: Target, message_id: str) -> None:
-        """Shows on a received message that the agent works on it. It may be called again."""
+        """Shows on a received message that the agent works on it. The method may be called more
+        than once for the same message."""
         ...
 
 
 FetchFile = Callable[[Attachment], Awaitable[bytes]]
 """Downloads a received file. `path` of the attachment is the platform's own id of the file. Raises
-Rejected if the file can't be downloaded, also not later."""
+Rejected if the file can't be downloaded and a later attempt would fail, too."""
 
 
 @runtime_checkable
@@ -187,10 +193,14 @@ class Platform(Value, Generic[ConfigT]):
     """The type of the platform's section in config.yaml. A field may name environment variables
     with `Aliases`."""
     accounts: Callable[[ConfigT], Sequence[str]]
-    """Returns the configured accounts: the platform's name for the default account, and
-    `<platform>.<name>` for others. The result is empty if the credentials are missing."""
+    """Returns the names of the configured accounts. The default account has the platform's name,
+    and other accounts are named `<platform>.<name>`. The result is empty if the credentials are
+    missing."""
     make: Callable[[str, ConfigT], PlatformAdapter]
     """Returns the adapter of an account. This call imports the SDK."""
+    credential: Callable[[str, ConfigT], str] = lambda account, config: ""
+    """Returns the secret with which an account logs in, such as its token. No two gateways can use
+    the same credential at a time. The result is empty if several connections do no harm."""
     extra: str = ""
     """The optional dependency group that installs the SDK."""
     routes: Callable[[ConfigT], Sequence[WebhookRoute]] = lambda config: ()

@@ -34,17 +34,18 @@ class Quirks(Value):
     call_id_length: int = 0
     """Number of characters that the id of a tool call must have; 0 if our own ids are accepted."""
     extra_body: str = ""
-    """Further fields of every request in the provider's own wire format, as a JSON object."""
+    """A JSON object with further fields, which are added to every request in the provider's own
+    wire format."""
     list_prefix: str = ""
     """Prefix of model names in the provider's list. In a request, the name must not have the
     prefix."""
     structured: tuple[Literal["json_object", "json_schema"], ...] = ("json_object", "json_schema")
-    """The kinds of `ResponseFormat` that the endpoint enforces, also with tools and streaming. For
-    other kinds, the format is described in the prompt."""
+    """The kinds of `ResponseFormat` that the endpoint enforces, even in requests with tools and
+    streaming. For other kinds, the format is described in the prompt."""
     reasoning: Literal["budget", "effort", "none"] = "budget"
-    """How a request controls reasoning. `budget` is a number of tokens. A model with `effort` takes
-    an effort level and accepts neither a budget nor sampling options. A model with `none` does not
-    reason."""
+    """How a request controls reasoning. With `budget`, the request has a number of tokens. With
+    `effort`, it has an effort level, and the model accepts neither a budget nor sampling options.
+    With `none`, the model does not reason."""
 
 
 class ModelChoice(Value):
@@ -55,7 +56,8 @@ class ModelChoice(Value):
     base_url: str
     api_key: str = ""
     key_place: str = ""
-    """The variable or setting that holds or should hold the key. Error messages show it."""
+    """The environment variable or setting for the key, which may still be missing. Error messages
+    show this place."""
     wire: str = "chat"
     """Name of the endpoint's wire format."""
     context_length: int | None = None
@@ -111,7 +113,7 @@ class AgentProfile(Value):
     channel_prompts: dict[str, str] = msgspec.field(default_factory=dict)
     """Additional text for single chats, by `platform:chat`."""
     prefill: tuple[Message, ...] = ()
-    """Messages that are sent before every conversation."""
+    """Messages that are sent to the model before the history of every conversation."""
     toolsets: tuple[str, ...] = ("default",)
     """Names of the toolsets and single tools that the agent may use."""
     platform_toolsets: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)

@@ -36,12 +36,12 @@ class Checkpoint(Protocol):
     async def answered(self, message: ToolMessage) -> None: ...
 
     def prompted(self, prompt: Prompt) -> None:
-        """Sets the prompt of a new epoch. It is stored together with the next message."""
+        """Sets the session's new prompt, which is stored together with the next message."""
         ...
 
     def uses_files(self) -> None:
-        """Notes that the turn uses files of the agent. This is stored together with the next
-        message, and the session is then run only by nodes that have these files."""
+        """Notes that the turn uses files of the agent. The note is stored together with the next
+        message. From then on, only nodes that have these files run the session."""
         ...
 
     async def compacted(self, first: int, last: int, summary: UserMessage) -> None:
@@ -76,5 +76,5 @@ class MemoryProvider(Protocol):
         ...
 
     async def on_session_end(self, ended: Turn) -> None:
-        """Called at least once after the conversation in `ended.history` has ended."""
+        """Called one or more times after the conversation in `ended.history` has ended."""
         ...

@@ -32,8 +32,8 @@ class Provider(Value):
     """Name of the provider's wire format."""
     quirks: Quirks = Quirks()
     custom_address_provider: str = ""
-    """Name of the provider whose wire format and quirks are used if the address is overridden.
-    Empty to keep this provider's own."""
+    """Name of the provider whose wire format and quirks are used if the address is overridden. If
+    this name is empty, the provider's own wire format and quirks are used."""
     tools: bool = True
     """Whether the provider's models can call tools."""
     attachments: tuple[AttachmentKind, ...] | None = None
@@ -44,8 +44,8 @@ class Provider(Value):
     """Whether the provider's models run in one of our processes, so that the provider has no
     address."""
     vendor_names: bool = False
-    """Whether the provider's models are named `vendor/model`, so that the part before the slash
-    names no provider."""
+    """Whether the provider's models are named `vendor/model`. In these names, the part before the
+    slash is not the name of a provider."""
     aliases: tuple[str, ...] = ()
 
     @property

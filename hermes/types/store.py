@@ -31,13 +31,14 @@ class Store(Protocol):
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Commits `transaction(*args, **kwargs)`, or raises an error and changes nothing.
 
-        The function is called again if its transaction is retried. So it must change nothing but
-        the store, and must compute its result from its arguments and rows alone.
+        The function is called again if the transaction is retried. So it must not change anything
+        except the store, and its result must depend only on its arguments and on the rows.
         """
         ...
 
     async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Runs `transaction(*args, **kwargs)`, which must not write, on one snapshot."""
+        """Runs `transaction(*args, **kwargs)` on one snapshot of the store. The transaction must
+        not write."""
         ...
 
     async def dead(self, kind: OwnerKind | None = None) -> list[OwnerId]:
@@ -50,7 +51,7 @@ class Store(Protocol):
         ...
 
     def changes(self) -> AsyncIterator[None]:
-        """Yields soon after other processes have committed. One item may represent many commits.
+        """Yields soon after other processes have committed. One item can represent many commits.
 
         The first item represents all commits since the store was opened.
         """
@@ -59,7 +60,8 @@ class Store(Protocol):
     def permission(self) -> AsyncIterator[bool]:
         """Yields whether this process may run turns, and yields again after each change.
 
-        It yields False after the process has lost the proof that it is alive, because others may
-        then take its turns over. It yields True when the process has the proof again.
+        The process holds a lock, which proves to other processes that it is alive. If the lock is
+        lost, other processes may take over its turns, so the iterator yields False. It yields True
+        when the process holds the lock again.
         """
         ...

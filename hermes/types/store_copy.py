@@ -29,7 +29,7 @@ class CopyResult(Value, omit_defaults=False):
 
     source: str
     target: str
-    """`source` and `target` name the two stores, without passwords."""
+    """`source` and `target` are the paths or addresses of the two stores, without passwords."""
     tables: dict[str, int]
     """The number of rows by table."""
     resumed: bool

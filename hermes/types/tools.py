@@ -60,8 +60,9 @@ class ToolContext(Protocol):
         ...
 
     def redact(self, text: str) -> str:
-        """Returns the text without secrets. Results are always redacted. Call this method before
-        you cut a text, because a part of a secret is not recognized."""
+        """Returns the text without secrets. Results are redacted automatically. Call this method
+        only before you cut a text, because a part of a secret would not be recognized
+        afterwards."""
         ...
 
 

@@ -50,7 +50,7 @@ class PromptPart(Value):
 
 
 class Prompt(Value):
-    """The system prompt of an epoch, the part of a conversation that shares one prompt."""
+    """The system prompt of a session. It is reused until it must be replaced."""
 
     fingerprint: str
     """Hash of the model, the tools and the persona that the prompt was made for."""
@@ -75,8 +75,8 @@ class Turn(Value):
     """The chat and the user that the message came from."""
     profile: AgentProfile
     history: tuple[Message, ...]
-    """The messages of the conversation. The last message is the new one or, in a resumed turn, the
-    one with the unanswered tool calls."""
+    """The messages of the conversation. The last message is the new message or, in a resumed turn,
+    the message with the unanswered tool calls."""
     size: int = 0
     """Size of the stored history in bytes, without the new message; 0 if unknown."""
     trigger: Trigger = "message"
@@ -89,14 +89,14 @@ class Turn(Value):
     stateless: bool = False
     """Whether the request belongs to no session."""
     prompt: Prompt | None = None
-    """The prompt of the current epoch; None if a new epoch begins."""
+    """The session's prompt; None if a new prompt must be written."""
     instructions: str = ""
     model: str | None = None
     sampling: Sampling = Sampling()
     client_tools: tuple[ClientTool, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
     requested_at: int = 0
-    """The step of the first model call after the last request. `tool_choice` applies to this
+    """The step of the first model call after the last request. `tool_choice` applies only to this
     step."""
     response_format: ResponseFormat | None = None
     """The format of the final answer; None for plain text."""

@@ -72,7 +72,8 @@ async def names(settings: Settings, platform: str = "p") -> list[str]:
 
 
 async def test_the_default_prompt_is_short(tmp_path: Path) -> None:
-    """Every part is listed, so that a longer part makes the test fail."""
+    """The test lists the size of every part of the prompt, so that it fails if a part becomes
+    longer."""
     chosen = settings(tmp_path)
     async with builder_of(chosen) as builder:
         tools = {tool.name: tool for tool in builder.tools()}

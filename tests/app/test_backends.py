@@ -66,5 +66,5 @@ def test_an_unsupported_backend_is_not_replaced_by_another_backend(
 
 
 def test_an_unknown_backend_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no backend 'locla'; there are local, none, other"):
+    with pytest.raises(ConfigError, match="no backend 'locla': use one of local, none, other"):
         chosen(tmp_path, "locla", OtherMachine())

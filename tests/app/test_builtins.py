@@ -1,4 +1,4 @@
-"""The built-in features are registered with hooks."""
+"""The built-in features are registered through the same hooks as plugins."""
 
 from pathlib import Path
 

@@ -112,7 +112,7 @@ async def test_a_copy_to_sqlite_continues_after_any_interruption(
 
 
 class ChangedTarget(WrappedStore):
-    """A target in which one batch of messages is changed after it was stored."""
+    """A target of a copy in which one batch of messages changes after the copy has stored it."""
 
     def __init__(self, store: Store, change: Callable[[], Work[None]]) -> None:
         super().__init__(store)
@@ -257,7 +257,8 @@ async def test_nul_in_text_of_earlier_versions_is_replaced(home: Path, url: str)
 
 
 async def converse(home: Path, platform: ChatServer, said: str, answer: str) -> str:
-    """Says something to a gateway of the home. Returns the messages that its model received."""
+    """Sends a message to a gateway of the home, and waits for the answer. Returns the text that the
+    model received."""
     model = ScriptedModel([says(answer)])
     async with running(home, [PlainAdapter(platform)], model, DRAINING):
         platform.says(said)

@@ -119,7 +119,7 @@ class Names(AbstractResolver):
 
 
 def hostile(port: int) -> list[str]:
-    """Returns all known ways to name this machine or another private address."""
+    """Returns URLs that name this machine or another private address, in all known notations."""
     hosts = [*NUMBERS, *NAMES]
     plain = [f"http://{host}:{port}/" for host in hosts]
     secure = [f"https://{host}:{port}/latest/meta-data/" for host in hosts]
@@ -128,7 +128,8 @@ def hostile(port: int) -> list[str]:
 
 
 def lets(*sites: Site) -> IsAllowed:
-    """Returns the gateway's rule, which here also allows the addresses of these sites."""
+    """Returns a rule that allows the same addresses as the gateway's rule, and the addresses of
+    these sites."""
     places = {(site.host, site.port) for site in sites}
     return lambda address, port: (address, port) in places or may_reach(address, port)
 
@@ -139,8 +140,8 @@ def only(site: Site) -> Egress:
 
 @asynccontextmanager
 async def forbidden() -> AsyncIterator[list[Site]]:
-    """Starts listeners on this machine that must not be reached. Each pair has the same port in
-    both address families."""
+    """Yields servers on this machine that no request may reach: two pairs, each with a server for
+    IPv4 and a server for IPv6 on the same port."""
     async with AsyncExitStack() as stack:
         sites: list[Site] = []
         while len(sites) < 4:

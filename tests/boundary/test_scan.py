@@ -22,7 +22,7 @@ def scan(place: Path, pattern: str = WORD, glob: str = "", limit: int = 99) -> l
 
 
 def _shown(line: str) -> str:
-    """Formats each hit as `=path:line: text`. Other lines are not changed."""
+    """Returns the line as `=path:line: text` if it is a hit, and unchanged otherwise."""
     if not line.startswith(HIT):
         return line
     path, number, text = json.loads(line[1:])

@@ -11,7 +11,8 @@ HELLO = Plan(text="Hello! What can I do for you?")
 
 
 async def run_both(shop: Shop, clients: ApiClients, name: str, *turn: Plan) -> tuple[str, str]:
-    """Runs the setup and the recipe. Returns the output of the recipe and the expected output."""
+    """Runs the setup of `llm` and then the recipe. Returns the output of the recipe and the
+    expected output."""
     setup, recipe = recipe_of("llm: Setup"), recipe_of(name)
     assert await shop.run(setup, clients) == setup.prints
     shop.model.turn = turn

@@ -108,7 +108,7 @@ async def test_a_kill_between_call_and_result_loses_nothing(
 
         async def kill() -> None:
             await shop.gateway.kill()
-            # The agent has read the list. The result is stored, and the tool does not run again.
+            # The agent uses the stored result of its tool, and does not read this changed list.
             (shop.gateway.workspace / "shopping.txt").write_text("nothing\n")
             await shop.gateway.start()
 

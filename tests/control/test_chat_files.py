@@ -24,7 +24,7 @@ def event(*files: Attachment) -> MessageEvent:
 
 
 class Intake:
-    """The media cache of a gateway, and a platform from which files are downloaded."""
+    """The media cache of a gateway, and a fake platform from which it downloads files."""
 
     def __init__(self, folder: Path) -> None:
         self.cache = MediaCache(folder)

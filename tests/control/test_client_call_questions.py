@@ -53,7 +53,7 @@ async def question_expired(client: ToolClient) -> None:
 
 
 UNANSWERED = 'tool:look{} tool:ask{"question":"Which one?","expires_in":0.05}'
-"""A step in which a call of the client waits longer than a question."""
+"""A step with a call of a client tool and a question. The question expires first."""
 
 
 async def test_every_call_has_a_result_when_the_client_continues_after_an_expired_question(

@@ -32,7 +32,7 @@ async def test_the_same_results_again_return_the_stored_answer(
         final = await client.send()
         assert client.service.model.stats.calls == before + 1
         assert text_of(await client.send()) == text_of(final)
-        # The turn has continued after the first answer, which is still the answer to this request.
+        # The turn has ended. If the first request is sent again, it still gets the first answer.
         client.said = client.said[:3]
         assert (
             client.heard(await client.send())[0].id

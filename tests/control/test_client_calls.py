@@ -1,4 +1,4 @@
-"""Turns with tools of the client, as OpenAI's own client uses them."""
+"""Turns with tools of an API client. The tests use OpenAI's own client."""
 
 import time
 from pathlib import Path
@@ -50,7 +50,7 @@ async def test_tools_of_the_client_run_beside_ours(
             ("look", '{"at":"sky"}'),
             ("listen", '{"at":"sea"}'),
         ]
-        # The tool of ours has run already, once.
+        # The agent's own tool has already run, once.
         assert appended(tmp_path) == ["t"]
         client.results(calls[::-1], look="blue", listen="loud")
         answer = await client.send()

@@ -161,7 +161,7 @@ async def test_a_restart_ends_a_process_that_left_its_session(
             await until(lambda: pid.exists() and pid.read_text(), within=20.0)
             async with open_test_store(tmp_path) as store:
                 ((handle,),) = await rows(store, "select handle from calls")
-            # As if the machine had been too busy for the supervisor to notice the death.
+            # The supervisor is stopped, so it does not notice that the gateway is killed.
             os.kill(int(str(handle).split(":")[5]), signal.SIGSTOP)
             process.kill()
         assert lives(int(pid.read_text()))

@@ -15,7 +15,7 @@ from hermes.types.errors import ClaimLost
 
 
 class Asked(ChatServer):
-    """Records the position from which updates were requested."""
+    """A platform that records the position from which the gateway requests updates."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -7,7 +7,6 @@ import anyio
 from msgspec.structs import replace
 
 from hermes.control.event_hub import (
-    EPOCH,
     HELD_CHARACTERS,
     READ_EVENTS,
     READ_JOINED,
@@ -15,6 +14,7 @@ from hermes.control.event_hub import (
     EventLog,
 )
 from hermes.state.codec import TEXT_PIECE
+from hermes.state.turns import EVENTS_PER_CLAIM
 from hermes.testing.running import held, rows, running, until
 from hermes.testing.scripted import ScriptedModel, hangs, says
 from hermes.types.events import (
@@ -39,12 +39,15 @@ def log(epoch: int = 1) -> EventLog:
 
 def test_events_are_numbered_within_their_claim() -> None:
     live = log(epoch=3)
-    assert live.seq == 3 * EPOCH
+    assert live.seq == 3 * EVENTS_PER_CLAIM
     live.emit(TextDelta(text="a"))
     live.emit(SegmentEnded())
-    assert live.read(0) == [(3 * EPOCH + 1, TextDelta(text="a")), (3 * EPOCH + 2, SegmentEnded())]
-    assert live.read(3 * EPOCH + 2) == []
-    assert live.read(EPOCH + 7) == live.read(0)
+    assert live.read(0) == [
+        (3 * EVENTS_PER_CLAIM + 1, TextDelta(text="a")),
+        (3 * EVENTS_PER_CLAIM + 2, SegmentEnded()),
+    ]
+    assert live.read(3 * EVENTS_PER_CLAIM + 2) == []
+    assert live.read(EVENTS_PER_CLAIM + 7) == live.read(0)
 
 
 def test_consecutive_texts_are_joined_under_the_number_of_the_last_one() -> None:
@@ -58,11 +61,11 @@ def test_consecutive_texts_are_joined_under_the_number_of_the_last_one() -> None
     ):
         live.emit(event)
     assert live.read(0) == [
-        (EPOCH + 2, TextDelta(text="ab")),
-        (EPOCH + 4, ReasoningDelta(text="xy")),
-        (EPOCH + 5, TextDelta(text="c")),
+        (EVENTS_PER_CLAIM + 2, TextDelta(text="ab")),
+        (EVENTS_PER_CLAIM + 4, ReasoningDelta(text="xy")),
+        (EVENTS_PER_CLAIM + 5, TextDelta(text="c")),
     ]
-    assert live.read(EPOCH + 1)[0] == (EPOCH + 2, TextDelta(text="b"))
+    assert live.read(EVENTS_PER_CLAIM + 1)[0] == (EVENTS_PER_CLAIM + 2, TextDelta(text="b"))
 
 
 def test_a_read_returns_a_part_of_a_long_text_and_the_next_read_continues() -> None:
@@ -83,7 +86,7 @@ def test_a_read_returns_a_part_of_a_long_text_and_the_next_read_continues() -> N
     assert found[-1][0] == live.seq
     assert sum(isinstance(event, SegmentEnded) for _, event in found) == 3 * READ_JOINED
     assert max(reads) <= READ_JOINED + 1
-    whole = [pair for pair in found if pair[0] <= EPOCH + 5 * READ_EVENTS]
+    whole = [pair for pair in found if pair[0] <= EVENTS_PER_CLAIM + 5 * READ_EVENTS]
     again: list[tuple[int, AgentEvent]] = []
     while part := live.read(again[-1][0] if again else 0, whole[-1][0]):
         again += part
@@ -110,10 +113,12 @@ def test_a_discard_names_the_first_event_of_the_open_segment() -> None:
     live.emit(TextDelta(text="lost"))
     assert live.open_text() == "lost"
     live.emit(SegmentDiscarded(from_seq=0))
-    assert live.read(EPOCH + 3) == [(EPOCH + 4, SegmentDiscarded(from_seq=EPOCH + 3))]
+    assert live.read(EVENTS_PER_CLAIM + 3) == [
+        (EVENTS_PER_CLAIM + 4, SegmentDiscarded(from_seq=EVENTS_PER_CLAIM + 3))
+    ]
     assert live.open_text() == ""
     live.emit(SegmentDiscarded(from_seq=5))
-    assert live.read(EPOCH + 4) == [(EPOCH + 5, SegmentDiscarded(from_seq=5))]
+    assert live.read(EVENTS_PER_CLAIM + 4) == [(EVENTS_PER_CLAIM + 5, SegmentDiscarded(from_seq=5))]
 
 
 def test_a_checkpoint_keeps_every_event_once() -> None:
@@ -121,20 +126,23 @@ def test_a_checkpoint_keeps_every_event_once() -> None:
     live.emit(TextDelta(text="a"))
     live.emit(TextDelta(text="b"))
     first, recorded = live.unkept()
-    assert (first, [one.seq for one in recorded]) == (EPOCH + 1, [EPOCH + 2])
+    assert (first, [one.seq for one in recorded]) == (EVENTS_PER_CLAIM + 1, [EVENTS_PER_CLAIM + 2])
     live.keep(live.seq)
     live.emit(SegmentEnded())
     first, recorded = live.unkept([TurnFinished(outcome="completed")])
-    assert (first, [one.seq for one in recorded]) == (EPOCH + 3, [EPOCH + 3, EPOCH + 4])
+    assert (first, [one.seq for one in recorded]) == (
+        EVENTS_PER_CLAIM + 3,
+        [EVENTS_PER_CLAIM + 3, EVENTS_PER_CLAIM + 4],
+    )
 
 
 def test_only_the_log_of_the_first_claim_covers_all_events_of_the_turn() -> None:
     assert not EventLog(TURN).covers(0)
-    assert not EventLog(TURN).covers(EPOCH)
+    assert not EventLog(TURN).covers(EVENTS_PER_CLAIM)
     assert log(epoch=1).covers(0)
     assert not log(epoch=3).covers(0)
-    assert not log(epoch=3).covers(3 * EPOCH - 1)
-    assert log(epoch=3).covers(3 * EPOCH)
+    assert not log(epoch=3).covers(3 * EVENTS_PER_CLAIM - 1)
+    assert log(epoch=3).covers(3 * EVENTS_PER_CLAIM)
 
 
 async def test_a_reader_is_woken_by_the_next_event_and_by_the_end() -> None:

@@ -10,11 +10,12 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from hermes.control.event_hub import EPOCH, EventHub
+from hermes.control.event_hub import EventHub
 from hermes.control.event_pages import EventPages
 from hermes.control.following import following
 from hermes.control.gateway import Gateway
 from hermes.state.codec import TEXT_PIECE
+from hermes.state.turns import EVENTS_PER_CLAIM
 from hermes.testing.running import (
     QUIET,
     Conditions,
@@ -46,7 +47,7 @@ QUESTION = calls(("ask", {"question": "Which?"}), text="Let me ask.")
 
 
 def speaks(*words: str) -> Answer:
-    """Emits one word after the other, each as an event of its own."""
+    """Returns an answer with these words, each in an event of its own."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         for word in words:
@@ -57,7 +58,8 @@ def speaks(*words: str) -> Answer:
 
 
 async def asked(gateway: Gateway, text: str = "hi", *, stateless: bool = False) -> Accepted:
-    """Accepts the message as an API request, because only events of API requests are stored."""
+    """Sends the message to the gateway as an API request, because only events of API requests are
+    stored."""
     receipt = await gateway.accept(
         MessageEvent(
             dedupe_key=new_id(),
@@ -178,7 +180,7 @@ async def test_a_reader_of_the_suspended_turn_does_not_stop_the_reader_of_the_re
         with gateway.following(turn) as old:
             assert last(await old.rest()) == TurnFinished(outcome="suspended")
             receipt = await asked(gateway, "blue")
-            assert receipt.after == 2 * EPOCH
+            assert receipt.after == 2 * EVENTS_PER_CLAIM
             found = await all_of(gateway, turn, receipt.after)
     assert said(found) == "Blue it is."
 

@@ -43,7 +43,8 @@ async def test_sessions_do_not_wait_for_each_other(tmp_path: Path) -> None:
 
 
 def breaks() -> Answer:
-    """A model that fails with a bug in our code, not with a model error."""
+    """An answer that fails with an unexpected exception, as a bug in our code would, and not with a
+    model error."""
 
     async def answer(request: ModelRequest, emit: Emit) -> AssistantMessage:
         raise ZeroDivisionError

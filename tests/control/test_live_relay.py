@@ -7,9 +7,10 @@ import anyio
 import pytest
 
 from hermes.control import live_relay
-from hermes.control.event_hub import EPOCH, EventHub
+from hermes.control.event_hub import EventHub
 from hermes.control.live_relay import LiveRelay
 from hermes.control.remote_events import LiveEvents
+from hermes.state.turns import EVENTS_PER_CLAIM
 from hermes.testing.running import until
 from hermes.types.events import TextDelta
 from hermes.types.identity import OwnerId, TurnId
@@ -65,7 +66,7 @@ async def two_nodes() -> AsyncIterator[tuple[Node, Node]]:
         group.cancel_scope.cancel()
 
 
-def text_at(node: Node, after: int = EPOCH) -> str:
+def text_at(node: Node, after: int = EVENTS_PER_CLAIM) -> str:
     log = node.hub.get(TURN)
     found = log.remote.read(after) if log and log.remote else []
     return "".join(event.text for _, event in found if isinstance(event, TextDelta))
@@ -146,7 +147,7 @@ async def test_the_events_of_a_resumed_turn_are_sent() -> None:
             await until(lambda: text_at(two) == "before")
             log.begin(2)
             log.emit(TextDelta(text="after"))
-            await until(lambda: text_at(two, 2 * EPOCH) == "after")
+            await until(lambda: text_at(two, 2 * EVENTS_PER_CLAIM) == "after")
 
 
 async def test_messages_of_other_versions_are_ignored() -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from hermes.control.directory import Directory
 from hermes.control.media import MediaIntake
 from hermes.control.messenger import ChatMessenger, SendOrder
-from hermes.control.mirroring import OPENING
+from hermes.control.mirroring import SENT_FIRST
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.tools.send_message import send_message
 from hermes.state.media import MediaCache
@@ -87,7 +87,7 @@ async def test_a_message_after_new_begins_the_history_of_a_conversation(tmp_path
         server.says("what was that?", chat="2")
         await until(lambda: "you got news" in server.texts("2"))
     assert history(model) == [
-        ("user", OPENING),
+        ("user", SENT_FIRST),
         ("assistant", "news"),
         ("user", "what was that?"),
     ]

@@ -46,7 +46,7 @@ class LossyWire:
 
     async def edit(self, id: str, content: Content) -> None:
         await self._server.edit(id, content)
-        # A preview may be lost, but the answer may not.
+        # Replies to edits of a preview always arrive. Only replies to the whole answer are lost.
         if content.text == ANSWER:
             await self._lose("edit")
 

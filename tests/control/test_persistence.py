@@ -1,4 +1,4 @@
-"""Changes are committed when the store works again."""
+"""If the store fails, changes are committed when it works again."""
 
 from pathlib import Path
 

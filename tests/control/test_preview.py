@@ -28,7 +28,7 @@ def paced(interval: float, **settings: str) -> Conditions:
 
 
 def speaks(server: ChatServer, words: list[str]) -> Answer:
-    """Emits one word each time that the chat shows new text."""
+    """Returns an answer that emits its next word when the chat shows the previous word."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         for number, word in enumerate(words):
@@ -66,7 +66,7 @@ async def test_without_streaming_the_answer_is_sent_in_one_piece(tmp_path: Path)
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         emit(TextDelta(text="alpha beta "))
-        # A preview would have been sent between two typing indicators.
+        # While three typing indicators are sent, a preview would be sent too, if it were enabled.
         typed = len(server.typed)
         await until(lambda: len(server.typed) >= typed + 3)
         early.extend(server.texts())

@@ -1,5 +1,5 @@
-"""Several processes on one store: the work of a dead process is resumed, that of a living one is
-not."""
+"""Several processes on one store: a process resumes the work of another process only if that
+process is dead."""
 
 from pathlib import Path
 
@@ -99,7 +99,8 @@ async def test_a_question_that_is_decided_elsewhere_resumes_here(tmp_path: Path)
 
 
 def second_resume_fails(resumed: list[str]) -> Conditions:
-    """The store fails once, at the second attempt to resume a turn. Each attempt is recorded."""
+    """Returns conditions in which the store fails at the second attempt to resume a turn. Each
+    attempt is added to `resumed`."""
 
     async def before(name: str) -> None:
         if name == "TurnTransactions.resume":

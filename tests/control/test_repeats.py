@@ -30,7 +30,7 @@ APPEND = calls(("append", {"token": "once"}), text="Let me note it.")
 
 
 def request(key: str = "k", text: str = "hi", session: str = "") -> MessageEvent:
-    """A request with an idempotency key, in a session or without a session."""
+    """Returns an API request with an idempotency key. It has no session if `session` is empty."""
     principal = Principal(name="api", person=OWNER)
     return MessageEvent(
         dedupe_key=f"api:{key}",

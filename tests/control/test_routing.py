@@ -1,4 +1,5 @@
-"""Routing: a plugin or the default chooses the agent, and no other agent answers."""
+"""A plugin chooses the agent that answers a message, or the default agent answers. No other agent
+does."""
 
 from pathlib import Path
 

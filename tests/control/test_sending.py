@@ -51,7 +51,8 @@ LONG = " ".join(f"word{number}" for number in range(900))
 async def send(
     folder: Path, adapter: PlainAdapter, content: Content, *attempts: type[Exception]
 ) -> Delivery:
-    """Attempts to send the delivery until an attempt succeeds. All earlier attempts must fail."""
+    """Sends the delivery once for each error in `attempts`, which that attempt must raise. Then
+    sends it once more, which must succeed."""
     async with open_test_store(folder) as store:
         id = await store.run(deliveries.owe, CHAT, content, "main", None, NOW)
         delivery = Delivery(id=id, target=CHAT, state="sending", content=content)

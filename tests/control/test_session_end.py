@@ -61,7 +61,7 @@ async def test_notes_are_not_lost_if_the_process_crashes_while_it_writes_them(
         await until(lambda: len(first.requests) == 3)
     second = ScriptedModel([calls(("memory", NOTE)), says("done")])
     async with running(tmp_path, [PlainAdapter(server)], second, REMEMBERING) as gateway:
-        # The other process is dead, but its claim is valid until it expires.
+        # The claim of the dead process is valid for 600 s, so the test makes the claim older.
         await rows(gateway._store, "update endings set taken_at = taken_at - 601")
         server.says("/new")
         await until(lambda: remembered(tmp_path))

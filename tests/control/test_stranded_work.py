@@ -1,4 +1,4 @@
-"""Work that needs a folder which no living gateway has fails after a while."""
+"""Work fails after a while if no living gateway has the folder that the work needs."""
 
 from pathlib import Path
 
@@ -106,7 +106,7 @@ async def test_a_message_fails_as_a_turn_that_can_be_repeated(tmp_path: Path) ->
         assert await watching(store).look()
         found = await rows(store, "select id, state, code, temporary, folder from turns")
         assert found == [("m1", "failed", LOST, 1, THERE)]
-        # The session needs the attachment from now on.
+        # The session is now bound to the folder, because its message has an attachment there.
         assert await rows(store, "select folder from sessions") == [(THERE,)]
         assert await rows(store, "select state, turn from inbox") == [("done", "m1")]
         ((state, content),) = await rows(store, "select state, content from deliveries")

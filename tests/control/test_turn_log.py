@@ -30,7 +30,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def metered(answer: Answer, cost: float | None) -> Answer:
-    """Emits the answer, after it has reported 100 input tokens and 10 output tokens."""
+    """Returns the same answer, which first reports 100 input tokens and 10 output tokens."""
 
     async def reporting(request: ModelRequest, emit: Emit) -> AssistantMessage:
         emit(UsageReported(prompt_tokens=100, completion_tokens=10, cost=cost))

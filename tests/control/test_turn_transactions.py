@@ -1,4 +1,5 @@
-"""Within an epoch, each model request begins with the exact bytes of the previous request."""
+"""While a prompt is reused, each model request begins with the exact bytes of the previous
+request."""
 
 import time
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hermes.control.turn_transactions import EPOCH_SECONDS
+from hermes.control.turn_transactions import PROMPT_IDLE_SECONDS
 from hermes.core.models.openai_chat import OpenAIChat
 from hermes.settings.sections import MemorySettings
 from hermes.testing.platforms import ChatServer, PlainAdapter
@@ -79,12 +80,10 @@ async def test_fifty_turns_have_the_same_prefix_in_all_circumstances(
 
 
 @pytest.mark.parametrize("end", ["/new", "an hour idle"])
-async def test_notes_appear_in_the_prompt_of_the_next_epoch(
-    tmp_path: Path, clock: Clock, end: str
-) -> None:
+async def test_notes_appear_in_the_next_prompt(tmp_path: Path, clock: Clock, end: str) -> None:
     server = ChatServer()
     morning = says("a new day")
-    # The second request updates the notes of an ended conversation.
+    # One of the last two answers is for the request that updates the notes after `/new`.
     model = ScriptedModel([note(7), says("noted"), says("still here"), morning, morning])
     async with running_gateway(tmp_path, [PlainAdapter(server)], model, REMEMBERING):
         for text in ("note this", "go on"):
@@ -95,7 +94,7 @@ async def test_notes_appear_in_the_prompt_of_the_next_epoch(
         if end == "/new":
             server.says("/new")
         else:
-            clock.offset += EPOCH_SECONDS + 1
+            clock.offset += PROMPT_IDLE_SECONDS + 1
         server.says("good morning")
         await until(lambda: "a new day" in server.texts())
     (asked,) = (one for one in model.requests if one.messages[-1].text == "good morning")

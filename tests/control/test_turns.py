@@ -125,7 +125,7 @@ async def test_a_stop_right_after_the_message_stops_its_turn(tmp_path: Path) -> 
         for number in range(1, 4):
             server.says("think")
             server.says("/stop")
-            # A message that arrives before the turn has ended is queued, and is not stopped.
+            # Before the end of the turn, the next message would be queued and not stopped.
             await until(lambda: server.texts().count("(stopped: by you)") == number)  # noqa: B023
             await until(lambda: not gateway.busy)
 
@@ -245,8 +245,8 @@ def request(*, stateless: bool) -> MessageEvent:
 
 
 def processes(home: Path) -> list[int]:
-    """Returns the background process of the request and the hidden process, after both have
-    started."""
+    """Returns the ids of the background process and of the hidden process that it starts, or an
+    empty list until both run."""
     files = [home / "workspace" / name for name in ("pid", "hidden")]
     if all(file.exists() and file.read_text().endswith("\n") for file in files):
         return [int(file.read_text()) for file in files]

@@ -1,4 +1,4 @@
-"""Turns and messages that can't be read after a restart: each is given up, and nothing waits."""
+"""A turn or message that can't be read after a restart fails, and later messages are answered."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from hermes.types.messages import Accepted, Asked, MessageEvent, Origin, UserMes
 
 
 async def damage(gateway: Gateway, step: int) -> None:
-    """Makes a message in the only turn unreadable."""
+    """Adds an unreadable message to the only turn."""
     ((id,),) = await rows(gateway._store, "select id from turns")
     row = await gateway._store.run(turns.get, id)
     assert row is not None
@@ -61,7 +61,7 @@ async def test_a_turn_that_can_not_be_read_is_closed_and_its_person_is_told(
             await nothing_is_open(gateway)
         closed = await rows(gateway._store, "select state, code, reason from turns order by id")
         assert closed == [("failed", "unreadable", GIVEN_UP), ("completed", "", "")]
-    # The rest of the turn is still part of the conversation.
+    # The readable messages of the turn are still part of the conversation.
     expected = ["think", LOST_MESSAGE, "and this"]
     assert [one.text for one in living.requests[0].messages] == expected
     assert refused(living.requests[0]) is None
@@ -105,7 +105,7 @@ async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results
         while await rows(gateway._store, "select steps from turns") != [(1,)]:
             await anyio.lowlevel.checkpoint()
         await rows(gateway._store, "delete from inbox")
-    # A second server, because the first one would send the message again.
+    # The test uses a second server, because the first server would send the message again.
     server = ChatServer()
     async with running(tmp_path, [PlainAdapter(server)], living):
         await until(lambda: server.texts() == [GIVEN_UP])
@@ -116,7 +116,7 @@ async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results
 
 
 async def damage_waiting(gateway: Gateway, count: int) -> None:
-    """Makes the first of several waiting messages unreadable."""
+    """Waits until `count` messages wait in the inbox, and makes the first of them unreadable."""
     query = "select id from inbox where state = 'pending' order by seq"
     while len(waiting := await rows(gateway._store, query)) != count:
         await anyio.lowlevel.checkpoint()
@@ -147,7 +147,7 @@ async def test_a_message_that_can_not_be_read_does_not_hold_up_an_idle_session(
             server.says(text)
         await until(lambda: len(server.texts()) == 2)
         await damage_waiting(gateway, 2)
-        # Without an open turn the session is idle.
+        # This closes the open turn at the next start, so that the session is idle.
         await damage(gateway, step=0)
     async with running(tmp_path, [PlainAdapter(server)], living) as gateway:
         await until(lambda: server.texts()[2:] == [GIVEN_UP, GIVEN_UP, "three"])
@@ -156,7 +156,7 @@ async def test_a_message_that_can_not_be_read_does_not_hold_up_an_idle_session(
 
 
 def requested(text: str) -> MessageEvent:
-    """A request of the API that continues a session."""
+    """Returns a request that continues a session."""
     source = Source(
         platform="cli", account="cli", chat_kind="private", chat_id="work", user_id="ada"
     )

@@ -169,7 +169,7 @@ class Nothing(msgspec.Struct):
 
 
 def meeting(*, read_only: bool) -> tuple[AnyTool, list[int]]:
-    """Returns a tool that records how many of its calls run at the same time."""
+    """Returns a tool, and a list in which each call records how many calls run at the same time."""
     at_once: list[int] = []
     open_calls = 0
 

@@ -73,7 +73,7 @@ async def test_the_sender_does_not_change_the_prompt() -> None:
     assert await written(a_turn(source=one)) == await written(a_turn(source=other))
 
 
-async def test_later_notes_do_not_change_the_prompt_of_an_epoch() -> None:
+async def test_later_notes_do_not_change_the_session_s_prompt() -> None:
     notes = ["one"]
 
     async def remember(turn: Turn) -> list[PromptPart]:
@@ -88,7 +88,9 @@ async def test_later_notes_do_not_change_the_prompt_of_an_epoch() -> None:
 
 
 @pytest.mark.parametrize("change", ["model", "tools", "soul", "person"])
-async def test_a_change_of_the_model_toolset_persona_or_person_begins_an_epoch(change: str) -> None:
+async def test_a_change_of_the_model_toolset_persona_or_person_needs_a_new_prompt(
+    change: str,
+) -> None:
     prompt_writer, turn = PromptWriter(), a_turn()
     first = await prompt_writer.prompt(turn, CHOICE, TOOLS)
     later = replace(turn, prompt=first)

@@ -1,4 +1,5 @@
-"""A platform's section has the type of its manifest, and settings know no platform by name."""
+"""The section of a platform has the type that its manifest declares. The settings name no
+platform."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Any number of commits by other processes wakes a reader once."""
+"""A reader is woken only once, no matter how many commits other processes have made."""
 
 from collections.abc import AsyncIterator
 

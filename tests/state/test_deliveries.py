@@ -82,7 +82,7 @@ async def test_a_late_write_of_an_earlier_attempt_has_no_effect(tmp_path: Path) 
         # Another process takes over the account and sends the delivery itself.
         await store.run(deliveries.doubt_sending, CHAT.account)
         again = await store.run(deliveries.take_next, *where)
-        # The message may have been sent, so the second one says that it may be a repeat.
+        # The message may have been sent, so the second message says that it may be a repeat.
         assert again is not None
         assert again.doubtful
         late: list[Callable[[], Work[None]]] = [

@@ -178,7 +178,7 @@ async def test_the_error_for_a_full_file_has_its_size_and_its_entries(alice: Tur
     await memory.change(alice, "memory", note("likes tea"))
     with pytest.raises(ToolFailed) as failure:
         await memory.change(alice, "memory", note("runs"))
-    assert "would hold 16 characters of 12; now it holds 9" in str(failure.value)
+    assert "would have 16 characters, and the limit is 12; now it has 9" in str(failure.value)
     assert "The entries:\nlikes tea" in str(failure.value)
     shorter = [EntryEdit(action="replace", old="tea", content="tea"), *note("runs")]
     assert (await memory.change(alice, "memory", shorter)).used == 10
@@ -191,7 +191,7 @@ async def test_a_file_that_a_person_made_too_long_can_be_shortened_step_by_step(
     path = written(alice, "first\n§\nsecond\n§\nthird")
     await memory.change(alice, "memory", [EntryEdit(action="remove", old="first")])
     assert path.read_text() == "second\n§\nthird\n"
-    with pytest.raises(ToolFailed, match="would hold"):
+    with pytest.raises(ToolFailed, match="would have"):
         await memory.change(alice, "memory", note("x"))
 
 

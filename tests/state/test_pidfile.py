@@ -29,6 +29,8 @@ def test_a_gateway_is_listed_from_its_start_to_its_end(tmp_path: Path) -> None:
         file.write(RunningGateway(pid=7))
         file.write(RunningGateway(pid=7, url="http://x"))
         assert all_running(tmp_path) == [RunningGateway(pid=7, url="http://x")]
+        file.write(RunningGateway(pid=7))
+        assert all_running(tmp_path) == [RunningGateway(pid=7)]
     assert all_running(tmp_path) == []
 
 

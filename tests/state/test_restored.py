@@ -39,7 +39,7 @@ def select(sql: str) -> Work[list[Row]]:
 
 
 def begin(id: str, key: SessionKey, state: str = "running") -> Work[None]:
-    """Inserts a running turn of a chat."""
+    """Inserts a turn of a chat, with its message and the delivery of its answer."""
     yield from inbox.insert(id, said(id), key, None, US, "bound")
     yield from turns.insert(turn_row(id, str(key), state), "main", "7")
     yield from deliveries.owe(CHAT, None, "main", TurnId(id), NOW)

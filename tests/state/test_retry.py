@@ -7,7 +7,7 @@ from hermes.types.errors import StoreUnavailable, TransactionConflict
 
 
 class Attempts:
-    """An attempt that fails this many times before it succeeds."""
+    """A function whose first calls fail. `failures` is the number of calls that raise `error`."""
 
     def __init__(self, failures: int, error: type[Exception] = TransactionConflict) -> None:
         self.made = 0

@@ -21,7 +21,8 @@ RELEASED = {
     "m001_spine": "07946a71ec1da965",
     "m002_core": "7508431242c8a00b",
 }
-"""Hashes of the released migrations, which databases have already run."""
+"""Hashes of the released migrations. They must not change, because databases have already run
+them."""
 
 
 def test_migrations_are_numbered() -> None:
@@ -36,7 +37,7 @@ def test_a_released_migration_is_never_edited() -> None:
 
 
 def database_of(version: str, path: Path) -> sqlite3.Connection:
-    """Creates a database that has run the migrations up to this one."""
+    """Creates a database with all migrations up to and including the migration with this name."""
     connection = sqlite3.connect(path, isolation_level=None)
     for number, (name, script) in enumerate(MIGRATIONS, 1):
         for statement in statements(script):

@@ -143,7 +143,7 @@ def test_notices_reasoning_and_compaction_are_not_part_of_the_answer() -> None:
 
 @given(st.lists(events))
 def test_a_fold_can_start_from_the_view_of_another_fold(happened: list[AgentEvent]) -> None:
-    # A view does not contain the number of the first event of each segment.
+    # A view does not record where segments begin, so SegmentDiscarded can't be applied to it.
     happened = [e for e in happened if not isinstance(e, SegmentDiscarded)]
     view = View()
     for seq, event in enumerate(happened, 1):

@@ -1,4 +1,5 @@
-"""The answer that is written in pieces is equal to the answer of the view."""
+"""An answer that is collected piece by piece is equal to the answer that is computed from all
+events."""
 
 import msgspec
 from hypothesis import given

@@ -161,6 +161,12 @@ class StaysConnected(PlainAdapter):
             self.connections += 1
 
 
+class ReportsOnce(PlainAdapter):
+    async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
+        ready()
+        await super().run(accept, lambda: None, cursor)
+
+
 class CountsTooLittle(PlainAdapter):
     def measure(self, text: str) -> int:
         return len(text) // 2
@@ -214,6 +220,9 @@ BREAKERS: dict[str, Callable[[], Awaitable[None]]] = {
     "stays connected": lambda: broken(
         StaysConnected
     ).test_an_adapter_reports_that_it_is_connected_and_disconnects_when_cancelled(),
+    "reports once that it is connected": lambda: broken(
+        ReportsOnce
+    ).test_an_adapter_reports_again_that_it_is_connected_when_the_platform_answers(),
     "counts too little": lambda: broken(
         CountsTooLittle
     ).test_a_text_at_the_limit_arrives_whole_and_a_longer_one_is_rejected("x"),

@@ -1,5 +1,5 @@
-"""The recipes of the guide are found, are run by tests, and install the same packages as the
-tests."""
+"""The recipes of the guide are found, a test runs each of them, and the guide installs the same
+packages as the tests."""
 
 import re
 from pathlib import Path

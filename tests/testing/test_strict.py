@@ -1,4 +1,5 @@
-"""The strict model refuses the same requests as a strict provider, and quotes the request."""
+"""The strict model refuses the same requests as a strict provider, and its answers quote tool
+results."""
 
 import base64
 import struct
@@ -63,7 +64,7 @@ class Client:
         self.session = session
 
     async def ask(self, model: StrictModel, *messages: Json, **options: object) -> Json:
-        """Returns the message or the error."""
+        """Sends a request to the model. Returns the message of its answer, or its error."""
         body = {"model": "m", "messages": list(messages), **options}
         url = f"{model.base_url}/chat/completions"
         async with self.session.post(url, json=body) as response:

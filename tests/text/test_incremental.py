@@ -19,7 +19,8 @@ texts = st.lists(st.sampled_from(BITS), max_size=30).map("".join)
 
 
 def grown(bits: Iterable[str]) -> list[Piece]:
-    """Returns all pieces, with the lines of a code block joined again."""
+    """Parses the text bit by bit. Returns all pieces, with the lines of each code block joined
+    again."""
     growing = IncrementalMarkdown()
     given: list[Piece] = []
     for bit in bits:

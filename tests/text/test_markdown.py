@@ -94,7 +94,7 @@ def contained(inner: st.SearchStrategy[Block]) -> st.SearchStrategy[Block]:
 
 
 def apart(blocks: list[Block]) -> Document:
-    """Skips adjacent lists, which would be parsed as one list."""
+    """Leaves out a list that follows another list, because both would be parsed as one list."""
     return tuple(block for block in blocks for block in (block, Rule()))
 
 

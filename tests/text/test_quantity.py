@@ -1,4 +1,4 @@
-"""Numbers of things."""
+"""A number with the singular or the plural of a noun."""
 
 import pytest
 

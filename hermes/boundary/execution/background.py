@@ -1,5 +1,5 @@
-"""Runs commands in the background. Each command has a folder, so that a restart loses none of
-them."""
+"""Runs commands in the background. Each command has a folder with its record and its output, so
+that no command is lost when the gateway restarts."""
 
 import contextlib
 import os
@@ -37,7 +37,7 @@ RECORD = "record.json"
 PROCESS_MARK = "HERMES_PROCESS"
 """The environment variable by which the processes of a background command are found."""
 MOST_RUNNING = 64
-"""Maximum number of running processes of one agent."""
+"""Maximum number of background processes of one agent that run at the same time."""
 MOST_FINISHED = 256
 """Maximum number of finished processes whose records are kept."""
 FINISHED_SECONDS = 86_400.0
@@ -57,8 +57,8 @@ class BackgroundProcess(Value):
     """The process group of the command. The supervisor is its leader."""
     started_at: float
     boot: str = ""
-    """The boot id under which the process was started. The disk with the records may now be used by
-    another machine."""
+    """The boot id of the machine when the process was started. A machine that has taken over the
+    disk with the records has another boot id, and therefore does not look for the process."""
 
 
 class Background:
@@ -73,8 +73,8 @@ class Background:
     async def start(
         self, command: str, workdir: Path, session: SessionKey, agent: AgentId
     ) -> BackgroundProcess:
-        """Records the command, then lets it begin. A crash in between leaves no unrecorded
-        process."""
+        """Starts the command. The command is recorded before it begins, so that a crash never
+        leaves an unrecorded process."""
         folder = self._root / new_id()
         reading, gate = os.pipe()
         begun = False
@@ -142,7 +142,8 @@ class Background:
         return ProcessOutput(data=data, whole=not pieces or pieces[0].suffix == ".0")
 
     def write(self, id: str, session: SessionKey, data: bytes) -> None:
-        """Sends input to the process. Raises ToolFailed if it has ended or does not read."""
+        """Sends input to the process. Raises ToolFailed if the process has ended or does not read
+        its input."""
         self.find(id, session)
         try:
             taken = _write(self._root / id / "input", data)
@@ -157,7 +158,8 @@ class Background:
             )
 
     async def wait(self, id: str, session: SessionKey, seconds: float) -> ProcessStatus:
-        """Waits until the process has ended, or for this many seconds. Returns its state."""
+        """Waits until the process ends, for at most this many seconds. Returns the state of the
+        process."""
         with anyio.move_on_after(seconds):
             while True:
                 status = await anyio.to_thread.run_sync(self.find, id, session)
@@ -167,7 +169,8 @@ class Background:
         return await anyio.to_thread.run_sync(self.find, id, session)
 
     async def kill(self, id: str, session: SessionKey) -> ProcessStatus:
-        """Ends the process and everything that it started. SIGTERM is sent first."""
+        """Ends the process and everything that it started, first with SIGTERM and then with
+        SIGKILL."""
         record, status = await anyio.to_thread.run_sync(self._find, id, session)
         if not is_here(record.boot):
             return status
@@ -212,8 +215,8 @@ class Background:
                 yield known
 
     def _read(self, folder: Path) -> tuple[BackgroundProcess, ProcessStatus] | None:
-        """Reads the record in the folder and the state of its process; None if there is no
-        record."""
+        """Returns the record in the folder and the state of the recorded process; None if the
+        folder has no record."""
         try:
             record = msgspec.json.decode((folder / RECORD).read_bytes(), type=BackgroundProcess)
         except (OSError, msgspec.DecodeError):
@@ -232,7 +235,7 @@ class Background:
 
 
 def _terminate_all(record: BackgroundProcess) -> None:
-    """Sends SIGTERM once to all processes that the supervisor has started."""
+    """Sends one SIGTERM to each process that the supervisor has started."""
     leader = record.process.group
     away = [one for one in descendants(leader) if one.group != leader]
     signal_group(record.process, signal.SIGTERM)
@@ -241,7 +244,8 @@ def _terminate_all(record: BackgroundProcess) -> None:
 
 
 def _end_all(record: BackgroundProcess) -> None:
-    """Ends all processes except the supervisor, which ends last because it writes the exit code."""
+    """Ends all processes except the supervisor. The supervisor ends by itself after it has written
+    the exit code."""
     if runs(record.process):
         end_descendants(record.process.group)
     # If the supervisor was killed, the other processes are no longer its descendants.

@@ -11,7 +11,8 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 def child_environment(
     environ: Mapping[str, str], passthrough: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Returns the variables with harmless names, and those that `passthrough` lists."""
+    """Returns the variables that every command may see, such as PATH, and the variables that
+    `passthrough` lists."""
     allowed = VISIBLE_VARIABLES.union(passthrough)
     chosen = {
         name: value for name, value in environ.items() if name in allowed or name.startswith("LC_")

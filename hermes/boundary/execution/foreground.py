@@ -1,4 +1,5 @@
-"""Runs a command on this machine to its end, and ends everything that it started."""
+"""Runs a command on this machine until it ends, and then ends all processes that the command
+started."""
 
 import time
 from collections.abc import Mapping
@@ -72,7 +73,8 @@ async def _attend(
             await supervised.shell_ended()
         if limit.cancelled_caught:
             supervised.terminate()
-        # A process that the command left behind may keep the pipe open forever.
+        # The wait is limited, because a process that the command left behind may keep the pipe open
+        # forever.
         with anyio.move_on_after(KILL_GRACE if limit.cancelled_caught else OUTPUT_GRACE):
             await supervised.shell_ended()
             await silent.wait()

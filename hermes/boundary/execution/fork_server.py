@@ -6,13 +6,14 @@ pipe for the output. The server forks a supervisor, which reads the request, a l
 the control socket. The supervisor and the gateway then exchange these lines:
 
 - The supervisor writes `ready <its pid> <pid of the shell>`, or `failed <reason>`.
-- The gateway writes `go`. Only then does the shell begin. `kill` ends everything at any time, and
-  so does the end of the stream: a gateway that dies leaves no foreground command.
+- The gateway writes `go`. Only then does the shell execute the command. At any time, the gateway
+  can write `kill` to end everything. The end of the stream has the same effect, so a gateway that
+  dies leaves no foreground command running.
 - The supervisor writes `shell <code>` if the shell has ended and other processes still run, and
   `ended <code> <number killed>` when everything has ended.
 
-The supervisor is a subreaper. A process that leaves its session stays a descendant of the
-supervisor.
+The supervisor is a subreaper, so even a process that leaves the shell's session stays a descendant
+of the supervisor.
 """
 
 import contextlib
@@ -35,8 +36,8 @@ from hermes.boundary.execution.process_tree import (
 )
 
 KEPT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-"""Signals that end a command. The server and the supervisors block these signals, because they must
-outlive the command."""
+"""Signals that end a command. The server and the supervisors must outlive the command, so they
+block these signals."""
 EXEC_FAILED = 127
 
 
@@ -122,7 +123,7 @@ class ForkServer:
 
 
 class Supervisor:
-    """Runs one command, and ends everything that it started."""
+    """Runs one command, and ends all processes that the command started."""
 
     def __init__(self, control: socket.socket, output: int) -> None:
         self._control = control
@@ -174,7 +175,8 @@ class Supervisor:
             _become([shell, "-c", command], request["environment"], self._waiting, self._output)
         self._waiting.close()
         os.close(self._output)
-        # The group of the shell must exist before anything can signal it.
+        # The shell sends this byte when its process group exists. Signals must not be sent before
+        # that.
         self._gate.recv(1)
 
     def _read_line(self) -> bytes:
@@ -187,7 +189,8 @@ class Supervisor:
         return data
 
     def _obey(self) -> bool:
-        """Reads an order from the gateway. Returns True if all processes must be ended."""
+        """Reads an order from the gateway (`go` or `kill`). Returns True if all processes must be
+        ended."""
         order = b""
         with contextlib.suppress(ConnectionError):
             order = self._control.recv(4096)
@@ -210,7 +213,7 @@ class Supervisor:
                 self._code = os.waitstatus_to_exitcode(status)
 
     def _tell(self, line: str) -> None:
-        # If the gateway is dead, nobody reads the result.
+        # The write fails if the gateway is dead. Then nobody needs the result.
         with contextlib.suppress(OSError):
             self._control.sendall(f"{line}\n".encode(errors="replace"))
 
@@ -254,7 +257,7 @@ def main() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(null, descriptor)
-    # The server's working directory must not keep a folder in use.
+    # A folder that is the working directory of a process can't be unmounted.
     os.chdir("/")
     adopt_orphans()
     forbid_inspection()

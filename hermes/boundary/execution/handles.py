@@ -1,5 +1,5 @@
-"""Handles of commands on this machine. A handle is a text that is stored and that a later gateway
-can read.
+"""Handles of commands on this machine. A handle is a stored text with which a later gateway can
+find and end the command.
 
 A handle is `local:<boot id>:<process group>:<start time>:<mark>:<supervisor>:<start time>`. Older
 handles have no supervisor, and the oldest have an empty boot id.
@@ -24,10 +24,11 @@ _PID_NAMESPACE = Path("/proc/self/ns/pid")
 
 @cache
 def boot_id() -> str:
-    """Returns an id that changes with every boot of the machine, and that differs between the
-    containers of a machine, because each has its own process numbers.
+    """Returns an id that changes with every boot of the machine. Containers on one machine have
+    different ids, because each container has its own process numbers.
 
-    Two machines never have the same id, so a process of another machine is left alone.
+    Two machines never have the same id, so a process number that another machine has recorded is
+    never mistaken for a process of this machine.
     """
     try:
         number = "".join(filter(str.isdecimal, str(_PID_NAMESPACE.readlink())))
@@ -47,8 +48,9 @@ def _machine_boot() -> str:
 
 
 def is_here(boot: str) -> bool:
-    """Returns whether a process that was started under this boot id can still run here. Earlier
-    versions recorded an empty id, or one without the container."""
+    """Returns whether a process that was started under this boot id can still run here. Also
+    accepts the ids that earlier versions recorded: an empty id, or an id that is the same in all
+    containers of a machine."""
     return boot in ("", boot_id(), _machine_boot())
 
 

@@ -131,7 +131,7 @@ class LocalSandbox:
 
     async def _folder(self, command: str, workdir: str) -> Path:
         if "\0" in command + workdir:
-            # uvloop would run the part of the command before the NUL.
+            # Without this check, uvloop would run the part of the command before the NUL.
             raise ToolFailed("A command can't contain a NUL character.")
         return await anyio.to_thread.run_sync(folder_in, Path(self._scope.workspace), workdir)
 
@@ -161,7 +161,8 @@ class LocalProcess:
 
 
 def folder_in(workspace: Path, wanted: str) -> Path:
-    """Returns the folder in which a command begins. The command may `cd` anywhere."""
+    """Returns the folder in which a command begins. Raises ToolFailed if this is not a folder of
+    the workspace. The command itself can `cd` anywhere."""
     try:
         folder = Path(workspace, wanted).resolve()
         is_folder = folder.is_dir()

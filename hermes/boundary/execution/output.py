@@ -39,8 +39,8 @@ class Output:
         return console_text(head) + note + console_text(tail)
 
     def last_line(self) -> str:
-        """Returns the last line of output, to show as progress; empty while the line is too
-        long."""
+        """Returns the last line of output, to show as progress; empty while that line has more than
+        `PROGRESS_LINE` bytes."""
         end = bytes(self._head[-PROGRESS_LINE:] + self._tail[-PROGRESS_LINE:])[-PROGRESS_LINE:]
         if self._seen > len(end):
             end = end[_first(b"\r\n", end) :]

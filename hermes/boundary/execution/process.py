@@ -63,7 +63,7 @@ class Gated:
 
 
 async def spawn_gated(command: Sequence[str], cwd: Path, environment: dict[str, str]) -> Gated:
-    """Starts the command in a session of its own, held back until `release`."""
+    """Starts the command in a session of its own. The command begins when `release` is called."""
     reading, writing = os.pipe()
     try:
         process = await anyio.open_process(
@@ -103,7 +103,7 @@ def signal_group(process: ProcessGroup, number: signal.Signals) -> bool:
 def end_supervised(supervisor: ProcessGroup) -> bool:
     """Kills everything that a supervisor has started. Returns True if anything was running.
 
-    The supervisor then ends by itself. It is killed if it does not.
+    A supervisor without descendants ends by itself. If it does not end in time, it is killed.
     """
     if not runs(supervisor):
         return False
@@ -122,7 +122,8 @@ def end_marked(mark: str, spared: int = 0) -> int:
     """
     ended: set[int] = set()
     while found := {pid for pid in _pids() - ended - {spared} if _end_if_marked(pid, mark)}:
-        # A process may have started another one before it was killed, so the search is repeated.
+        # The search is repeated, because a killed process may have started another process just
+        # before.
         ended |= found
     return len(ended)
 

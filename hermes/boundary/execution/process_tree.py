@@ -111,8 +111,8 @@ def send_signal(pid: int, started: int, number: signal.Signals) -> bool:
 
 
 def restore_signals() -> None:
-    """Restores the default action of all ignored signals, because an executed program would also
-    ignore them.
+    """Restores the default action of all ignored signals, because a program that this process
+    executes would inherit the ignored signals.
 
     Python ignores SIGPIPE and SIGXFSZ. `nohup` and shells make the gateway ignore other signals.
     """
@@ -133,8 +133,8 @@ def forbid_inspection() -> None:
     """Hides the memory, environment and descriptors of this process from other processes of its
     user.
 
-    This has no effect on root, which may inspect every process, and is available on Linux only. A
-    program that this process executes can be inspected again.
+    This has no effect on root, which may inspect every process, and is available on Linux only. If
+    this process executes another program, the protection ends.
     """
     set_process_option(PR_SET_DUMPABLE, 0)
 

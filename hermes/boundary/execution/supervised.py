@@ -80,7 +80,7 @@ class ForkServerClient:
         try:
             return await self._start(line, request.mark)
         except SupervisorLost:
-            # Nothing has begun, so another server can start the command.
+            # The command has not begun, so it can be started through a new server.
             self.close()
         try:
             return await self._start(line, request.mark)
@@ -100,7 +100,8 @@ class ForkServerClient:
         try:
             with anyio.fail_after(self.starting_seconds):
                 await self._send(supervised.fileno(), writing)
-                # Our copy of the socket is closed, so that we notice when the supervisor ends.
+                # We close our copy of the supervisor's socket. Otherwise the connection would stay
+                # open after the supervisor has ended.
                 supervised.close()
                 await connection.send(request)
                 word, _, rest = (await connection.line()).partition(" ")
@@ -241,7 +242,8 @@ class SupervisedCommand:
 
     async def end(self) -> CommandEnd | None:
         """Ends everything that the command has started. Returns None if the result is unknown."""
-        # A command can stop its supervisor, which then does not read its orders.
+        # The command may have stopped its supervisor with SIGSTOP. A stopped supervisor reads no
+        # orders.
         send_signal(self._supervisor.group, self._supervisor.started, signal.SIGCONT)
         with anyio.move_on_after(self.ending_seconds):
             while self._left is None and not self._lost:
@@ -272,7 +274,8 @@ class SupervisedCommand:
 
 
 def _ready(word: str, rest: str) -> tuple[ProcessGroup, ProcessGroup]:
-    """Returns the supervisor and the shell. Raises OSError if the command can't begin."""
+    """Returns the process groups of the supervisor and of the shell. Raises OSError if the command
+    can't begin."""
     if word != "ready":
         raise OSError(rest)
     supervisor, shell = map(int, rest.split())

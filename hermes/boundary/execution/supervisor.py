@@ -19,7 +19,7 @@ MEANT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 
 class OutputFiles:
-    """The output, in numbered files."""
+    """Writes the output of the command to numbered files, of which the last two are kept."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -77,10 +77,12 @@ def main() -> None:
     folder = Path(name)
     if os.fork():
         os._exit(0)
-    # The supervisor blocks these signals to outlive the command, because it writes the exit code.
+    # The supervisor blocks these signals, because it must outlive the command to write the
+    # command's exit code.
     signal.pthread_sigmask(signal.SIG_BLOCK, MEANT_FOR_THE_COMMAND)
     os.setsid()
-    # The input is also opened for writing, because otherwise the command could read an end of file.
+    # The pipe is also opened for writing. Without any writer, the command would read an end of
+    # file.
     keys = os.open(folder / "input", os.O_RDWR)
     os.write(1, b"%d\n" % os.getpid())
     if os.read(0, 1) != b"g":

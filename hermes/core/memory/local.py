@@ -25,8 +25,8 @@ RECALL_FRAME = (
 
 
 class LocalMemory:
-    """Recalls messages from other conversations that the audience of the turn, the people who read
-    its answer, has seen."""
+    """Recalls messages from other conversations. A message is recalled only if the audience of the
+    turn (the people who read the answer) has seen it."""
 
     name = "local"
 
@@ -55,7 +55,8 @@ class LocalMemory:
 
 
 def keywords(text: str) -> list[str]:
-    """Returns the longest words, which say most about a message in any language."""
+    """Returns the longest words of the text. In any language, long words say the most about a
+    message."""
     words = dict.fromkeys(re.findall(r"\w{4,}", text[:READ].casefold()))
     return sorted(words, key=len, reverse=True)[:WORDS]
 

@@ -59,7 +59,7 @@ class StreamedAnswer:
         self._fresh.append(text)
 
     def call(self, name: str = "") -> PartialCall:
-        """Adds a call. Calls that still have no name at the end are dropped."""
+        """Adds a call. Calls that have no name by the end of the answer are dropped."""
         self._calls.append(PartialCall(name))
         return self._calls[-1]
 
@@ -83,7 +83,8 @@ class StreamedAnswer:
             self._emit(priced(self.usage, self.choice.price))
         self._emit(SegmentEnded())
         named = (call for call in self._calls if call.name)
-        # Servers may write several calls at once, so each of them may be incomplete.
+        # If the answer was cut off, every call may be incomplete, because servers may write several
+        # calls at once.
         cut = bool(self.cut)
         calls = tuple(call.whole(f"{step}_{index}", cut=cut) for index, call in enumerate(named))
         return AssistantMessage(

@@ -86,7 +86,8 @@ _encoder = msgspec.json.Encoder()
 class AnthropicMessages:
     """Builds requests to `{base_url}/v1/messages`.
 
-    Apart from the cache markers, the body of a call begins with the body of the previous call.
+    Apart from the cache markers, the body of a call begins with the body of the previous call of
+    the same conversation. So the provider can reuse its prompt cache.
     """
 
     name = "anthropic"
@@ -197,7 +198,7 @@ def _options(choice: ModelChoice, sampling: Sampling) -> _Options:
 
 def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
     """Encodes all messages, with a cache marker at each position that `_ends` returns. The closing
-    brackets of the last message are left out."""
+    brackets of the last message are left out; `body` adds them."""
     said, encode = request.messages, partial(_encoded, request)
     parts: list[bytes] = []
     start = 0
@@ -205,7 +206,8 @@ def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
         if start:
             parts.append(_with_cache_marker(encode_all(said[start - 1], said[start:end], encode)))
         else:
-            # This part is cached without the marker, because the next call repeats it without one.
+            # The marker is added after the part was cached, because the next call sends this part
+            # without it.
             parts.append(_with_cache_marker(cache.encoded(cache_name(request), said[:end], encode)))
         start = end
     parts.append(encode_all(said[start - 1] if start else None, said[start:], encode))

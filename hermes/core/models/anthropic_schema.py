@@ -10,7 +10,7 @@ from hermes.text.json_schema import resolved
 from hermes.types.models import ModelRequest
 
 _KINDS = frozenset({"type", "properties", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"})
-"""A schema needs at least one of these keywords."""
+"""Anthropic's API can enforce only schemas that contain at least one of these keywords."""
 _KEPT = frozenset({"type", "title", "description", "required", "enum", "const", "format", "$ref"})
 _NO_SCHEMAS = ("$defs", "definitions", "enum", "const", "default", "examples")
 """Keywords whose values are not schemas, or are used only through references."""
@@ -39,7 +39,8 @@ _DROPPED = frozenset(
         "writeOnly",
     }
 )
-"""Keywords that only narrow or describe a value. The answer is checked against them afterwards."""
+"""Keywords that only narrow or describe a value. They are not sent to the API. Instead, the answer
+is checked against the full schema afterwards."""
 _FORMATS = frozenset(
     {
         "date",
@@ -57,8 +58,8 @@ _FORMATS = frozenset(
 
 
 def enforced_schema(request: ModelRequest) -> Mapping[str, object] | None:
-    """Returns a schema that the endpoint can enforce, or None if it can't enforce the wanted
-    schema."""
+    """Returns the wanted schema in a form that the endpoint can enforce. Returns None if no schema
+    is wanted or the endpoint can't enforce it."""
     wanted = request.response_format
     if wanted is None or wanted.kind != "json_schema":
         return None

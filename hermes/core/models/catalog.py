@@ -27,8 +27,8 @@ class ModelFamily(Value):
     """The facts about a model that do not depend on its provider."""
 
     name: str
-    """The name of the model, written with dashes instead of dots. Some providers write dashes and
-    others write dots."""
+    """The name of the model, written with dashes instead of dots. Some providers write dots, so
+    names are compared with dashes only."""
     context_length: int
     price: Price | None = None
 
@@ -109,8 +109,9 @@ class Catalog(Value):
         return next((one for one in self.providers if one.base_url == wanted), None)
 
     def auto(self, environ: Mapping[str, str], model: str = "") -> Provider | None:
-        """Returns the first provider whose key is set, or the provider that the model's name begins
-        with."""
+        """Returns the provider that `auto` selects. A model file belongs to `local`. For other
+        models, only providers whose key is set are considered: the provider that the model's name
+        begins with, or else the first one. Returns None if no key is set."""
         if model.endswith(MODEL_FILE):
             return self.named(LOCAL)
         ready = [one for one in self.providers if one.key_required and one.ready(environ)]
@@ -118,14 +119,15 @@ class Catalog(Value):
             return None
         prefix = model.partition("/")[0].casefold()
         explicit = [one for one in ready if prefix in one.names]
-        # If the first provider is a router, it serves `vendor/model` itself.
+        # A router names its models `vendor/model`, so the prefix may be a vendor and not a
+        # provider.
         if explicit and (not ready[0].vendor_names or model.count("/") > 1):
             return explicit[0]
         return ready[0]
 
     def family(self, model: str) -> ModelFamily | None:
-        """Returns the known facts about a model by its name. The facts about a variant of a model
-        contain no price."""
+        """Returns the known facts about a model by its name. For a variant of a known model,
+        returns the facts about that model without the price."""
         name = model.rpartition("/")[2].casefold().replace(".", "-")
         found = [one for one in self.models if name.startswith(one.name)]
         if not found:
@@ -135,8 +137,8 @@ class Catalog(Value):
         return best if same else replace(best, price=None)
 
     def accepted(self, model: str) -> tuple[AttachmentKind, ...] | None:
-        """Returns the kinds of attachments that a model accepts, by its name, or None if
-        unknown."""
+        """Returns the kinds of attachments that the model with this name accepts, or None if they
+        are unknown."""
         name = model.casefold()
         return next((one.kinds for one in self.attachments if re.search(one.models, name)), None)
 

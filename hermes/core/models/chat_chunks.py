@@ -10,7 +10,7 @@ from hermes.types.models import AnswerBuilder, CallBuilder
 
 
 class ChatEcho(Struct, omit_defaults=True):
-    """Fields of an answer with tool calls that must be sent back unchanged."""
+    """Fields that must be sent back unchanged if an answer has tool calls."""
 
     reasoning_content: str | UnsetType = UNSET
     """The reasoning of the answer. A server that sends this field, even if it is empty, refuses
@@ -162,7 +162,8 @@ class _OpenCall(Struct):
             return piece.id == self.provider_id if piece.id else not named
         if piece.index != self.index:
             return False
-        # Some servers give every call the index 0, and others give every piece a new id.
+        # The index alone is not enough, because some servers give every call the index 0. The id
+        # alone is not enough, because others give every piece a new id.
         return not (named and piece.id and self.provider_id and piece.id != self.provider_id)
 
     def add(self, piece: _CallPiece) -> None:

@@ -73,7 +73,7 @@ class ModelClient:
             # This happens, for example, if the address and the settings both have a credential.
             raise Rejected(f"{choice.provider} can't be called at its base_url: {error}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            # Once the model has finished, it does not matter how the connection ends.
+            # After the model has finished its answer, it does not matter how the connection ends.
             if not answer.finished:
                 raise unreachable(choice, error) from error
         return answer.message(request.step)
@@ -103,16 +103,19 @@ async def _read(response: aiohttp.ClientResponse, stream: PayloadStream, *, live
         stream.end()
     if content.at_eof():
         return
-    # Reading to the end lets the connection be reused, but some servers end it late.
+    # A connection can be reused only after its response was read to the end. The wait is limited,
+    # because some servers end the response late.
     with anyio.move_on_after(CLOSING_SECONDS):
         async for data in content.iter_any():
             stream.feed(data)
 
 
 async def _batched(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Yields the received data a few times a second, because waking up for each word costs CPU."""
+    """Yields the received data only a few times a second, because waking up for each word would
+    cost CPU time."""
     while not content.at_eof():
-        # This is cheaper than an anyio scope. Every answer that nobody watches live waits here.
+        # asyncio's timeout is cheaper than an anyio scope, and every answer that nobody watches
+        # live waits here.
         with suppress(TimeoutError):
             async with asyncio.timeout(BATCH_SECONDS):
                 await content.wait_eof()

@@ -14,7 +14,7 @@ from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 
 FAILURE_SECONDS = 60.0
-"""Seconds for which a model that failed is tried last."""
+"""Seconds for which a model that has failed is tried only after all other models."""
 
 Failure = RateLimited | Disconnected | AuthFailed
 
@@ -82,7 +82,7 @@ def _name(choice: ModelChoice) -> str:
 
 
 def _together(first: Failure, others: dict[ModelChoice, Failure]) -> Failure:
-    """Returns the first error, with the errors of the other models in its text."""
+    """Returns the first error with a text that also contains the errors of the other models."""
     tried = "; ".join(f"{_name(choice)}: {error}" for choice, error in others.items())
     text = f"{first} (also tried: {tried})"
     if isinstance(first, RateLimited):

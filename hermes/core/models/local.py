@@ -36,7 +36,7 @@ PASSED_VARIABLES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 LOADING_NOTICE = 2.0
 """Seconds of loading after which the person gets a notice."""
 ENDING_SECONDS = 1.0
-"""Longest wait for the process to end after its connection was lost."""
+"""Longest wait in seconds for the process to end after the connection to it was lost."""
 LONGEST_OUTPUT_LINE = 4096
 _STAMP = re.compile(r"^[\d.]+ [A-Z] +")
 """Matches the time and the level at the beginning of a line from llama.cpp."""
@@ -46,14 +46,16 @@ _STAMP = re.compile(r"^[\d.]+ [A-Z] +")
 async def local_models(
     models: Path, wire: ModelProvider, environ: Mapping[str, str]
 ) -> AsyncIterator["LocalModel"]:
-    """Yields the provider for `local` models. Its processes end with the block."""
+    """Yields the provider for `local` models. The processes of the models end when the block
+    ends."""
     async with anyio.create_task_group() as group:
         yield LocalModel(models, wire, environ, group)
         group.cancel_scope.cancel()
 
 
 class LocalModel:
-    """Calls models in files. One file is loaded at a time, when it is first needed."""
+    """Calls models that are files on this machine. One model is loaded at a time, when it is first
+    needed."""
 
     def __init__(
         self,
@@ -90,7 +92,7 @@ class LocalModel:
             emit(Notice(text="the embedded model is downloaded first, once"))
             await fetch(self._models, lambda done, total: None, self._environ)
         options = server_options(choice, self._models)
-        # The lock is held while another model finishes its answers, so that later requests wait.
+        # While the previous model finishes its answers, the lock makes later requests wait.
         async with self._choosing:
             engine = self._engine
             if engine is None or not engine.serves(options):
@@ -122,7 +124,7 @@ def _addressed(request: ModelRequest, engine: "Engine") -> ModelRequest:
 
 
 def server_options(choice: ModelChoice, models: Path) -> ServerOptions:
-    """Returns the instructions for a child process. Raises ConfigError if the file is missing."""
+    """Returns the options for a child process. Raises ConfigError if the model file is missing."""
     embedded = choice.model == EMBEDDED
     path = SMOLLM2.path(models) if embedded else models / Path(choice.model).expanduser()
     if not path.is_file():
@@ -149,8 +151,8 @@ class Engine:
         self.users = 0
         self.ended = anyio.Event()
         self.end = ""
-        """The reason why the process ended, as the end of a sentence that begins with `the
-        process`."""
+        """Why the process ended, as a text that continues the words `the process`; empty while it
+        runs."""
         self._settled = anyio.Event()
         self._left = anyio.Event()
         self._scope = anyio.CancelScope()
@@ -185,7 +187,8 @@ class Engine:
         await self.ended.wait()
 
     async def run(self, environment: Mapping[str, str]) -> None:
-        """Runs the child process and reads its output, until it ends or this task is cancelled."""
+        """Runs the child process and reads its output, until the process ends or this task is
+        cancelled."""
         try:
             with self._scope:
                 await self._serve(environment)

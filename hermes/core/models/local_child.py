@@ -11,13 +11,14 @@ LISTENING = "listening on "
 """Prefix of the line with the address. All other lines come from llama.cpp."""
 ERRORS_ONLY = 1
 DEMO_ANSWER_TOKENS = 512
-"""Longest answer of the demo model, which may repeat itself and then never ends by itself."""
+"""Longest answer of the demo model in tokens. Without a limit, an answer that repeats itself would
+never end."""
 CACHED_MEGABYTES = 256
 """Size of the prompt cache. The default of llama.cpp is eight gigabytes."""
 
 
 class ServerOptions(Value):
-    """The instructions for the child process, which are the first line of stdin."""
+    """The options of the child process, which it reads from the first line of stdin."""
 
     path: str
     context: int
@@ -56,11 +57,12 @@ def main() -> None:
         # llama.cpp has already printed the cause of the error.
         sys.exit(1)
     try:
-        # Fails if the parent process has ended while the model was loaded.
+        # This write fails if the parent process has ended while the model was being loaded.
         os.write(1, f"{LISTENING}{server.listening_address}\n".encode())
         sys.stdin.buffer.read()
     finally:
-        # A normal exit, or an exception, would wait for answers that nobody reads.
+        # A normal exit, or an exception, would wait for the running answers, which nobody reads any
+        # more.
         os._exit(0)
 
 

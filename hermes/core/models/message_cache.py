@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from hermes.types.messages import Message
 
 Encode = Callable[[Message | None, Message], bytes]
-"""Encodes the second message, preceded by the separator between it and the first message."""
+"""Encodes a message, the second argument. The first argument is the previous message or None, and
+the result begins with the separator between the two."""
 
 FEWEST_CACHED_MESSAGES = 32
 """A conversation is cached only if it has at least this number of messages."""
 CACHED_BYTES = 16 << 20
-"""Size of the cache. The least recently used conversations are dropped first."""
+"""Maximum size of the cache in bytes. The least recently used conversations are dropped first."""
 
 
 class EncodedMessageCache:
-    """A cache of encoded messages. Its results are the same as without a cache."""
+    """A cache of encoded messages. It saves time, and never changes the result."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[tuple[Message, ...], bytes]] = OrderedDict()
@@ -54,8 +55,8 @@ def encode_all(before: Message | None, messages: Sequence[Message], encode: Enco
 
 
 def _begins(known: Sequence[Message], messages: Sequence[Message]) -> bool:
-    """Returns whether the messages begin with the known messages."""
+    """Returns whether `messages` begins with `known`."""
     if len(known) > len(messages):
         return False
-    # Most messages are identical objects, so only the last few are compared.
+    # Most messages are identical objects, so `==` is called only for the last few.
     return all(one is other or one == other for one, other in zip(known, messages, strict=False))

@@ -33,15 +33,16 @@ class CachedList(Value):
 
 
 class ModelCache:
-    """The cached lists in one folder. The methods use only the provider and the address of an
-    endpoint."""
+    """The cached lists in one folder. The parameter `endpoint` is a ModelChoice, of which only the
+    provider and the address are used."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
         self._clock = clock
 
     def last(self, endpoint: ModelChoice) -> CachedList | None:
-        """Returns the last list of the endpoint, whatever its age."""
+        """Returns the endpoint's list that was cached last, however old it is; None if there is
+        none."""
         path = self._path(endpoint)
         try:
             found = _read(path, path.stat().st_mtime_ns)
@@ -50,7 +51,8 @@ class ModelCache:
         return found if found.base_url == redact_tokens(endpoint.base_url) else None
 
     def current(self, endpoint: ModelChoice, age: float) -> CachedList | None:
-        """Returns the last list if it is younger than `age` seconds."""
+        """Returns the endpoint's cached list if it is younger than `age` seconds, and None
+        otherwise."""
         last = self.last(endpoint)
         return last if last and 0 <= self._clock() - last.asked_at < age else None
 

@@ -26,7 +26,7 @@ class SettingSource(Value):
 
 
 class EndpointConfig(Value):
-    """The settings of one section that name a model and the endpoint that serves it."""
+    """The model and the endpoint that one section of the settings names."""
 
     section: str
     provider: str = ""
@@ -57,7 +57,7 @@ class ModelConfig(Value):
     sources: dict[str, SettingSource] = msgspec.field(default_factory=dict)
     """The source of each setting. Settings with their default value are left out."""
     variables: dict[str, str] = msgspec.field(default_factory=dict)
-    """The environment variable of each setting."""
+    """The name of the environment variable for each setting."""
     environ: dict[str, str] = msgspec.field(default_factory=dict)
     """The variables of the .env file and of the process. The variables of the process take
     precedence."""

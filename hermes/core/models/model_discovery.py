@@ -28,8 +28,8 @@ _TIMEOUT = aiohttp.ClientTimeout(total=20.0)
 
 
 class ModelDiscovery:
-    """Requests model lists over HTTP. The methods use only the provider and the address of an
-    endpoint."""
+    """Requests model lists over HTTP. The parameter `endpoint` is a ModelChoice, whose model is
+    ignored."""
 
     def __init__(
         self, session: aiohttp.ClientSession, wires: WireFormats, cache: ModelCache
@@ -40,7 +40,7 @@ class ModelDiscovery:
 
     async def current(self, endpoint: ModelChoice, *, age: float = FRESH_LIST) -> CachedList:
         """Returns the cached list if it is younger than `age` seconds, and otherwise requests a new
-        list. If the request fails, returns the cached list whatever its age."""
+        list. If the request fails, returns the cached list, however old it is."""
         if current := self._cache.current(endpoint, age):
             return current
         try:
@@ -108,7 +108,8 @@ class _Pricing(Struct):
 class _Entry(Struct):
     id: str
     context_length: int | None = None
-    """The context length. Servers use five different names for it: this field and the next four."""
+    """The context length. Different servers use different names for it: this field and the next
+    four."""
     context_window: int | None = None
     max_context_length: int | None = None
     max_model_len: int | None = None

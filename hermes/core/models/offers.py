@@ -52,7 +52,8 @@ class OfferedModels:
         return tuple(self._described(endpoint, one, used) for one in models)
 
     def models(self, provider: str) -> tuple[ModelChoice, ...]:
-        """Returns the models in the provider's last list, or the model files on this machine."""
+        """Returns the models in the provider's last list. For the provider `local`, returns the
+        model files on this machine."""
         if provider == LOCAL:
             here, used = ModelChoice(provider=LOCAL, model="", base_url=""), self.used()
             names = self._on_this_machine()
@@ -71,7 +72,7 @@ class OfferedModels:
         file."""
         catalog = self._catalog
         if not name.endswith(MODEL_FILE) and (len(name.split()) != 1 or name.endswith("/")):
-            raise ConfigError(f"{name!r} is not the name of a model")
+            raise ConfigError(f"{name!r} is not the name of a model: write MODEL or provider/MODEL")
         if provider:
             return ModelName(model=name, provider=catalog.named(provider).name)
         if name.endswith(MODEL_FILE):
@@ -111,8 +112,8 @@ class OfferedModels:
     def _described(
         self, endpoint: ModelChoice, listed: ListedModel, used: ModelChoice | None
     ) -> ModelChoice:
-        """Returns a model of a list, with the facts that `hermes model` shows after the model is
-        chosen."""
+        """Returns a listed model with its context length, price and attachments, as `hermes model`
+        shows them for a chosen model."""
         if used and (used.provider, used.model) == (endpoint.provider, listed.id):
             return used
         bare = replace(endpoint, model=listed.id, context_length=None, price=None, attachments=None)
@@ -129,8 +130,8 @@ class OfferedModels:
         return demo, *sorted(file.name for file in files - {SMOLLM2.path(folder)})
 
     def _instead_of_demo(self) -> str:
-        """Returns the provider that is used instead of the demo model in config.yaml, because the
-        provider's key or address is set; "" if there is none."""
+        """Returns the provider that replaces the demo model, because a key or an address is set
+        although config.yaml names the demo model. Otherwise returns ""."""
         if not self._configured.names_demo:
             return ""
         written = self._config.layer("model.base_url") == SettingLayer.CONFIG
@@ -140,8 +141,9 @@ class OfferedModels:
         return choice.provider if choice and choice.provider not in (LOCAL, CUSTOM) else ""
 
     def _is_vendor(self, meant: Provider, name: str) -> bool:
-        """Returns whether `name`, written as `vendor/model`, is a model of the configured provider.
-        This is possible only if that provider is a router."""
+        """Returns whether the part of `name` before the slash is a vendor, and not the provider
+        `meant`. This is possible only if the model in use comes from a router, which names its
+        models `vendor/model`."""
         choice = self.used()
         used = self._catalog.find(choice.provider) if choice else None
         if not (choice and used and used.vendor_names) or used == meant or name.count("/") > 1:

@@ -145,7 +145,8 @@ def _format(form: ResponseFormat) -> bytes:
 
 
 def _said(role: str, text: str) -> bytes:
-    # The JSON is written by hand, because encoding a long conversation takes time in every call.
+    # The JSON is written by hand, because that is faster and every call encodes the whole
+    # conversation.
     return b'{"role":"%b","content":%b}' % (role.encode(), _encoder.encode(text))
 
 

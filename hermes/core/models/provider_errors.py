@@ -68,7 +68,7 @@ class ProviderProblem(Struct, frozen=True):
 class _Body(Struct):
     error: ProviderProblem | str | None = None
     message: object = None
-    """The error text of servers that send no `error`. Other servers use `detail`."""
+    """The error text. Some servers send it in this field or in `detail`, instead of in `error`."""
     detail: object = None
 
     def problem(self) -> ProviderProblem:
@@ -110,7 +110,7 @@ def _error(
     said = _sentence(choice, problem)
     words = f"{problem.code} {problem.type} {said}"
     who, model = choice.provider, choice.model
-    # Providers quote parts of a key that they refuse.
+    # The text of a 401 is not shown, because providers quote parts of the key that they refuse.
     quote = f": {said[:LONGEST_QUOTE]}" if said and status != 401 else ""
     if _TOO_LONG.search(words):
         return TooLong(
@@ -156,8 +156,8 @@ def _key_place(choice: ModelChoice) -> str:
 
 
 def address_advice(choice: ModelChoice) -> str:
-    """Returns advice on correcting the address. Servers with OpenAI's API usually serve it under
-    /v1."""
+    """Returns advice on correcting the address. It suggests /v1, the path under which most servers
+    offer OpenAI's API."""
     base_url = redact_tokens(choice.base_url)
     if choice.wire in OPENAI_WIRES and not urlsplit(choice.base_url).path.strip("/"):
         return f"set the address {base_url.rstrip('/')}/v1: {base_url!r} has no /v1"
@@ -182,7 +182,8 @@ def _status(problem: ProviderProblem) -> int:
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Returns the seconds to wait, from a header with seconds, milliseconds or a date."""
+    """Returns the seconds to wait, from a header with seconds, milliseconds or a date; None if
+    there is no such header."""
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:
             return _seconds(float(milliseconds) / 1000)

@@ -11,8 +11,8 @@ from hermes.types.profile import ModelChoice
 
 class ReasoningPart(Struct, array_like=True):
     at: int
-    """Number of parts of the message that precede this one. The text is one part, and so is each
-    call."""
+    """Number of parts of the message that precede this reasoning. The text is one part, and so is
+    each call."""
     part: Raw
 
 
@@ -26,8 +26,8 @@ def encode_reasoning(thoughts: Sequence[ReasoningPart]) -> bytes:
 
 
 def insert_reasoning(parts: Sequence[bytes], body: str) -> list[bytes]:
-    """Inserts the reasoning in the body of an `Echo` into the parts of a message, at its old
-    positions."""
+    """Inserts the reasoning from the body of an `Echo` into the parts of a message, at the
+    positions that it had in the answer."""
     whole = list(parts)
     for thought in reversed(_decoder.decode(body) if body else ()):
         whole.insert(thought.at, bytes(thought.part))
@@ -35,8 +35,8 @@ def insert_reasoning(parts: Sequence[bytes], body: str) -> list[bytes]:
 
 
 def echo_body(message: AssistantMessage, choice: ModelChoice) -> str:
-    """Returns the body of the message's `Echo`, or "" if it has none or it came from another
-    model."""
+    """Returns the body of the message's `Echo`, or "" if the message has no `Echo` or was written
+    by another model."""
     echo = message.echo
     if echo is None or (echo.wire, echo.model) != (choice.wire, choice.model):
         return ""

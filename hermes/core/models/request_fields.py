@@ -36,8 +36,8 @@ def user_text(message: UserMessage) -> str:
 
 
 def user_parts(message: UserMessage) -> list[str | Attachment]:
-    """Returns the parts of a message that has attachments. They begin with the sender's name, if
-    known."""
+    """Returns the parts of a message that has attachments. The parts begin with the sender's name,
+    if it is known."""
     parts = list(message.parts)
     if not message.sender:
         return parts
@@ -51,7 +51,7 @@ def user_parts(message: UserMessage) -> list[str | Attachment]:
 def data_url(request: ModelRequest, attachment: Attachment) -> bytes:
     """Returns the content of an attachment as a data URL in a JSON string."""
     head = msgspec.json.encode(f"data:{attachment.media_type};base64,")
-    # Base64 needs no escapes.
+    # Base64 needs no JSON escapes, so the content is inserted unchanged.
     return b'%b%b"' % (head[:-1], request.media[attachment.path])
 
 
@@ -61,8 +61,8 @@ def file_name(attachment: Attachment) -> bytes:
 
 
 def call_arguments(call: ToolCall) -> str:
-    """Returns the arguments as a JSON object, even if the model wrote invalid JSON, because servers
-    refuse anything else."""
+    """Returns the arguments as a JSON object, even if the model wrote invalid JSON. Servers refuse
+    arguments that are not a JSON object."""
     try:
         _json_object.decode(call.arguments)
     except (msgspec.DecodeError, RecursionError):

@@ -59,7 +59,8 @@ class ConfiguredModels:
 
     @property
     def example_key(self) -> str:
-        """The environment variable for the API key of the first provider, for examples."""
+        """The environment variable for the API key of the first provider. Advice shows it as an
+        example."""
         return self.catalog.providers[0].keys[0]
 
     def main(self) -> ModelChoice | None:
@@ -170,10 +171,11 @@ class ConfiguredModels:
         return self._chosen(endpoint, model, reason, "auxiliary.model")
 
     def _without_demo(self, wanted: EndpointConfig) -> tuple[EndpointConfig, str]:
-        """Returns the settings without the demo model, and the source that named it.
+        """If another model replaces the demo model, returns two values: the settings without the
+        demo model, and the source that named it. Otherwise returns the unchanged settings and "".
 
-        The demo model in config.yaml is a fallback. An address replaces it, and so does the first
-        provider with a key.
+        A demo model that config.yaml names is only a fallback: a configured address or the first
+        provider with a key replaces it.
         """
         local = self.catalog.named(LOCAL)
         if (
@@ -193,11 +195,12 @@ class ConfiguredModels:
         try:
             return self.explain_main()
         except ConfigError:
-            # Other models can be used even if the main model can't.
+            # An error in the settings of the main model must not prevent the use of other models.
             return None
 
     def _beside(self, main: ChosenModel) -> _Endpoint:
-        """Returns the endpoint of the main model, for another model of the same provider."""
+        """Returns the main model's endpoint, so that another model of the same provider can use
+        it."""
         choice, fields = main.choice, ("provider", "base_url", "api_key", "wire")
         return _Endpoint(
             provider=self.catalog.named(choice.provider),
@@ -208,8 +211,8 @@ class ConfiguredModels:
         )
 
     def _endpoint(self, wanted: EndpointConfig) -> _Endpoint | None:
-        """Returns the endpoint that a section names, or None if the section names no endpoint and
-        no key is set."""
+        """Returns the endpoint that a section names. If the section names none, returns the
+        endpoint of the first provider whose key is set, or None if no key is set."""
         config, section = self.config, wanted.section
         name = wanted.provider.casefold() or "auto"
         kept_address = name == CUSTOM and self.catalog.named(CUSTOM).base_url
@@ -265,7 +268,8 @@ class ConfiguredModels:
         return _Endpoint(provider=provider, base_url=base_url, api_key=key, sources=sources)
 
     def _sources(self, section: str, **used: str) -> dict[str, str]:
-        """Returns the sources of those settings of a section that have a value."""
+        """Returns where the settings of a section come from. Settings without a value are left
+        out."""
         return {
             name: self.config.source(f"{section}.{name}") for name, value in used.items() if value
         }
@@ -321,8 +325,8 @@ class ConfiguredModels:
         return key
 
     def _key_place(self, provider: Provider) -> str:
-        """Returns the variable of the provider's key, and the file that contains it or should
-        contain it."""
+        """Returns the environment variable for the provider's key, and the file in which the
+        variable is or should be set."""
         name = provider.key_variable(self.config.environ) or next(iter(provider.keys), "")
         return self.config.variable_source(name)
 

@@ -30,9 +30,11 @@ _encoder = msgspec.json.Encoder()
 
 
 def enforced(request: ModelRequest) -> ResponseFormat | None:
-    """Returns the format that the endpoint is asked to enforce, or None if it can't enforce any.
+    """Returns the format that the endpoint is asked to enforce, or None if no format is wanted or
+    the endpoint can't enforce any.
 
-    An endpoint without support for schemas may still enforce that the answer is an object.
+    An endpoint that can enforce a JSON object, but no schema, is asked to enforce a JSON object
+    instead of the schema.
     """
     wanted, able = request.response_format, request.choice.quirks.structured
     if wanted is None or wanted.kind in able:
@@ -41,10 +43,12 @@ def enforced(request: ModelRequest) -> ResponseFormat | None:
 
 
 def format_instruction(wanted: ResponseFormat | None, enforced: ResponseFormat | None) -> str:
-    """Returns the prompt that describes the format, or "" if the endpoint enforces the schema."""
+    """Returns the prompt that describes the wanted format. Returns "" if no format is wanted or the
+    endpoint enforces the schema."""
     if wanted is None or (wanted.kind == "json_schema" and wanted == enforced):
         return ""
-    # Endpoints refuse `json_object` unless the conversation mentions JSON.
+    # An enforced `json_object` needs an instruction, too, because endpoints require that the
+    # conversation mentions JSON.
     return _SCHEMA.format(schema=wanted.schema) if wanted.schema else _OBJECT
 
 

@@ -23,11 +23,11 @@ LONGEST_BACKOFF = 30.0
 
 
 class Retrying:
-    """Calls a model up to `attempts` times. If a provider requests a pause, all turns that call it
-    wait.
+    """Calls a model up to `attempts` times. If a provider requests a pause, all turns that call
+    this provider wait.
 
-    Before an answer that was cut off is repeated, the event `SegmentDiscarded(from_seq=0)` is
-    emitted. The event hub replaces the 0 with the number of the segment's first event.
+    If an attempt fails after it has emitted text, `SegmentDiscarded(from_seq=0)` is emitted before
+    the next attempt. The event hub replaces the 0 with the number of the segment's first event.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class TrackedEmit:
         self._emit(event)
 
     def discard(self) -> None:
-        """Discards the text of the previous attempt, if it has any."""
+        """Discards the text of the previous attempt, if that attempt has emitted text."""
         if self._text:
             self(SegmentDiscarded(from_seq=0))
 

@@ -24,7 +24,7 @@ def tool(
     """Returns a tool with the function's name, docstring, arguments and types.
 
     A function without `async` runs in a thread. Set `read_only` if the function changes nothing:
-    then its calls may run concurrently, and again after a crash.
+    then its calls may run concurrently, and may be repeated after a crash.
     """
     name = function.__name__
     description = inspect.getdoc(function)

@@ -13,7 +13,7 @@ from hermes.types.execution import ProcessOutput, ProcessStatus
 from hermes.types.tools import Tool, ToolContext
 
 LONGEST_WAIT = 600.0
-"""Longest wait in seconds."""
+"""Longest time in seconds for which a call waits for a process."""
 LATEST_LINES = 20
 """Number of output lines that are shown with the state."""
 LATEST_BYTES = 100_000

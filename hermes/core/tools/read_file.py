@@ -18,8 +18,8 @@ PAGE_LINES = 2000
 PAGE_WIDTH = 2000
 """Maximum number of characters of a line."""
 PAGE_SIZE = LONGEST_RESULT - 200
-"""Maximum number of characters of a page. A result may be a little longer, which leaves room for
-the note about the next page."""
+"""Maximum number of characters of a page. It is a little less than the maximum for a result,
+because a note about the next page is added."""
 BINARY_CHECK = 8192
 """Number of bytes at the beginning of a file that are searched for NUL. Only binary files
 contain NUL."""
@@ -37,7 +37,8 @@ def read_file_tool(spill: Spill) -> Tool[ReadFile]:
         offset, limit = arguments.offset, arguments.limit
 
         def safe(line: str) -> str:
-            # Long lines are redacted before they are cut. Other lines are redacted later.
+            # A long line is redacted here, before it is cut. Other lines are redacted later, with
+            # the whole result.
             return line if len(line) <= PAGE_WIDTH else context.redact(line)
 
         if path.startswith(PREFIX):
@@ -69,8 +70,8 @@ def _text(data: bytes, path: str) -> str:
 
 
 def page(text: str, offset: int, limit: int, show: Callable[[str], str] = str) -> str:
-    """Returns the lines from `offset` that fit, each passed through `show`, and a note on how to
-    continue."""
+    """Returns as many lines, from line `offset` on, as fit into a page, and a note on how to
+    continue. Each line is passed through `show`."""
     if not text:
         return "[the file is empty]"
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")

@@ -13,8 +13,8 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "safe": ("web", "todo", "clarify"),
     "none": (),
 }
-"""Names for groups of toolsets. Settings can also name a toolset or a single tool. The empty name
-is the toolset of the tools that an embedding program adds."""
+"""Names for groups of toolsets. Settings can also name a toolset or a single tool. Tools that an
+embedding program adds belong to the toolset with the empty name."""
 
 UNSUPPORTED_SETS = (
     *("browser", "code_execution", "computer_use", "context_engine", "cronjob", "delegation"),
@@ -77,7 +77,8 @@ class Registry:
                 )
 
     def _members(self, names: Sequence[str]) -> set[str]:
-        """Returns the names of the tools that are named directly or by a toolset."""
+        """Returns the names of the tools that `names` lists, either directly or through a
+        toolset."""
         sets = {inner for name in names for inner in SETS.get(name, (name,))}
         # The name itself stays in the set, because a plugin may have a toolset of that name.
         sets.update(inner for name in names for inner in HERMES_AGENT_SETS.get(name, ()))

@@ -12,7 +12,8 @@ from hermes.types.value import Value
 LARGEST_RESULT = 1_000_000
 """Maximum number of characters of a result that are stored. Further characters are dropped."""
 SECRET_MARGIN = 10_000
-"""Maximum length, in characters, of a secret that is recognized even if a text is cut inside it."""
+"""A secret of up to this number of characters is removed completely if the text is cut in the
+middle of the secret."""
 LONGEST_RESULT = 24_000
 """Maximum number of characters of a result that the model sees. A longer result is spilled to a
 file."""
@@ -59,7 +60,8 @@ class ResultFilter:
 
 
 def redacted(text: str, redact: Redact, longest: int) -> str:
-    """Redacts the text, and cuts it if it is too long. The cut leaves no part of a secret."""
+    """Redacts the text, and cuts it if it has more than `longest` characters. If the cut falls
+    inside a secret, the whole secret is removed."""
     kept = redacted_beginning(text, redact, longest)
     if len(text) <= longest:
         return kept
@@ -67,9 +69,11 @@ def redacted(text: str, redact: Redact, longest: int) -> str:
 
 
 def redacted_beginning(text: str, redact: Redact, longest: int) -> str:
-    """Returns at most `longest` characters of the text, without secrets or parts of them."""
+    """Returns the beginning of the text, at most `longest` characters, without secrets or parts of
+    secrets."""
     kept = redact(text[: longest + SECRET_MARGIN])
     if len(text) > longest + SECRET_MARGIN:
-        # If the cut has split a secret, a part of it is at the end of `kept`, which is removed.
+        # The cut may have split a secret, and redaction does not recognize half a secret. So the
+        # end of the text is removed.
         kept = kept[:-SECRET_MARGIN]
     return kept[:longest]

@@ -38,7 +38,9 @@ def session_search_tool(store: Store) -> Tool[SessionSearch]:
         turn = context.turn
         audience = audience_of(turn)
         if audience is None:
-            raise ToolFailed("Nothing can be searched here, because the person is unknown.")
+            raise ToolFailed(
+                "Earlier conversations can't be searched here, because the person is unknown."
+            )
         if arguments.around:
             found = await store.read(around, arguments.around, audience)
             return listed(found, MESSAGE) or f"There is no message #{arguments.around} here."

@@ -25,8 +25,8 @@ SHOWN_RESULT = 300
 """Maximum number of characters of a result."""
 LABEL_LENGTH = 80
 _MARGIN = 200
-"""Minimum number of characters that are read after the shown text, so that a secret at the cut
-is recognised."""
+"""Minimum number of characters that are read beyond the shown text, so that a secret at the end of
+the shown text is read completely and recognised."""
 _TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
 """Characters that may occur in a token."""
 _LONGEST_PATH = 4096
@@ -80,7 +80,8 @@ def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
 
     try:
         decoded = msgspec.json.decode(arguments or "{}", type=dict[str, object])
-        # If an argument is the path of a secret file, the other strings are lines of that file.
+        # If an argument is the path of a secret file, the other strings are taken for lines of that
+        # file, and the values in them are masked.
         text_of = shorten_line if any(map(_is_secret_path, _texts(decoded))) else shorten
         kept: dict[str, object] = {}
         for name, value in decoded.items():
@@ -131,7 +132,8 @@ def _shortened(text: str, redact: Redact, margin: int) -> str:
     if len(text) <= SHOWN_VALUE + margin:
         return _cut(redact_assigned(redact(text)), SHOWN_VALUE)
     head = text[: longest + margin]
-    # If the cut has split a secret, a part of it is at the end of `head`, which is removed.
+    # The cut may have split a secret, and redaction does not recognize half a secret. So the
+    # incomplete word at the end is removed.
     complete = head.rstrip(_TOKEN)
     safe = redact_assigned(redact(complete))
     unsafe = max(0, margin - (len(head) - len(complete)))

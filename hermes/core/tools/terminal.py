@@ -13,7 +13,8 @@ from hermes.types.tools import AnyTool, Tool, ToolContext
 LONGEST_COMMAND = 600.0
 """Longest timeout of a call in seconds."""
 LONG_SECONDS = 10.0
-"""If a command took longer than this number of seconds, the model is told its duration."""
+"""If a command took longer than this number of seconds, the result tells the model how long it
+took."""
 
 
 class RunCommand(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -46,7 +47,8 @@ def terminal_tools(timeout: float, isolation: str) -> tuple[AnyTool, ...]:
 async def _terminal(timeout: float, context: ToolContext, arguments: RunCommand) -> str:
     command, workdir = arguments.command, arguments.workdir
     if arguments.background:
-        # No handle is committed: recovery ends commands by their handles, and this one must go on.
+        # No handle is committed, because recovery ends the commands whose handles it finds. A
+        # background command must continue after a restart.
         async with watched(context.turn, context.call):
             process = await context.sandbox.start(command, workdir=workdir)
             await rename_watched(context.turn, context.call, process.id)

@@ -108,4 +108,4 @@ def _read(path: Path | None) -> list[Item]:
     except FileNotFoundError:
         return []
     except msgspec.DecodeError as error:
-        raise ToolFailed(f"The list can't be read ({error}): give a whole new one.") from error
+        raise ToolFailed(f"The list can't be read ({error}): write a complete new list.") from error

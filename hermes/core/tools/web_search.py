@@ -170,7 +170,8 @@ async def _answer(
 def _when(headers: Mapping[str, str]) -> str:
     if (said := headers.get("Retry-After", "")).isdigit():
         return f"in {said} s"
-    # Brave sends one number per limit, such as `0, 1000` requests left for `1, 86400` seconds.
+    # Brave has several limits and sends two lists with one number for each limit: the requests that
+    # are left, and the seconds until they are reset. A limit with 0 requests left is exhausted.
     left = headers.get("X-RateLimit-Remaining", "").split(",")
     resets = headers.get("X-RateLimit-Reset", "").split(",")
     pauses = [

@@ -63,7 +63,8 @@ def chat(
     code is 0 if the turn was completed, 130 if it was stopped, 2 if the command line is wrong, 78
     if a setting can't be used, and 1 otherwise. Everything else is printed to standard error. With
     -q, standard input is read to its end and added to the question, unless it is a terminal. In a
-    loop that reads a list, add </dev/null to the command.
+    shell loop that reads a list from standard input, add </dev/null to the command, or it reads the
+    rest of the list.
 
     File tools work in the current directory, unless the setting `workspace` says otherwise.
     """

@@ -11,7 +11,7 @@ from hermes.entry.cli.main import Commands, plainly
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.output import say, say_json, say_unwrapped
 from hermes.settings.edit import Change, migrate, set_value, unset_value
-from hermes.settings.models import explain as explain_key
+from hermes.settings.known_settings import KnownSettings
 from hermes.settings.sources import ConfigProblems, Explanation
 from hermes.text.redact import mask, redact_tokens
 from hermes.types.errors import HermesError
@@ -26,6 +26,7 @@ def config() -> None:
 
     \b
     hermes config set ANTHROPIC_API_KEY sk-…
+    hermes config set TELEGRAM_BOT_TOKEN 110201543:AAH…
     hermes config set model.context_length 16384
     hermes config explain model.default
     hermes config unset ANTHROPIC_API_KEY
@@ -34,11 +35,14 @@ def config() -> None:
 
 @config.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.pass_obj
 @plainly
-def show(as_json: bool) -> None:
-    """Show every setting."""
+def show(runtime: Runtime, as_json: bool) -> None:
+    """Show every setting. Settings of chat platforms are shown only if they are set."""
     settings = configuration.load()
     values = {key: _shown(settings.explain(key)) for key in settings.keys()}  # noqa: SIM118
+    own = KnownSettings(runtime.platforms).explain_platforms(settings)
+    values |= {one.key: _shown(one) for one in own}
     if as_json:
         say_json(_json(values))
         return
@@ -50,10 +54,11 @@ def show(as_json: bool) -> None:
 @config.command()
 @click.argument("key")
 @click.option("--reveal", is_flag=True, help="Print a secret in full, for a script.")
+@click.pass_obj
 @plainly
-def get(key: str, reveal: bool) -> None:
+def get(runtime: Runtime, key: str, reveal: bool) -> None:
     """Print the value of KEY, a setting or a variable. A secret is masked."""
-    explanation = explain_key(configuration.load(), key)
+    explanation = KnownSettings(runtime.platforms).explain(configuration.load(), key)
     say_unwrapped(_text(explanation.value if reveal else _shown(explanation)))
 
 
@@ -65,7 +70,7 @@ def get(key: str, reveal: bool) -> None:
 @plainly
 def set_(runtime: Runtime, key: str, value: str) -> None:
     """Set KEY to VALUE in config.yaml. Secrets and variables are written to .env."""
-    change = set_value(key, value)
+    change = set_value(key, value, known=KnownSettings(runtime.platforms))
     say(f"{change.name} is set in {change.path}")
     _tell_backup(change)
     if change.overruled_by:
@@ -79,7 +84,7 @@ def set_(runtime: Runtime, key: str, value: str) -> None:
 @plainly
 def unset(runtime: Runtime, key: str) -> None:
     """Remove KEY from config.yaml and .env."""
-    changes = unset_value(key)
+    changes = unset_value(key, known=KnownSettings(runtime.platforms))
     for change in changes:
         say(f"{change.name} is removed from {change.path}")
         _tell_backup(change)
@@ -101,10 +106,11 @@ def _tell_backup(change: Change) -> None:
 @config.command()
 @click.argument("key")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.pass_obj
 @plainly
-def explain(key: str, as_json: bool) -> None:
+def explain(runtime: Runtime, key: str, as_json: bool) -> None:
     """Show the source of KEY's value, and the values that it overrides."""
-    explanation = explain_key(configuration.load(), key)
+    explanation = KnownSettings(runtime.platforms).explain(configuration.load(), key)
     shadowed = [
         {"source": source, "value": _masked(value, secret=explanation.secret)}
         for source, value in explanation.shadowed
@@ -173,6 +179,8 @@ def _masked(value: object, *, secret: bool) -> object:
             return str(value)
         case str():
             return mask(value) if secret and value else redact_tokens(value)
+        case dict() if secret:
+            return {name: _masked(text, secret=True) for name, text in value.items()}
         case _:
             return value
 

@@ -125,8 +125,8 @@ def _mode(path: Path) -> int | None:
 
 
 def _looks_like_path(name: str, folder: Path) -> bool:
-    """Returns whether a missing file was probably meant. Names such as `@scope/package` are not
-    files."""
+    """Returns whether the name of a missing file was probably meant as a path. Names such as
+    `@scope/package` are not paths."""
     if _FILE_NAME.fullmatch(name):
         return "://" not in name
     first, slash, _ = name.partition("/")
@@ -169,7 +169,7 @@ def _read(mention: _Mention) -> bytes:
 
 
 def _content(mention: _Mention, data: bytes) -> str | MediaFile:
-    """Returns the framed text of a text file, or a media file."""
+    """Returns a text file as text between lines that name the file, or returns a media file."""
     name = mention.path.name
     media_type = media_type_of(data)
     if media_type is not None:

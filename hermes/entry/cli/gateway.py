@@ -14,10 +14,12 @@ import anyio.abc
 import anyio.to_thread
 import click
 import msgspec
+from msgspec.structs import replace
 
 from hermes import __version__
 from hermes import settings as configuration
 from hermes.control.gateway import Gateway
+from hermes.entry.cli.account_lines import account_lines
 from hermes.entry.cli.allocator import return_large_blocks
 from hermes.entry.cli.embedded import stand_in
 from hermes.entry.cli.hello import model_line, say_hello, ways_in
@@ -28,8 +30,9 @@ from hermes.entry.cli.runtime import Runtime
 from hermes.entry.http.descriptors import raise_descriptor_limit
 from hermes.entry.http.server import ApiOptions, serve_app, serve_http
 from hermes.entry.http.waiting import waiting_app
-from hermes.entry.messaging import configured_routes, make_adapters, serve
-from hermes.entry.output import say, say_json
+from hermes.entry.messaging import configured_routes, credential_keys, make_adapters
+from hermes.entry.output import say, say_json, say_line
+from hermes.entry.supervisor import serve
 from hermes.settings import Settings
 from hermes.settings.keys import create_key
 from hermes.settings.platforms import check_platforms
@@ -104,7 +107,7 @@ def run(
             error = sole(group)
             if not isinstance(error, ConfigError) or not isinstance(error.__cause__, OSError):
                 raise
-            # The address is in use. Another attempt may succeed, so this is not a wrong setting.
+            # The address is in use. A later attempt may succeed, so the exit code is 1.
             say(error, err=True)
             sys.exit(1)
         say("stopped")
@@ -164,15 +167,15 @@ class GatewayService:
         self._runtime = runtime
         self._settings = settings
         self._registration = registration
+        self._listed = RunningGateway(pid=os.getpid(), port=settings.api_server.port)
         self._hello = hello
-        """A question that is sent to the API when it listens."""
+        """A question that is sent to the API as soon as the API listens."""
         self.pause_log: Callable[[], AbstractContextManager[None]] = nullcontext
         """Holds back log lines while a text for new users is printed."""
 
     async def run(self) -> None:
-        port = self._settings.api_server.port
         raise_descriptor_limit()
-        self._registration.write(RunningGateway(pid=os.getpid(), port=port))
+        self._registration.write(self._listed)
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with anyio.create_task_group() as ending:
                 async with AsyncExitStack() as opened:
@@ -182,6 +185,7 @@ class GatewayService:
                     async with anyio.create_task_group() as doors:
                         ending.start_soon(self._end, signals, gateway, doors.cancel_scope)
                         doors.start_soon(self._runtime.run_housekeeping, self._settings)
+                        doors.start_soon(self._list_accounts, gateway)
                         self._open_doors(gateway, doors)
                         tune_interpreter()
                 ending.cancel_scope.cancel()
@@ -257,14 +261,22 @@ class GatewayService:
         platforms = self._runtime.platforms()
         for line in shortened(check_platforms(self._settings, platforms)):
             log.warning(line)
+        keys = credential_keys(self._settings, platforms)
         for adapter in make_adapters(self._settings, platforms):
-            doors.start_soon(serve, gateway, adapter)
+            doors.start_soon(serve, gateway, adapter, keys.get(adapter.account, ""))
         webhooks = configured_routes(self._settings, platforms)
         if self._settings.api_server.enabled:
             options = api_options(self._runtime, self._settings)
             doors.start_soon(serve_http, gateway, options, listening, webhooks)
         else:
             say(f"Hermes {__version__} runs; its HTTP API is off (api_server.enabled).")
+
+    async def _list_accounts(self, gateway: Gateway) -> None:
+        """Keeps the states of the accounts in the list of running gateways up to date."""
+        while True:
+            self._listed = replace(self._listed, accounts=gateway.accounts.all())
+            self._registration.write(self._listed)
+            await gateway.accounts.changed()
 
     async def _end(
         self,
@@ -287,9 +299,9 @@ class GatewayService:
     async def _welcome(self, url: str) -> None:
         """Prints the address, the model and the ways to use the service. It is called when the API
         listens."""
-        port = self._settings.api_server.port
-        port = port or int(url.rpartition(":")[2])
-        self._registration.write(RunningGateway(pid=os.getpid(), port=port, url=url))
+        port = self._listed.port or int(url.rpartition(":")[2])
+        self._listed = replace(self._listed, port=port, url=url)
+        self._registration.write(self._listed)
         say(f"Hermes {__version__} listens on {url}")
         say(model_line(self._settings, self._runtime.models(self._settings)))
         with self.pause_log():
@@ -374,6 +386,8 @@ def status(runtime: Runtime, as_json: bool) -> None:
     for one in [] if as_json else running:
         where = f" and listens on {one.url}" if one.url else ""
         say(f"A gateway for {home.root} runs as pid {one.pid}{where}.")
+        for line in account_lines(one.accounts):
+            say_line(line)
     if report.problem:
         say(f"The processes of the store can't be listed: {report.problem}", err=True)
     if report.nodes and not as_json:

@@ -74,8 +74,8 @@ def key_place(settings: Settings) -> str:
 
 
 def curl(settings: Settings, url: str) -> str:
-    """Returns a request that can be pasted into any shell. If the key is in the environment of this
-    process, the other shell must have it in its environment too."""
+    """Returns a `curl` command that can be pasted into any shell. If this process has the key from
+    its environment, the other shell must have the key in its environment too."""
     if not settings.api_server.key:
         key = f"$(cat {shlex.quote(str(settings.home.api_key))})"
     elif settings.sources.layer("api_server.key") == ENVIRONMENT:

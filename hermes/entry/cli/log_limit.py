@@ -1,4 +1,5 @@
-"""While a fault lasts, limits the log to one line a minute, with the number of lines left out."""
+"""Limits the log to one line a minute while a fault lasts, and counts the lines that are left
+out."""
 
 import asyncio
 import copy

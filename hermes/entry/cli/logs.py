@@ -14,10 +14,10 @@ from hermes.settings import Settings
 from hermes.text.redact import RedactingFilter
 
 WAIT_SECONDS = 0.25
-"""Maximum time in seconds for which a line below a warning is held back. The line is then written
-together with others."""
+"""Maximum time in seconds for which a line is held back, so that several lines are written
+together. Warnings and errors are written at once."""
 MOST_WAITING = 1000
-"""Maximum number of lines that wait."""
+"""Maximum number of lines that are held back."""
 
 ON_SCREEN = frozenset({"hermes.control.turn_log", "hermes.core.models.retry"})
 """Loggers for turns and providers. A terminal shows their messages with the answer."""

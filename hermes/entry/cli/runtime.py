@@ -48,7 +48,7 @@ class Runtime(Protocol):
     ) -> CopyResult:
         """Copies the home's store to `to`: an address, the path of a new file, or `sqlite`.
 
-        Raises CopyRefused if the store is in use or the target holds something else.
+        Raises CopyRefused if the store is in use or the target contains other data.
         """
         ...
 
@@ -78,7 +78,7 @@ class Runtime(Protocol):
         ...
 
     def has_room(self, settings: Settings) -> bool:
-        """Returns whether the disk of the home has room for a start."""
+        """Returns whether the disk of the home has enough free space to start the gateway."""
         ...
 
     def write_private(self, path: Path, text: str) -> None:
@@ -111,8 +111,8 @@ class Runtime(Protocol):
         ...
 
     def unused_data(self, settings: Settings) -> str:
-        """Describes the data of Hermes Agent in the home, which is not used; empty if there is
-        none."""
+        """Describes the data that Hermes Agent, another program, has left in the home. Hermes does
+        not use this data. Returns an empty text if there is none."""
         ...
 
     def context_files(self, settings: Settings) -> ContextFiles:

@@ -148,7 +148,8 @@ class TerminalSession:
                 raise AssertionError("a fresh message has a turn or a reply")
 
     async def owes(self) -> bool:
-        """Returns whether a queued message can be answered before the person answers a question."""
+        """Returns whether a queued message can be answered now, because no question waits for the
+        person."""
         if not self._queued or self.interrupts.leaving:
             return False
         return not await self._gateway.read(sessions.waiting, self.key)

@@ -102,8 +102,8 @@ def read_messages(
 ) -> ReadMessages:
     """Reads the conversation of a request. If a message is wrong, raises an ApiError that names it.
 
-    A call whose id was not made by this gateway is plain history. A call that is followed by an
-    answer is plain history too.
+    Tool results resume a turn if they answer calls of this gateway, and if no assistant message
+    comes after them. All other calls and results are plain history.
     """
     said = _said(given, attached)
     last = max((at for at, (_, one) in enumerate(said) if _spoke(one)), default=-1)
@@ -116,7 +116,8 @@ def read_messages(
             raise bad_request("No user message found in messages.", param="messages")
         return ReadMessages(messages=_paired(said))
     if news and isinstance(news[0][1], ToolMessage):
-        # These are results of another gateway's calls, so the model has to see the calls too.
+        # This gateway did not make the calls of these results, so the model has to see the calls
+        # too.
         news = said[max(last, 0) :]
     if not news:
         raise bad_request("The last message must be the user's.", param="messages")

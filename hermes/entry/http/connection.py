@@ -186,12 +186,12 @@ class HttpConnection(HttpToolsProtocol):
         self._settle()
 
     def close(self) -> None:
-        """Closes the connection once the client has received everything."""
+        """Closes the connection as soon as the client has received everything."""
         self.transport.close()
         self._settle()
 
     def linger(self) -> None:
-        """Closes the connection once the client has stopped sending, or after a time limit.
+        """Closes the connection as soon as the client has stopped sending, or after a time limit.
 
         Closing at once would reset the connection while the client sends, and the client might
         never see the answer.
@@ -245,7 +245,8 @@ class HttpConnection(HttpToolsProtocol):
 
 
 class LingeringTransport:
-    """The transport of a response whose request has not been received completely."""
+    """The transport of a response whose request has not been received completely. It closes the
+    connection only after the client has stopped sending."""
 
     def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection

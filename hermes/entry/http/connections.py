@@ -55,7 +55,7 @@ class ClientConnection(Protocol):
         ...
 
     def close(self) -> None:
-        """Closes the connection once the client has received everything."""
+        """Closes the connection as soon as the client has received everything."""
         ...
 
     def cut(self) -> None:
@@ -79,7 +79,7 @@ class ClientLimits(Value):
     body: float = 10.0
     """Maximum time to send the next part of a body for which a request waits."""
     unread: float = 30.0
-    """Maximum time without reading while a response waits."""
+    """Maximum time for which the client may read nothing while a response waits."""
 
 
 USUAL_LIMITS = ClientLimits()
@@ -162,7 +162,9 @@ class ConnectionTable:
         return overdue
 
     def _make_room(self) -> bool:
-        """Closes the connection that has waited longest for its client."""
+        """Closes one connection that waits for its client. The states are tried in the order of
+        `ClientState`, and within a state the oldest connection is closed. Returns False if no
+        connection waits."""
         for state, waiting in self._waiting.items():
             for connection in waiting:
                 self.leave(connection, state)

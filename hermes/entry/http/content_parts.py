@@ -123,7 +123,7 @@ def user_message(content: MessageContent, index: int, attached: Attached) -> Use
     texts: list[str] = []
     files: list[Attachment] = []
     for number, part in enumerate(content):
-        # The session already has this message, so its attachments are not stored.
+        # If a file was not stored, it is in an earlier message that the session already has.
         found = attached.get((index, number), f"[{part.type}]")
         if part.type in TEXT_PARTS:
             texts.append(part.text)
@@ -261,8 +261,8 @@ def _decoded(text: str, param: str) -> bytes:
 
 
 def _check(file: GivenFile, param: str) -> None:
-    """Raises ApiError unless the file has an accepted type and begins with that type's
-    signature."""
+    """Raises ApiError if the type of the file is not accepted, or if the file does not begin with
+    the signature of its type."""
     if not file.data:
         raise bad_request("The attachment is empty.", "empty_attachment", param)
     text = file.kind == "file" and _TEXTUAL.fullmatch(file.media_type)

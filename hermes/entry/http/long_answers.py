@@ -23,7 +23,7 @@ class AnswerPlace(Value):
 
 
 async def send_answer(following: Following, place: AnswerPlace, out: BodyStream) -> None:
-    """Sends the text of the answer as the inside of a JSON string."""
+    """Sends the text of the answer as a JSON string, without the quotes around it."""
     text, last = AnswerJson(place.segments), place.after
     while page := await following.earlier(last, place.upto):
         await out.send(b"".join([text.feed(one.seq, one.event) for one in page]))

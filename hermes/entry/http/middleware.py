@@ -110,17 +110,17 @@ class DisconnectMiddleware:
 
 
 class HostMiddleware:
-    """Refuses requests to a local server under a foreign host name, because they come from web
-    pages.
+    """Refuses requests to a local server that name another host. They come from a web page whose
+    host name was made to resolve to this machine (DNS rebinding).
 
-    `public_paths` are served under every name, because platforms reach their webhooks through a
-    tunnel.
+    `public_paths` are served under every host name, because platforms reach their webhooks through
+    a tunnel.
     """
 
     def __init__(self, app: ASGIApp, host: str, public_paths: frozenset[str] = frozenset()) -> None:
         self._app = app
         self._public_paths = public_paths
-        # A server that is reachable from other machines may have any name.
+        # The name is checked only on a local server, because any name may lead to a public one.
         self._local = is_loopback(host)
         self._names = LOOPBACK | {host.lower()}
 

@@ -49,7 +49,8 @@ class BodyStream:
         self._send = send
 
     async def send(self, data: bytes) -> None:
-        """Sends the data, and returns once the client has received enough of it."""
+        """Sends the data. Returns as soon as the client has received so much of it that more can be
+        sent."""
         for start in range(0, len(data), SLICE):
             part = data[start : start + SLICE]
             await self._send({"type": "http.response.body", "body": part, "more_body": True})

@@ -176,7 +176,7 @@ async def serve_app(app: ASGIApp, options: ApiOptions, ready: Callable[[str], No
             group.start_soon(table.watch)
             try:
                 await server.listening.wait()
-                # asyncio also limited the kernel's queue to `backlog`, but it may be longer.
+                # asyncio has also limited the kernel's queue to `backlog`. The queue may be longer.
                 listening.listen(BACKLOG)
                 ready(f"http://{shown}:{port}")
                 await anyio.sleep_forever()
@@ -226,8 +226,8 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise ConfigError(
-            f"can't listen on {host}:{port} ({error.strerror}): stop what uses it, or set"
-            " another API_SERVER_PORT"
+            f"can't listen on {host}:{port} ({error.strerror}): stop the program that uses"
+            " the port, or set another API_SERVER_PORT"
         ) from error
     listening.listen(BACKLOG)
     listening.setblocking(False)

@@ -12,7 +12,8 @@ from hermes.types.errors import StoreUnavailable
 
 
 def waiting_app(options: ApiOptions, reason: str) -> ASGIApp:
-    """Returns an app that is healthy, is not ready, and answers every other request with 503."""
+    """Returns an app that reports that it is healthy but not ready. It answers all other requests
+    with 503."""
 
     async def ready(request: Request) -> JsonResponse:
         return json_response(Readiness(status="not ready", reason=reason), 503)

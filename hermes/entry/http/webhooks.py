@@ -17,7 +17,8 @@ from hermes.types.protocols import Accept
 
 
 def check_paths(routes: Sequence[WebhookRoute], ours: Sequence[str]) -> None:
-    """Raises ConfigError if a path is not literal, or is served already by another route.
+    """Raises ConfigError if a path has parameters, does not begin with a slash, or is already
+    served by another route.
 
     The key and the host name are not checked for these paths, so the paths must not match any
     other route.

@@ -134,7 +134,8 @@ async def _typed(descriptor: int) -> bytes:
 
 
 async def _more_follows(descriptor: int) -> bool:
-    """Returns whether more bytes arrive within the time that the bytes of one key take."""
+    """Returns whether more bytes arrive at once. Some keys send several bytes, which arrive in
+    quick succession."""
     with anyio.move_on_after(ESCAPE_SECONDS):
         await anyio.wait_readable(descriptor)
         return True

@@ -25,7 +25,7 @@ from hermes.entry.terminal.protocols import MARK
 
 AGAIN = "Ctrl-C again leaves"
 LEAVE_HINT_SECONDS = 3.0
-"""Seconds for which the hint is shown, and within which a second Ctrl-C exits."""
+"""Seconds for which the hint is shown after Ctrl-C. A second Ctrl-C within this time exits."""
 LONGEST_KEPT = 10_000
 """Maximum number of characters of a message in the history file."""
 MENU_LINES = 6
@@ -61,7 +61,7 @@ class LineEditor:
         self._leaving = False
         """Whether Ctrl-C was just pressed, so that a second Ctrl-C exits."""
         self._timer: asyncio.Task[None] | None = None
-        """The task that ends the hint after Ctrl-C."""
+        """The task that removes the hint that Ctrl-C shows."""
         self._session: PromptSession[str] = PromptSession(
             self._prompt,
             multiline=True,

@@ -53,11 +53,11 @@ class LiveOutput:
         self._notes.append(text)
 
     def put(self, *what: RenderableType) -> None:
-        """Replaces the tail by the permanent lines of `what`, and draws a new tail below them."""
+        """Erases the tail, and prints `what` as permanent lines."""
         self.draw(what, ())
 
     def draw(self, what: Sequence[RenderableType], tail: Sequence[RenderableType]) -> None:
-        """Replaces the tail by `what` as permanent lines, and draws a new tail below them."""
+        """Erases the old tail, prints `what` as permanent lines, and draws `tail` below them."""
         size = self._size()
         notes = [Text(self._notes.popleft(), "dim") for _ in range(len(self._notes))]
         lines = self._lines([*notes, *what], size.columns)

@@ -97,7 +97,8 @@ class JsonScreen:
 
 
 def plain_screen(*, color: bool) -> AnswerScreen:
-    """Returns the screen for plain text: one stream if stdout and stderr are both a terminal."""
+    """Returns the screen for plain text. If stdout and stderr are both a terminal, it writes
+    everything to stdout."""
     together = sys.stdout.isatty() and sys.stderr.isatty()
     return PlainScreen(color=color) if together else SplitScreen()
 
@@ -135,7 +136,7 @@ class PlainTerminal:
     async def read_ahead(
         self, send: Callable[[str], Awaitable[None]], stop: Callable[[], Awaitable[None]]
     ) -> None:
-        """Sends complete lines. There is no Esc key, because this terminal is read by lines."""
+        """Sends complete lines. The Esc key has no effect, because input arrives in whole lines."""
         while (typed := await read_lines(sys.stdin.fileno())) is not None:
             if typed.strip():
                 await send(typed.strip("\n"))

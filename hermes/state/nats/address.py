@@ -1,4 +1,4 @@
-"""The addresses of NATS servers, with the credentials that they contain."""
+"""Parses the addresses of NATS servers and the credentials in them."""
 
 import re
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -19,7 +19,7 @@ class NatsAddress(Value):
     user: str | None = None
     password: str | None = None
     token: str | None = None
-    """Used instead of a user and a password."""
+    """A token that replaces the user and the password."""
 
     @property
     def place(self) -> str:
@@ -40,8 +40,8 @@ class NatsAddress(Value):
 
 
 def nats_addresses(url: str) -> list[NatsAddress]:
-    """Returns the servers in `bus.url`, which are separated by commas. The ConfigError for a wrong
-    address does not quote it, because it may contain a password."""
+    """Returns the servers in `bus.url`, which are separated by commas. Raises ConfigError for an
+    invalid address. The error does not quote the address, because it may contain a password."""
     return [_address(one) for one in _ADDRESS_SEPARATOR.split(url.strip())]
 
 

@@ -1,7 +1,7 @@
 """The bus of processes on several machines: messages over NATS.
 
-While no server can be reached, messages are lost and the reader of announcements is told every
-second to look at the store.
+While no server can be reached, messages are lost. The reader of announcements then gets a signal
+every second, so that it looks for changes in the store.
 """
 
 import itertools
@@ -29,23 +29,24 @@ as lost."""
 NATS_PAUSE_SECONDS = 1.0
 """Pause between two attempts to connect."""
 BUS_POLL_SECONDS = 1.0
-"""How often the reader of announcements looks at the store while there is no connection."""
+"""Seconds between two signals to look for changes in the store, while there is no connection."""
 COMPLAINT_SECONDS = 60.0
 """Minimum number of seconds between two log lines that say that there is no connection."""
 PUBLISH_SECONDS = 1.0
-"""Seconds within which the server must take the messages of one call. Otherwise they are lost."""
+"""Maximum time in seconds for sending the messages of one call. Messages that are not sent in time
+are lost."""
 NATS_CLOSE_SECONDS = 2.0
 NATS_PIECE_CHARACTERS = 32_768
 """Maximum number of characters in a piece of a message. A character has up to 4 bytes, so a piece
 stays below 1 MB, the default limit of a NATS server."""
 _TOKEN = re.compile(r"[0-9A-Za-z_-]{1,64}")
-"""The names that may be part of a subject. Others might contain wildcards."""
+"""Matches the names that may be part of a subject. Other names might contain wildcards."""
 _FORBIDDEN = "permissions violation"
 
 
 class NatsBus:
     """Connects to NATS, and reconnects whenever the connection is lost. The subjects contain the
-    name of the database, which all its processes share."""
+    name of the database, so that only processes with the same database receive the messages."""
 
     def __init__(self, addresses: Sequence[NatsAddress], owner: OwnerId, database: str) -> None:
         self._addresses = addresses
@@ -121,8 +122,8 @@ class NatsBus:
         own = self._subject_of(self._owner)
         assert own is not None, "the id of a process is part of a subject"
         await client.subscribe(own, cb=self._take_piece)
-        # The first ping may overtake the subscriptions. The answer to the second one proves that
-        # the server has noted them.
+        # Each flush sends a ping and waits for the answer. The first ping may overtake the
+        # subscriptions. The answer to the second ping proves that the server has them.
         await client.flush(NATS_CONNECT_SECONDS)
         await client.flush(NATS_CONNECT_SECONDS)
 
@@ -135,7 +136,7 @@ class NatsBus:
             log.info("the bus is connected to NATS at %s", place)
         self._client = connection.client
         self._disconnected = anyio.Event()
-        # Other processes may have announced commits before this process could receive them.
+        # Announcements from before this connection may have been missed.
         self._messages.interrupted()
         self._tried.set()
 
@@ -202,7 +203,8 @@ class NatsConnection:
             token=address.token,
             error_cb=self._note_error,
             closed_cb=self._note_end,
-            # `NatsBus` reconnects. The client would keep messages meanwhile and send them later.
+            # `NatsBus` reconnects itself. If the client reconnected, it would queue messages and
+            # send them late.
             allow_reconnect=False,
             max_reconnect_attempts=1,
             reconnect_time_wait=0,
@@ -219,7 +221,7 @@ class NatsConnection:
     async def _note_error(self, error: Exception) -> None:
         self.reason = _described(error)
         if _FORBIDDEN in self.reason.lower():
-            # The server leaves the connection open, but messages do not arrive.
+            # The connection is useless: the server leaves it open, but does not deliver messages.
             self.closed.set()
 
     async def _note_end(self) -> None:
@@ -230,9 +232,10 @@ class NatsConnection:
 async def open_nats_bus(
     addresses: Sequence[NatsAddress], owner: OwnerId, database: str
 ) -> AsyncIterator[NatsBus]:
-    """Opens a bus until the block ends. The bus is connected if the first server could be reached.
+    """Opens a bus until the block ends.
 
-    A server that can't be reached is not an error.
+    If no server can be reached at first, no error is raised, and the bus goes on trying to connect
+    in the background.
     """
     bus = NatsBus(addresses, owner, database)
     group = await anyio.create_task_group().__aenter__()
@@ -242,7 +245,7 @@ async def open_nats_bus(
         yield bus
     finally:
         group.cancel_scope.cancel()
-        # The caller's error is not raised inside the group, because the group would wrap it.
+        # The caller's exception is not passed to the group, because the group would wrap it.
         await group.__aexit__(None, None, None)
 
 

@@ -12,10 +12,11 @@ from hermes.types.identity import OwnerId
 log = logging.getLogger(__name__)
 
 PIECE_CHARACTERS = 1900
-"""Number of characters in one notification. A notification has less than 8000 bytes, and a
-character has up to 4."""
+"""Number of characters in one notification. A notification must be shorter than 8000 bytes, and a
+character has up to 4 bytes."""
 COMMITS_CHANNEL = "hermes"
-"""The channel of announcements. Every process that waits for changes listens to it."""
+"""The channel on which commits are announced. Every process that waits for changes listens to
+it."""
 BUS_CHANNEL = "hermes_bus"
 """The channel of messages to all processes."""
 
@@ -55,7 +56,8 @@ class PostgresBus:
             self._messages.take_piece(payload)
 
     def interrupted(self) -> None:
-        """Call this when the connection was lost, and again when there is a new one."""
+        """Tells the reader that announcements may have been lost. Call this when the connection is
+        lost, and again when a new connection is open."""
         self._messages.interrupted()
 
     def close(self) -> None:

@@ -20,8 +20,9 @@ from hermes.state.storable import require_storable
 from hermes.types.store import Row
 
 READ_AGAIN_SECONDS = 1.0
-"""Interval in which a connection is read even without an event, while a reply is expected. uvloop
-reports a socket with an error only once, and there may be more data than was read then."""
+"""While a reply is expected, the connection is read at this interval even if no event reports data.
+uvloop reports a socket with an error only once, but one read may not return all data of the
+socket."""
 _BINARY = 1
 _double = struct.Struct("!d").unpack
 
@@ -51,12 +52,12 @@ _LOADERS: dict[int, Callable[[bytes], object]] = {
     1043: bytes.decode,
     2278: bytes.decode,
 }
-"""Decoders by the object id of a column's type: boolean, bytea, integers, text, double
-precision, void."""
+"""Decoders of column values. The keys are PostgreSQL's object ids of the types: boolean, bytea,
+integers, text, double precision, void."""
 
 
 class StatementReply:
-    """The result of a statement that was sent, once it has arrived."""
+    """The result of a statement that was sent. It has no rows until the result has arrived."""
 
     __slots__ = ("result",)
 
@@ -79,10 +80,11 @@ class StatementReply:
 
 
 class Channel:
-    """One connection. Its user sends statements and waits for all their results at once.
+    """One connection. The caller sends several statements, and then waits for all their results.
 
     Each statement is prepared once. With `pooled`, statements are not prepared, because a pooler
-    may run the next transaction on another connection, which does not know them.
+    may run the next transaction on another connection to the server, which does not know the
+    prepared statements.
     """
 
     def __init__(self, connection: psycopg.AsyncConnection[Any], *, pooled: bool = False) -> None:
@@ -98,11 +100,11 @@ class Channel:
         self._names: dict[PreparedSql, bytes] = {}
         self._count = 0
         self._unproven: list[PreparedSql] = []
-        """Statements whose preparation may still fail."""
+        """Statements whose preparation the server has not confirmed yet."""
         self._expected: deque[StatementReply] = deque()
         """Results that have not arrived, in the order of their statements."""
         self._error: psycopg.Error | None = None
-        """The first error since the last synchronization."""
+        """The first error since the last call of `settle` or `drain`."""
         self._waiter: asyncio.Future[None] | None = None
         self._check: asyncio.TimerHandle | None = None
         self._writing = False
@@ -132,8 +134,8 @@ class Channel:
         return name
 
     def synchronize(self) -> None:
-        """Ends a series of statements. Statements after the series run even if one in the series
-        fails."""
+        """Ends a series of statements. If a statement fails, the server skips the rest of its
+        series, but not later series."""
         try:
             self._libpq.pipeline_sync()
         except psycopg.OperationalError as error:
@@ -252,8 +254,10 @@ class Channel:
 
 
 def encoded(parameters: Sequence[object]) -> tuple[list[bytes | None], list[int]]:
-    """Returns the parameters in the text format, and bytes unchanged. The server infers the types
-    from the statement, so that each statement is prepared only once."""
+    """Returns the encoded values of the parameters, and the format code of each value. Bytes are
+    sent unchanged, in binary format. All other values are sent in text format. The server infers
+    their types from the statement, so one preparation of the statement is enough for all types of
+    values."""
     values: list[bytes | None] = []
     formats: list[int] = []
     for value in parameters:

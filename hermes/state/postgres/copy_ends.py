@@ -30,7 +30,7 @@ _KINDS: dict[str, ColumnKind] = {
 _TABLES = (
     "select c.relname::text from pg_class c where c.relkind in ('r', 'p', 'f')"
     " and c.relnamespace = (select oid from pg_namespace where nspname = current_schema())"
-    # Extensions of the server may have tables of their own.
+    # Tables that belong to an extension of the server are left out.
     " and not exists (select 1 from pg_depend d where d.classid = 'pg_class'::regclass"
     " and d.objid = c.oid and d.deptype = 'e') order by c.relname collate \"C\""
 )
@@ -95,7 +95,7 @@ class PostgresCopyEnd:
                 (sequence, max(last, 1), last),
             )
         for table in (yield from self.shapes()):
-            # The planner knows nothing about the new rows until they are analyzed.
+            # The query planner has no statistics of the new rows until `analyze` has run.
             yield f"analyze {quoted(table.name)}", ()
 
     async def confirm(self) -> None:
@@ -103,7 +103,7 @@ class PostgresCopyEnd:
             await self._connection.execute("select 1")
         except psycopg.Error as error:
             raise StoreUnavailable(
-                f"the connection that kept others from changing {self.place} was lost ({error}):"
+                f"the connection that locked {self.place} during the copy was lost ({error}):"
                 " run the command again"
             ) from error
 
@@ -118,7 +118,7 @@ async def postgres_source(url: str, direct_url: str) -> AsyncIterator[PostgresCo
             await require_complete(connection)
             await migrate(connection)
         async with connected_store(url, None, direct_url) as store:
-            # This check comes before the locks, because a lock would make a running gateway wait.
+            # This check comes before the table locks, because they would block a running gateway.
             await _require_idle(store, server.place)
             with _translated():
                 await _forbid_writing(connection, server.place)

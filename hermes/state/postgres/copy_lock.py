@@ -9,16 +9,16 @@ from hermes.types.store_copy import CopyRefused
 
 _CLASS, _OBJECT = 0x48524D53, 2
 _LOCK = _CLASS << 32 | _OBJECT
-"""The advisory lock that a copy holds on both databases."""
+"""The key of the advisory lock that a copy holds on its source and on its target."""
 COPY_LOCK_SECONDS = 3
-"""Seconds that a copy waits for a lock, because the server may not have noticed yet that a process
-has ended."""
+"""Maximum time in seconds that a copy waits for a lock. The server may need some time to notice
+that the last holder has ended."""
 
 
 async def take_copy_lock(connection: psycopg.AsyncConnection[Any], place: str) -> None:
     """Locks the database until the connection ends. Raises CopyRefused if another copy uses it.
 
-    From now on, the connection waits only a few seconds for any lock.
+    After this call, the connection waits at most `COPY_LOCK_SECONDS` for any lock.
     """
     await connection.execute(f"set lock_timeout = {COPY_LOCK_SECONDS * 1000}".encode())
     try:

@@ -26,16 +26,16 @@ _UNAVAILABLE = {
     "55",
 }
 ONE_OPEN_TURN = "one_open_turn"
-"""The name of an index. A transaction violates it only if it has not seen the commit of another
-transaction."""
+"""The name of a unique index. A transaction violates it only if another transaction has committed
+meanwhile. The violation is therefore a conflict, and the transaction is retried."""
 _READ_ONLY = "25006"
 _UNKNOWN_DATABASE = re.compile(r'database ".*" does not exist')
 _WRONG_PASSWORD = re.compile(r"authentication failed|no password supplied|role .* does not exist")
 
 
 class ConnectionLost(TransactionConflict):
-    """The connection was cut before the commit. Nothing was changed, and a new connection may
-    work."""
+    """The connection was lost before the commit. Nothing was changed, and the transaction can be
+    retried on a new connection."""
 
 
 def translated_error(error: psycopg.Error, *, reading: bool = False) -> Exception:

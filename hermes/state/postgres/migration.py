@@ -8,7 +8,7 @@ from hermes.state.postgres.ddl import migrations
 from hermes.types.errors import ConfigError, StoreUnavailable
 
 _LOCK = 0x48524D53_00000001
-"""The advisory lock under which one process at a time migrates."""
+"""The key of the advisory lock that a process holds while it migrates."""
 
 
 async def migrate(connection: psycopg.AsyncConnection[Any]) -> None:

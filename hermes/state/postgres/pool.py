@@ -37,11 +37,12 @@ class Server(NamedTuple):
 
     url: str
     application: str = "hermes"
-    """The name of the connections, by which other processes find them."""
+    """The application name of the connections. Other processes find the connections by this
+    name."""
 
     @property
     def place(self) -> str:
-        """The server and the database in words for error messages, without the password."""
+        """The name of the server and the database for error messages. It contains no password."""
         found = self._parts()
         host, port = found.get("host") or "this machine", found.get("port")
         where = f"{host}:{port}" if port else str(host)
@@ -86,8 +87,8 @@ class Server(NamedTuple):
 async def is_pooled(connection: psycopg.AsyncConnection[Any]) -> bool:
     """Returns whether a pooler such as pgbouncer is between this process and the server.
 
-    A pooler answers the login itself, so the process id that it tells a client is not that of the
-    server's process.
+    A pooler answers the login itself. Therefore the process id that the login returns differs from
+    the process id of the server's backend.
     """
     found = await connection.execute("select pg_backend_pid()")
     return await found.fetchone() != (connection.info.backend_pid,)
@@ -129,7 +130,7 @@ class Pool:
             self._free_slot()
 
     async def close(self) -> None:
-        """Waits for the transactions that run, and closes the connections."""
+        """Waits for running transactions, and closes the connections."""
         self.closed = True
         for _ in range(self._size):
             await self._take_slot()

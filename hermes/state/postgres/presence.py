@@ -40,17 +40,18 @@ RECONNECT_SECONDS = 0.5
 """Seconds between two attempts to connect. While there is no connection, readers poll for changes
 at the same interval."""
 GRACE_SECONDS = 15.0
-"""For this number of seconds after the start of the server, a missing lock does not prove that a
-process is dead, because processes must take their locks again."""
+"""For this number of seconds after the server's start, a process without a lock may still be alive,
+because a restart of the server frees all locks."""
 ANNOUNCE_SECONDS = 0.05
-"""Seconds within which commits are announced together."""
+"""Delay in seconds before a commit is announced. All commits during the delay share one
+announcement."""
 _NAMESPACE = 0x48524D53
-"""The first key of the locks of processes. The second key is a hash of the process's id."""
+"""The first key of a process's advisory lock. The second key is a hash of the process's id."""
 
 
 def held_locks() -> Work[dict[OwnerId, bool]]:
-    """Returns the registered processes that count as alive, each with whether its heartbeat is
-    old."""
+    """Returns the registered processes that count as alive. The value is True if the heartbeat of
+    the process is older than `STALE_SECONDS`."""
     rows = yield (
         "select o.id, o.beat_at < extract(epoch from clock_timestamp()) - ?"
         " from owners o where o.beat_at is not null"
@@ -59,7 +60,7 @@ def held_locks() -> Work[dict[OwnerId, bool]]:
         " and l.database = (select d.oid from pg_database d where d.datname = current_database())"
         " and l.classid = cast(? as bigint)::oid"
         " and l.objid = (hashtext(o.id)::bigint & 4294967295)::oid)"
-        # A process that has written no heartbeat since the start of the server may still be alive.
+        # Shortly after the server's start, a process without a lock may still be alive.
         " or (o.beat_at < extract(epoch from pg_postmaster_start_time())"
         " and pg_postmaster_start_time()"
         " > clock_timestamp() - make_interval(secs => cast(? as double precision))))",
@@ -90,8 +91,8 @@ def listed_nodes() -> Work[list[StoreNode]]:
 
 
 def end_connections(owner: OwnerId) -> Work[None]:
-    """Ends the connections of a process that hangs. This also ends its lock and its
-    transactions."""
+    """Ends the connections of a process that hangs. This also frees the lock of the process and
+    rolls back its transactions."""
     yield (
         "select pg_terminate_backend(pid) from (select pid from pg_stat_activity"
         " where application_name = ? and datname = current_database()"
@@ -104,7 +105,7 @@ def end_connections(owner: OwnerId) -> Work[None]:
 
 
 class Presence:
-    """The connection whose lock represents this process. It is reopened whenever it is lost.
+    """The connection that holds the lock of this process. It is reopened whenever it is lost.
 
     If `bus` is given, a registered process uses it for messages and announcements, instead of
     notifications.
@@ -121,7 +122,8 @@ class Presence:
         self.trouble: str | None = None
         """The reason why this process has no lock at the moment."""
         self._id = id
-        """The id of this store in notifications, by which it recognises and ignores its own."""
+        """The id of this store in its notifications. The store ignores notifications with its own
+        id."""
         self._owner: OwnerId | None = None
         self._kind: OwnerKind = "gateway"
         self._folder: FolderId | None = None
@@ -137,16 +139,16 @@ class Presence:
         """Whether a commit has not been announced to other processes yet."""
         self._announcing = False
         self._latest = 0
-        """The highest number of a transaction that this store has committed."""
+        """The highest transaction number that this store has committed."""
         self._seen = 0
-        """The number of a transaction. All transactions with lower numbers had ended when this
-        process began to listen, so notifications about them are ignored."""
+        """A transaction number. All transactions with lower numbers had ended before this process
+        began to listen, so announcements of them are ignored."""
         self._lost_at = 0.0
         self._proved_at = time.monotonic()
         self._notifications = PostgresBus(pool, self._id)
         self.bus: Bus = bus or self._notifications
-        """Sends messages to other processes and receives theirs. Only a registered process receives
-        messages."""
+        """Sends messages to other processes and receives messages from them. Only a registered
+        process receives messages."""
 
     @property
     def owner(self) -> OwnerId:
@@ -156,8 +158,8 @@ class Presence:
     def need_proof(self) -> None:
         """Raises StoreUnavailable if other processes may have taken over the work of this process.
 
-        This is possible after the process was paused or could not reach the server, until its lock
-        is confirmed again.
+        This can happen while the process is paused or can't reach the server. The error is raised
+        until the lock is confirmed again.
         """
         if self._owner is not None and self._stale:
             raise StoreUnavailable(
@@ -195,7 +197,8 @@ class Presence:
             await self._leave()
 
     def note_commit(self, number: int) -> None:
-        """Announces the commit to other processes soon, in a transaction of its own."""
+        """Makes sure that the commit is announced to other processes soon. The announcement is not
+        part of the commit's transaction."""
         self._latest = max(self._latest, number)
         self._uncommunicated = True
         if not self._announcing:
@@ -230,7 +233,8 @@ class Presence:
             self._group.start_soon(self._learn_of_commits, self.bus)
 
     async def _follow(self, connection: psycopg.AsyncConnection[Any] | None) -> None:
-        """Keeps the connection open, and takes the lock again whenever it was lost."""
+        """Keeps the connection open. Whenever it is lost, opens a new one and takes the lock
+        again."""
         while True:
             try:
                 if connection is None:
@@ -278,7 +282,8 @@ class Presence:
 
     async def _lock(self, connection: psycopg.AsyncConnection[Any], owner: OwnerId) -> None:
         if self._backend:
-            # The server may not have noticed yet that the previous connection has ended.
+            # The server may not have noticed yet that our previous connection has ended. That
+            # connection still holds the lock, so it is terminated.
             await connection.execute(
                 "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory'"
                 " and classid = %s::bigint::oid and objsubid = 2 and pid = %s",
@@ -320,7 +325,8 @@ class Presence:
         self._set_permitted(permitted=True)
 
     async def _lose(self, error: Exception) -> None:
-        """Waits before the next attempt. After a while, withdraws the permission to run turns."""
+        """Waits before the next attempt to connect. If the lock has been lost for too long,
+        withdraws the permission to run turns."""
         now = time.monotonic()
         if self.trouble is None:
             log.error("the connection for locks and notifications is lost: %s", error)
@@ -347,12 +353,13 @@ class Presence:
             finally:
                 await self._pool.release(channel)
         except (StoreUnavailable, transactions.CommitDoubtful) as error:
-            # Nothing is lost: without its lock this process counts as dead.
+            # No work is lost: this process no longer holds its lock, so others treat it as dead and
+            # take its work over.
             log.error("can't remove this process from the store: %s", error)
 
 
 async def _completed(connection: psycopg.AsyncConnection[Any]) -> int:
-    """Returns a number below which every transaction has ended."""
+    """Returns a transaction number. All transactions with lower numbers have ended."""
     found = await connection.execute("select pg_snapshot_xmin(pg_current_snapshot())::text")
     row = await found.fetchone()
     assert row is not None

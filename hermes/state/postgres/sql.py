@@ -1,8 +1,8 @@
-"""Translates the shared SQL text into the SQL of PostgreSQL: its parameters and its full-text
-search.
+"""Translates the shared SQL statements for PostgreSQL: their parameters, their locks and their
+full-text search.
 
-Statements are written for SQLite, with `?` for a parameter. This module is the only place that
-knows how they differ in PostgreSQL.
+The shared statements are written for SQLite, with `?` for a parameter. Only this module knows how
+they differ in PostgreSQL.
 """
 
 import functools
@@ -26,11 +26,12 @@ _REPLACED = (
     (MATCHES_SQL, "messages m join hermes_query(?) query on m.words @@ query"),
     (BEST_FIRST_SQL, "order by ts_rank(m.words, query) desc, m.id desc"),
 )
-"""PostgreSQL's locks and full-text search, which replace those of SQLite; see `ddl.py`."""
+"""SQL fragments of SQLite, each with the PostgreSQL fragment that replaces it. `ddl.py` creates the
+functions that the PostgreSQL fragments call."""
 
 
 class PreparedSql(Value):
-    """A statement as PostgreSQL gets it."""
+    """A statement in the SQL of PostgreSQL."""
 
     text: bytes
     returns_rows: bool
@@ -41,7 +42,7 @@ class PreparedSql(Value):
 
 @functools.lru_cache(maxsize=1024)
 def prepared(sql: str) -> PreparedSql:
-    """Translates the statement for PostgreSQL. Each text is translated once."""
+    """Translates the statement for PostgreSQL. The result is cached."""
     locks = sql == LOCK_SESSION
     for ours, theirs in _REPLACED:
         sql = sql.replace(ours, theirs)

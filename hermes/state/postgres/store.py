@@ -1,4 +1,4 @@
-"""The store: transactions on PostgreSQL, side by side on a few connections."""
+"""The store on PostgreSQL. It runs transactions concurrently, on a few connections."""
 
 import logging
 from collections.abc import AsyncIterator, Callable
@@ -30,7 +30,7 @@ P = ParamSpec("P")
 LOOKUP_SECONDS = 0.2
 """Seconds between two attempts to look up the outcome of a commit."""
 CANCELLED_LOOKUP_SECONDS = 5.0
-"""Seconds for which the outcome of a commit is looked up for a caller that was cancelled."""
+"""Maximum time in seconds for looking up the outcome of a commit after the caller was cancelled."""
 
 
 class PostgresStore:
@@ -66,7 +66,7 @@ class PostgresStore:
 
     async def read(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         bound = partial(transaction, *args, **kwargs)
-        # The connection must not be given back before the server has answered.
+        # A connection must not be returned to the pool before the server has answered.
         with anyio.CancelScope(shield=True):
             result = await retried(partial(self._read, bound))
         return result  # noqa: RET504  # for mypy, the scope might have swallowed an error
@@ -119,10 +119,9 @@ class PostgresStore:
     async def _look_up(self, doubt: CommitDoubtful) -> bool:
         """Returns whether the transaction was committed. Otherwise it was rolled back.
 
-        While the server can't be reached, this method waits, because any earlier answer might be
-        wrong. For a cancelled caller it waits only a few seconds, because otherwise a process could
-        not end without its server. The caller then does not learn the outcome, as if the process
-        had been killed.
+        While the server can't be reached, this method waits, because only the server knows the
+        outcome. If the caller is cancelled, it waits only a few more seconds, so that a process can
+        exit without its server. The outcome then stays unknown, as if the process had been killed.
         """
         log.warning("the connection was lost during a commit: looking up its outcome")
         try:
@@ -171,9 +170,10 @@ async def open_postgres(
 ) -> AsyncIterator[PostgresStore]:
     """Migrates the store at `url`, and keeps it open until the context ends.
 
-    A process that runs turns passes its kind and its folder, and is registered; other processes are
-    not. If `url` is the address of a pooler, `direct_url` is the address of the server itself. A
-    registered process uses the bus that `open_bus` opens, instead of notifications.
+    A process that runs turns passes its kind and its folder, and is then registered. Other
+    processes pass neither and are not registered. If `url` is the address of a pooler, `direct_url`
+    is the address of the server itself. A registered process uses the bus that `open_bus` opens,
+    instead of notifications.
     """
     async with await Server(direct_url or url).connect(starting=True) as connection:
         await require_no_copy(connection)
@@ -214,7 +214,7 @@ async def connected_store(
                 await presence.close()
                 await pool.close()
             group.cancel_scope.cancel()
-            # The caller's error is not raised inside the group, because the group would wrap it.
+            # The caller's exception is not passed to the group, because the group would wrap it.
             await group.__aexit__(None, None, None)
 
 

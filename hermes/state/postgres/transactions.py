@@ -28,8 +28,9 @@ _NUMBER = _own(
 )
 _NOTIFY = _own("select pg_notify($1, $2)")
 _STATUS = _own(
-    # After a crash, the server reuses the numbers of transactions that left no record on the disk.
-    # The checkpoint at the end of the recovery shows the first of these numbers.
+    # After a crash, the server reuses the numbers of transactions that were not written to disk.
+    # The checkpoint at the end of the recovery has the first reused number as `next_xid`. A
+    # transaction that ran before the recovery and has this number or a higher one was lost.
     "select case when (pg_postmaster_start_time() > to_timestamp($2)"
     " or c.checkpoint_time > to_timestamp($2))"
     " and (split_part(c.next_xid, ':', 1)::bigint << 32) + split_part(c.next_xid, ':', 2)::bigint"
@@ -40,21 +41,22 @@ _STATUS = _own(
 
 
 class CommitDoubtful(HermesError):
-    """The connection was cut while a transaction was being committed."""
+    """The connection was lost during a commit, so it is unknown whether the transaction was
+    committed."""
 
     def __init__(self, number: int, at: float, result: object) -> None:
         super().__init__("the connection to the database was lost during a commit")
         self.number = number
-        """The transaction's number in the database, by which its outcome can be looked up."""
+        """The transaction's number in the database. The outcome can be looked up by this number."""
         self.at = at
-        """A time at which the transaction had this number, by the clock of the database."""
+        """A time during the transaction, by the clock of the database."""
         self.result = result
-        """The result of the transaction, if it was committed."""
+        """The transaction's result. It is valid only if the transaction was committed."""
 
 
 async def commit(channel: Channel, transaction: Callable[[], Work[T]]) -> tuple[T, int | None]:
-    """Returns the transaction's result after the commit, and its number if it has written
-    anything.
+    """Runs and commits the transaction. Returns its result and its number. The number is None if
+    the transaction has written nothing.
 
     Raises CommitDoubtful if the outcome is unknown. Every other error means that nothing was
     changed.
@@ -130,9 +132,10 @@ async def notify(channel: Channel, name: str, payloads: Sequence[str]) -> None:
 
 
 async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | None]:
-    """Returns the generator's result and, if it writes, the reply with the transaction's number.
+    """Runs the generator's statements. Returns the result of the generator, and the reply with the
+    transaction's number (None if nothing was written).
 
-    It does not wait for statements without rows. Their errors come with a later reply.
+    This function does not wait for statements without rows. A later `settle` raises their errors.
     """
     number: StatementReply | None = None
     try:

@@ -54,7 +54,8 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switches to WAL mode. SQLite does not wait by itself if another process is switching too."""
+    """Switches to WAL mode. If another process is switching at the same time, SQLite fails at once,
+    so this function tries again."""
     give_up = time.monotonic() + LOCK_SECONDS
     while True:
         try:
@@ -82,10 +83,10 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
         sql, parameters = next(work)
         while True:
             if sql == LOCK_SESSION:
-                # There is one writer, so a transaction has the lock of every session.
+                # SQLite has one writer, so the statement that locks a session is skipped.
                 sql, parameters = work.send([])
                 continue
-            # Every statement comes here, so the parameters are searched without a loop in Python.
+            # This runs for every statement, so the search for NUL avoids a loop in Python.
             if "\0" in "".join(filter(_is_text, parameters)):
                 for text in filter(_is_text, parameters):
                     require_storable(text)

@@ -108,10 +108,10 @@ def _users(locks: Path) -> Work[str]:
 
 @asynccontextmanager
 async def sqlite_target(path: Path, source: str) -> AsyncIterator[SQLiteCopyEnd]:
-    """Yields a new database. It gets its name when the block ends without an error.
+    """Yields a new database, which gets the name `path` when the block ends without an error.
 
-    Until then its rows are in a file with another name. If this copy is interrupted, a later copy
-    continues with that file.
+    Until then the database has another name. If this copy is interrupted, a later copy continues
+    with the unfinished database.
     """
     path = _free_path(path, source)
     unfinished = unfinished_copy(path)
@@ -131,7 +131,8 @@ async def sqlite_target(path: Path, source: str) -> AsyncIterator[SQLiteCopyEnd]
                 raise CopyRefused(f"{unfinished} is a copy of another store: remove it")
             yield SQLiteCopyEnd(store, path)
         try:
-            # A link is used, because a rename would replace a database that was made meanwhile.
+            # A hard link is made, because a rename would replace a database that was made
+            # meanwhile.
             os.link(unfinished, path)
         except FileExistsError as error:
             raise CopyRefused(
@@ -154,7 +155,8 @@ def _free_path(path: Path, source: str) -> Path:
         raise CopyRefused(f"{path} is the source of the copy: name another target")
     unfinished = unfinished_copy(path)
     if path.exists() and unfinished.exists() and path.samefile(unfinished):
-        # An earlier copy was killed just before its last step.
+        # Both names refer to one file: an earlier copy was killed after `os.link` in
+        # `sqlite_target`.
         unfinished.unlink()
     for existing in (path, *parts_of(path)):
         if existing.exists():

@@ -28,7 +28,8 @@ class FileWatch:
     def check(self) -> None:
         """Raises StoreUnavailable unless the files are complete and still the same files that this
         process opened."""
-        # One thread checks at a time, because an outdated size would look like a truncation.
+        # Only one thread checks at a time. Otherwise a thread could compare the size that it has
+        # read with a newer size that another thread has stored, and see a truncation.
         with self._checking:
             sizes = [file.current_size() for file in self._files]
             for file, size in zip(self._files, sizes, strict=True):
@@ -41,8 +42,8 @@ class FileWatch:
             raise self._lost(f"{self._path} or its WAL was truncated")
 
     def _is_whole(self) -> bool:
-        """Returns whether every page can be read. This is checked when the file has become shorter,
-        because `VACUUM` shortens a file too."""
+        """Returns whether every page can be read. Call this when the file has become shorter. Such
+        a file may still be complete, because `VACUUM` also shortens a file."""
         if is_emptied(self._path):
             suspect(self._path)
             return False

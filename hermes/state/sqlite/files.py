@@ -13,12 +13,13 @@ def wal_of(path: Path) -> Path:
 
 
 def make_private(path: Path) -> None:
-    """Creates the file or restricts it to its owner, before SQLite writes to it.
+    """Creates the file, or restricts an existing file to its owner, before SQLite writes to it.
 
     SQLite gives a new WAL the access rights of its database.
     """
     try:
-        # An existing database must not be opened, because closing it would release SQLite's locks.
+        # With `O_EXCL`, an existing database is not opened. Closing its descriptor would release
+        # SQLite's locks.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         restrict(path)
@@ -49,12 +50,12 @@ def is_emptied(path: Path) -> bool:
 
 
 def suspicion(path: Path) -> Path:
-    """Returns the path of the marker file. If it exists, the next start checks the whole database,
-    whatever its size."""
+    """Returns the path of the marker file for suspected damage. If the file exists, the next start
+    checks the whole database, whatever its size."""
     return path.with_name(path.name + "-suspect")
 
 
 def suspect(path: Path) -> None:
-    """Creates the marker, because a statement has found damage."""
+    """Creates the marker file. Call this when a statement has found damage."""
     with contextlib.suppress(OSError):
         suspicion(path).touch()

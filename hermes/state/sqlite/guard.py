@@ -1,8 +1,9 @@
 """Checks the database before it is opened, and replaces it if it is damaged or missing.
 
-The file of a running process must not be replaced. Therefore each process holds a shared lock while
-it has the store open, and a replacement needs the exclusive lock. Only SQLite opens the database
-itself, because closing any other descriptor of it would release the locks that SQLite holds.
+A database that a process has open must not be replaced. Therefore each process holds a shared lock
+while it has the store open, and a replacement needs the exclusive lock. Only SQLite opens the
+database itself, because closing any other descriptor of it would release the locks that SQLite
+holds.
 """
 
 import contextlib
@@ -26,7 +27,7 @@ from hermes.types.errors import StoreDamaged, StoreUnavailable
 log = logging.getLogger(__name__)
 
 SHARE_SECONDS = 5.0
-"""Seconds that a start waits for a process that uses the database exclusively."""
+"""Seconds that a starting process waits for a process that holds the exclusive lock."""
 CHECKED_BYTES = 256 << 20
 """Size in bytes above which a file is not checked completely at the start. Damage in such a file is
 found when it is used."""
@@ -61,7 +62,7 @@ def _make_sound(home: Home, lock: FileLock) -> None:
             " finished"
         )
     rename_former(home, lock)
-    # This must come before the check of the file, which checkpoints the WAL and removes it.
+    # This must come before `_damage`, whose check of the file checkpoints and removes the WAL.
     lost = _lost_wal(home)
     sweep_up(home.run)
     if (damage := _damage(home)) is not None:
@@ -82,8 +83,8 @@ def _make_sound(home: Home, lock: FileLock) -> None:
         )
     if outdated(home.store) and not lock.try_acquire():
         raise StoreUnavailable(
-            "the database must be upgraded, and another hermes process of an earlier version"
-            " works on it: stop it first, for example with `hermes gateway stop`"
+            "the database must be upgraded, but a hermes process of an earlier version"
+            " still uses it: stop that process, for example with `hermes gateway stop`"
         )
     lock.share()
 
@@ -135,7 +136,8 @@ def damage_of(path: Path) -> str | None:
 
 
 def _reindex(connection: sqlite3.Connection) -> None:
-    """Rebuilds the full-text index, because no check of the file finds all damage in it."""
+    """Rebuilds the full-text index, because SQLite's checks do not find all damage in this
+    index."""
     connection.execute("begin immediate")
     connection.execute("insert into messages_fts (messages_fts) values ('delete-all')")
     connection.execute(
@@ -157,6 +159,6 @@ def _leave(home: Home, lock: FileLock) -> None:
 
 
 def _lost_wal(home: Home) -> bool:
-    """Returns whether the WAL of a killed process is missing. A clean exit removes the WAL and
-    the lock file."""
+    """Returns whether commits were lost, because the WAL of a killed process is missing. Its lock
+    file shows that the process was killed: a clean exit removes both the lock file and the WAL."""
     return home.store.exists() and bool(unclean(home.run)) and not wal_of(home.store).exists()

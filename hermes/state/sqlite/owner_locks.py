@@ -29,7 +29,8 @@ class OwnerLock:
             if not lock.is_removed():
                 self._lock = lock
                 return self
-            # Another process removed the file before we had locked it.
+            # Another process removed the file before we had locked it, so a new file must be
+            # locked.
             lock.close()
 
     def __exit__(

@@ -92,7 +92,7 @@ def is_restore_pending(home: Home) -> bool:
 
 def finish_restore(home: Home) -> None:
     """Moves the prepared copy to the place of the database."""
-    # The WAL is moved first, because SQLite would apply it to the new database.
+    # The old WAL must be moved away first, because SQLite would apply it to the new database.
     move_away(home, (home.store, *parts_of(home.store)))
     _restored(home).replace(home.store)
     suspicion(home.store).unlink(missing_ok=True)

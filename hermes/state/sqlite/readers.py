@@ -72,7 +72,7 @@ class Readers:
         except IndexError:
             connection = connect(self._path)
         try:
-            # The files are checked again, because the connection opened the file by its name.
+            # The file may have been replaced between the first check and the opening.
             self._watch.check()
             connection.execute("pragma query_only = on")
         except BaseException:

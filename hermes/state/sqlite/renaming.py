@@ -37,8 +37,8 @@ def rename_former(home: Home, lock: FileLock) -> None:
     if not home.store.exists() and is_ours(home.former_store, home.run):
         if not lock.try_acquire():
             raise StoreUnavailable(
-                f"{home.former_store} must be renamed, and another hermes process of an earlier"
-                " version works on it: stop it first, for example with `hermes gateway stop`"
+                f"{home.former_store} must be renamed, but a hermes process of an earlier version"
+                " still uses it: stop that process, for example with `hermes gateway stop`"
             )
         # Another start may have renamed the database before we had the lock.
         if not home.store.exists():
@@ -83,7 +83,8 @@ def is_ours(path: Path, scratch: Path) -> bool:
     try:
         if _looks_ours(path):
             return True
-        # All tables of a young database may still be in its WAL.
+        # A database without tables may be ours, because all tables of a young database may still be
+        # in its WAL.
         if not _is_blank(path) or not wal_of(path).exists():
             return False
         with TemporaryDirectory(dir=scratch) as folder:

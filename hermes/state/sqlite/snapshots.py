@@ -61,7 +61,7 @@ def take_snapshot(home: Home, watch: FileWatch) -> Path:
     half = target.with_suffix(".part")
     try:
         copy(home.store, half)
-        # The files are checked again, because the backup opens the file by its name.
+        # The file may have been replaced between the first check and the opening.
         watch.check()
         half.replace(target)
     finally:
@@ -78,8 +78,8 @@ def _remove_unfinished(home: Home) -> None:
 
 
 def _room(home: Home) -> int:
-    """Returns the number of snapshots that may be kept. The oldest snapshot is deleted only after
-    the new one is complete."""
+    """Returns the number of snapshots that may be kept, including the one that is about to be
+    taken. Raises StoreUnavailable if there is no room for a snapshot."""
     size = max(database_size(home) + wal_of(home.store).stat().st_size, 1)
     used = sum(path.stat().st_size for path in snapshots(home))
     room = int((shutil.disk_usage(home.backups).free + used) * DISK_SHARE)

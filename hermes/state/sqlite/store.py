@@ -100,7 +100,8 @@ class SQLiteStore:
             with anyio.CancelScope(shield=True):
                 await self.run(owners.leave, owner)
         except StoreUnavailable as error:
-            # Nothing is lost: without its lock this process counts as dead.
+            # No work is lost: this process no longer holds its lock, so others treat it as dead and
+            # take its work over.
             log.error("can't remove this process from the store: %s", error)
 
 
@@ -127,8 +128,8 @@ async def open_store(
         if kind is None:
             yield store
         else:
-            # The database is opened first, so that a killed process leaves a WAL and its lock file.
-            # For `guard`, a free lock without a WAL means lost commits.
+            # The lock is taken after the database is opened, so that a lock file implies a WAL. For
+            # `guard`, a free lock without a WAL means lost commits.
             async with store.registered(kind, folder):
                 yield store
     finally:
@@ -140,5 +141,5 @@ async def open_store(
 
 
 def locks_of(path: Path) -> Path:
-    """Returns the folder of the owner locks of the database's processes."""
+    """Returns the folder with the lock files of the processes that use the database."""
     return Home(root=path.parent).run

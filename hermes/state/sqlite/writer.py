@@ -27,7 +27,8 @@ T = TypeVar("T")
 CHANGE_POLL_SECONDS = 0.1
 """Seconds between two checks for commits of other processes."""
 BATCH = 64
-"""Maximum number of transactions in one commit. The event loop wakes all their callers at once."""
+"""Maximum number of transactions in one commit. There is a limit, because the event loop wakes the
+callers of all these transactions at once."""
 WATCH_SECONDS = 5.0
 """Seconds between two checks of the files while nothing is committed."""
 LOST_FILES_SECONDS = 60.0
@@ -209,10 +210,9 @@ def _resolve(batch: list[Job]) -> None:
 
 
 def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable | None:
-    """Runs the batch in one transaction. A failing job fails alone; a failing disk fails all
-    jobs.
+    """Runs the batch in one transaction. A failing job fails alone; a failing disk fails all jobs.
 
-    Returns the error of the disk, lock or file.
+    Returns the error if the disk, the lock or the file has failed; None otherwise.
     """
     try:
         with translated():
@@ -242,7 +242,7 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
 def _run_all(connection: sqlite3.Connection, batch: list[Job]) -> BaseException | None:
     """Runs all jobs without savepoints, because a savepoint needs two more statements for each job.
 
-    If a job fails, returns its error. No job may be committed then.
+    If a job fails, returns its error. The caller must then roll back all jobs.
     """
     try:
         for job in batch:
@@ -255,7 +255,8 @@ def _run_all(connection: sqlite3.Connection, batch: list[Job]) -> BaseException 
 
 
 def _run_each(connection: sqlite3.Connection, batch: list[Job]) -> None:
-    """Runs each job under a savepoint. Raises only errors that fail the batch."""
+    """Runs each job under a savepoint. Stores the error of a failed job in the job. Raises an error
+    only if the whole batch fails."""
     for job in batch:
         connection.execute("savepoint job")
         try:

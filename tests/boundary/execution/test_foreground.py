@@ -162,7 +162,8 @@ ESCAPES = {
     "double fork": "(env -i setsid bash -c '(echo $BASHPID > left; exec -c sleep 600) &')",
     "daemon": shlex.join([sys.executable, "-c", DAEMON]),
 }
-"""Commands that start a process which leaves its session, its parent and its environment."""
+"""Commands that start a process which leaves the session, loses its parent and clears its
+environment."""
 
 
 @pytest.fixture(params=ESCAPES)

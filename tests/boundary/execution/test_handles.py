@@ -26,7 +26,7 @@ def nothing_left() -> Iterator[None]:
 
 @pytest.fixture
 async def sleeping(tmp_path: Path) -> AsyncIterator[Gated]:
-    """A command without a supervisor, whose child has left the process group."""
+    """A command that runs without a supervisor. Its child process has left the process group."""
     environment = {CALL_MARK: MARK, "PATH": os.defpath}
     command = ["/bin/sh", "-c", "setsid sleep 600 & echo $! > away; wait"]
     gated = await spawn_gated(command, tmp_path, environment)
@@ -139,7 +139,7 @@ def gateway(folder: Path) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
 
 
 async def left_in(folder: Path) -> int:
-    """Returns the hidden process."""
+    """Returns the id of the hidden process, when it has started."""
     path = folder / "left"
     await until(lambda: path.exists() and path.read_text().endswith("\n"))
     return int(path.read_text())

@@ -1,4 +1,4 @@
-"""Processes that a restart can find and end."""
+"""Processes that a gateway can find and end after a restart."""
 
 import os
 import signal

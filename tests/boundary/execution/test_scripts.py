@@ -8,7 +8,7 @@ from hermes.boundary.execution.scripts import script
 
 
 def test_the_command_line_runs_the_main_function_of_the_module() -> None:
-    # The supervisor finds no folder among its arguments.
+    # The main function of the supervisor has run if it complains about the missing arguments.
     done = subprocess.run(script(supervisor), stderr=subprocess.PIPE, check=False)
     assert b"supervisor.py" in done.stderr
     assert b"ValueError: not enough values to unpack" in done.stderr

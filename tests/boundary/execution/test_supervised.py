@@ -59,7 +59,7 @@ async def test_output_comes_in_pieces_and_ends(client: ForkServerClient, tmp_pat
 
 
 async def test_a_large_environment_is_passed(client: ForkServerClient, tmp_path: Path) -> None:
-    """The output is larger than the buffer of a socket."""
+    """The environment is larger than the buffer of the socket to the fork server."""
     environment = {f"NAME{number}": "x" * 100_000 for number in range(10)}
     large = CommandRequest(
         shell="/bin/sh", command="echo ${#NAME9}", folder=tmp_path, environment=environment, mark=""

@@ -20,7 +20,7 @@ BASH = shutil.which("bash") or ""
 
 
 class Attended:
-    """A supervisor that waits at its gate."""
+    """A supervisor that starts its command when the test calls `begin`."""
 
     def __init__(self, folder: Path, command: str) -> None:
         self.folder = folder

@@ -196,8 +196,8 @@ class HalfFailing(FakeModel):
     def __init__(self, failing: int) -> None:
         super().__init__()
         self.early: list[float] = []
-        """The calls that the client made during a pause that it knew about. Each item is the
-        number of seconds that were left of the pause."""
+        """One item for each call that the client made too early, during a pause that it knew about:
+        the seconds that were left of the pause."""
         self.pauses: dict[float, float] = {}
         """Maps the length of each pause to the time at which the pause is over. All lengths are
         different."""
@@ -206,7 +206,7 @@ class HalfFailing(FakeModel):
         self._chance = random.Random(SEED)
 
     def heard(self, seconds: float) -> None:
-        """Records that the client has been told about this pause."""
+        """Records that the client has read the error that asks for this pause."""
         self._told.append((fast_clock(), self.pauses[seconds]))
 
     def reply(self, method: bytes, path: bytes, key: str, body: bytes) -> Reply:
@@ -236,8 +236,8 @@ PLANS = (
 
 
 class Witness:
-    """Records the start of each call, and tells the server when the client has read about a
-    pause."""
+    """Records the start of each call. When the client has read an error that asks for
+    a pause, notifies the server."""
 
     def __init__(self, provider: ModelProvider, server: HalfFailing) -> None:
         self._provider = provider
@@ -334,7 +334,7 @@ async def test_every_message_to_a_gateway_is_answered_or_explained(tmp_path: Pat
     server = ChatServer()
 
     class Served:
-        """The model of the gateway, with the address of the failing server."""
+        """The gateway's model, which is on the failing server."""
 
         async def complete(self, one: ModelRequest, emit: Emit) -> AssistantMessage:
             choice = replace(one.choice, base_url=failing.base_url)

@@ -197,7 +197,7 @@ async def test_markers_in_arguments_are_restored_before_the_tool_runs(tmp_path: 
 
 
 def changing(path: str, before: str, after: str) -> AnyTool:
-    """A tool that reports a change of a file."""
+    """Returns a tool that reports a change of a file."""
 
     async def change(context: ToolContext, arguments: Nothing) -> str:
         await context.show_change(path, before, after)
@@ -207,7 +207,7 @@ def changing(path: str, before: str, after: str) -> AnyTool:
 
 
 async def diff_of(tmp_path: Path, tool: AnyTool, results: ResultFilter = NO_SPILL) -> str:
-    """Returns the diff in the event for the end of a call."""
+    """Calls the tool. Returns the diff in the event that reports the end of the call."""
     events = list[AgentEvent]()
     await runner(tmp_path, Notebook(), events, tool, results=results).run(call("change", "{}"))
     (end,) = (event for event in events if isinstance(event, ToolFinished))

@@ -17,7 +17,7 @@ from hermes.types.identity import Source
 
 
 class ProcessCalls:
-    """Runs both tools in one workspace."""
+    """Calls the tools `terminal` and `process` in one workspace."""
 
     def __init__(self, local: LocalBackend, workspace: Path) -> None:
         self._terminal, self._process = terminal_tools(60.0, local.isolation)

@@ -21,7 +21,7 @@ from hermes.core.tools.summary import (
 from hermes.text.redact import redact
 
 SECRET = 'hunter2"\n' * 4
-"""A secret that is written differently in JSON."""
+"""A secret whose text changes in JSON, because JSON escapes quotes and line breaks."""
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max_size=300),
     lambda inner: st.lists(inner, max_size=30) | st.dictionaries(st.text(), inner, max_size=30),

@@ -187,7 +187,7 @@ async def test_no_secret_reaches_a_command(planted: LocalBackend, tmp_path: Path
     notes = AtTheGate()
     shown = await use(planted, tmp_path, {"command": LOOK}, notes)
     expect_no_secret(shown, 2)
-    # A command gets its environment variables when it starts.
+    # A process that waits for the commit of its handle has no environment variables yet.
     assert notes.log == [""]
 
 

@@ -70,7 +70,7 @@ async def test_a_damaged_file_can_be_replaced(tmp_path: Path) -> None:
     await todo(tmp_path, todos=FIRST)
     (path,) = tmp_path.iterdir()
     path.write_text('[{"id": 1}]')
-    with pytest.raises(ToolFailed, match="give a whole new one"):
+    with pytest.raises(ToolFailed, match="write a complete new list"):
         await todo(tmp_path)
     assert await todo(tmp_path, todos=FIRST) == LIST
 

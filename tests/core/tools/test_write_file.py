@@ -34,7 +34,7 @@ async def test_a_file_can_be_emptied(tmp_path: Path) -> None:
 
 
 async def diff_after(workspace: Path, content: str) -> str:
-    """Returns the change that is shown to people when the file `f` is written."""
+    """Writes the file `f`. Returns the diff that people see."""
     turn = a_turn(workspace=workspace)
     context = CallContext(turn, CALL, files_of(turn), lambda event: None, Notebook())
     await write_file.handler(context, WriteFile(path="f", content=content))

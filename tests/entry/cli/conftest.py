@@ -28,8 +28,8 @@ class Service:
         )
         self.lines: list[str] = []
         self.shown: dict[str, str] = {}
-        """The text after each label in the output. `curl` is the last line, with the command to
-        try."""
+        """Maps each label in the output to the text after it. The key `curl` has the last line,
+        which is a command to try."""
 
     def __enter__(self) -> Self:
         assert self.process.stdout
@@ -94,7 +94,7 @@ def home(environ: dict[str, str]) -> Path:
 
 @pytest.fixture
 def hermes(environ: dict[str, str]) -> Run:
-    """Runs `hermes` to its end, with `stdin` as its input."""
+    """Returns a function that runs `hermes` until it ends, with `stdin` as its input."""
 
     def run(
         *args: str, stdin: str | None = None, **names: str
@@ -114,7 +114,8 @@ def hermes(environ: dict[str, str]) -> Run:
 
 @pytest.fixture
 def until_asked() -> Callable[[str], None]:
-    """Waits until the model at a URL writes an answer or refuses a request."""
+    """Returns a function that waits until the model at a URL writes an answer or refuses a
+    request."""
 
     def wait(url: str) -> None:
         deadline = time.monotonic() + 20

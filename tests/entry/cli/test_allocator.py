@@ -15,7 +15,7 @@ def used():
 return_large_blocks()
 before = used()
 for size in (8, 30, 20, 12):
-    # A small block behind the large one would keep a heap from being returned.
+    # A normal heap shrinks only at its end, and the small block would stay there.
     large = bytearray(size << 20)
     small = bytearray(100_000)
     held = globals().setdefault("held", [])

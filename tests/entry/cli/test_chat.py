@@ -61,7 +61,7 @@ def test_the_error_for_a_model_that_can_not_answer_is_one_sentence(hermes: Run) 
     assert done.returncode == 78
     assert "Groq needs a key: set GROQ_API_KEY" in done.stderr
     assert hermes("chat", "-m", "nobody has this", "-q", "hi").stderr == (
-        "'nobody has this' is not the name of a model\n"
+        "'nobody has this' is not the name of a model: write MODEL or provider/MODEL\n"
     )
 
 
@@ -194,7 +194,7 @@ def test_a_wrong_option_is_reported(hermes: Run, args: tuple[str, ...]) -> None:
 
 @pytest.fixture
 def terminal(environ: dict[str, str], tmp_path: Path) -> Iterator[Terminal]:
-    """A person at a terminal that can't move its cursor."""
+    """A chat in a terminal that can't move its cursor."""
     with Terminal([*HERMES, "chat"], {**environ, "TERM": "dumb"}, tmp_path) as terminal:
         terminal.until(at_prompt(terminal))
         yield terminal

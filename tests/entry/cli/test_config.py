@@ -1,6 +1,7 @@
 """The command `hermes config`."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,14 @@ from click.testing import CliRunner, Result
 
 from hermes.core.models.catalog import Catalog
 from hermes.entry.cli.config import config
+from hermes.entry.platforms.telegram.manifest import TELEGRAM
 from hermes.settings import Settings, schema
+from hermes.settings.platforms import platform_fields
 from hermes.testing.configured import models_of
 from hermes.types.deployment import RunningGateway
 from hermes.types.errors import ConfigError, HermesError
 from hermes.types.offers import ModelResolver
+from hermes.types.platforms import AnyPlatform
 from tests.entry.cli.conftest import Run
 
 KEY = "Qv7rXt2LmB9sKd4wZn6c"
@@ -26,6 +30,9 @@ class FakeRuntime:
 
     def models(self, settings: Settings) -> ModelResolver:
         return models_of(settings)
+
+    def platforms(self) -> Sequence[AnyPlatform]:
+        return [TELEGRAM]
 
     def running_gateways(self, run: Path) -> list[RunningGateway]:
         return [RunningGateway(pid=1, port=8642)] if run.exists() else []
@@ -42,6 +49,7 @@ class FakeRuntime:
 def hermes(home: Path, *args: str, runtime: FakeRuntime | None = None, **environ: str) -> Result:
     names = {name for field in schema().fields.values() for name in field.aliases.env}
     names |= {name for one in Catalog.load().providers for name in (*one.keys, *one.base_url_env)}
+    names |= {name for one in platform_fields(TELEGRAM) for name in one.variables}
     clean: dict[str, str | None] = dict.fromkeys(names)
     runner = CliRunner(env={**clean, "HERMES_HOME": str(home), **environ})
     return runner.invoke(config, args, obj=runtime or FakeRuntime())
@@ -100,6 +108,67 @@ def test_variables_are_set_read_and_explained_by_their_names(tmp_path: Path) -> 
     )
 
 
+def test_the_token_of_a_platform_is_set_shown_explained_and_removed(tmp_path: Path) -> None:
+    dotenv, token = tmp_path / ".env", "110201543:a-token-for-tests"
+    for name in ("TELEGRAM_BOT_TOKEN", "platforms.telegram.token"):
+        done = hermes(tmp_path, "set", name, token)
+        assert done.stdout == f"TELEGRAM_BOT_TOKEN is set in {dotenv}\n"
+        assert f"TELEGRAM_BOT_TOKEN={token}\n" in dotenv.read_text()
+        told = hermes(tmp_path, "explain", name).stdout
+        assert told.startswith("platforms.telegram.token = ")
+        assert f"({dotenv} TELEGRAM_BOT_TOKEN)" in told
+        shown = hermes(tmp_path, "show").stdout
+        assert "platforms.telegram.token = " in shown
+        masked = hermes(tmp_path, "get", name).stdout
+        assert token not in told + shown + masked
+        assert hermes(tmp_path, "get", name, "--reveal").stdout == f"{token}\n"
+        done = hermes(tmp_path, "unset", name)
+        assert done.stdout.endswith(f" is removed from {dotenv}\n")
+    assert "platforms.telegram" not in hermes(tmp_path, "show").stdout
+
+
+def test_a_setting_of_a_platform_is_written_to_the_file(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("platforms:\n  telegram:  # ours\n    enabled: true\n")
+    url = "https://bot.example.org"
+    done = hermes(tmp_path, "set", "platforms.telegram.webhook_url", url)
+    assert done.stdout == f"platforms.telegram.webhook_url is set in {tmp_path / 'config.yaml'}\n"
+    assert hermes(tmp_path, "get", "TELEGRAM_WEBHOOK_URL").stdout == f"{url}\n"
+    assert "# ours" in (tmp_path / "config.yaml").read_text()
+    told = hermes(
+        tmp_path, "explain", "platforms.telegram.webhook_url", TELEGRAM_WEBHOOK_URL="https://b"
+    )
+    assert told.stdout.splitlines() == [
+        "platforms.telegram.webhook_url = https://b  (environment TELEGRAM_WEBHOOK_URL)",
+        f"  instead of {url}  ({tmp_path / 'config.yaml'} line 3)",
+        "  instead of nothing  (default)",
+    ]
+    done = hermes(tmp_path, "unset", "platforms.telegram.webhook_url")
+    assert done.exit_code == 0
+    assert "webhook_url" not in (tmp_path / "config.yaml").read_text()
+
+
+def test_the_tokens_of_several_bots_are_not_shown(tmp_path: Path) -> None:
+    config = "platforms: {telegram: {accounts: {support: {token: '100:very-secret'}}}}\n"
+    (tmp_path / "config.yaml").write_text(config)
+    assert hermes(tmp_path, "get", "platforms.telegram.accounts").stdout == "support\n"
+    assert "very-secret" not in hermes(tmp_path, "show").stdout
+
+
+def test_a_broken_plugin_does_not_keep_people_from_changing_other_settings(
+    tmp_path: Path,
+) -> None:
+    class Broken(FakeRuntime):
+        def platforms(self) -> Sequence[AnyPlatform]:
+            raise ConfigError("the plugin 'chat' can't be loaded")
+
+    for key, value in (("timezone", "Europe/Berlin"), ("GROQ_API_KEY", KEY)):
+        assert hermes(tmp_path, "set", key, value, runtime=Broken()).exit_code == 0
+        assert hermes(tmp_path, "get", key, runtime=Broken()).exit_code == 0
+        assert hermes(tmp_path, "unset", key, runtime=Broken()).exit_code == 0
+    failed = hermes(tmp_path, "get", "platforms.telegram.token", runtime=Broken())
+    assert (failed.exit_code, failed.stderr) == (2, "the plugin 'chat' can't be loaded\n")
+
+
 def test_unset_says_what_was_removed_and_which_source_still_sets_the_value(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("model: a # comment\n", encoding="utf-8")
     done = hermes(tmp_path, "unset", "model", HERMES_MODEL="b")
@@ -137,6 +206,8 @@ def test_set_reports_lost_comments_and_sources_that_override_the_value(tmp_path:
         ("explain", "agent.maxturns"),
         ("set", "api_server.port", "x"),
         ("set", "no.such", "x"),
+        ("set", "platforms.telegram.tokn", "x"),
+        ("set", "platforms.telegram.reactions", "perhaps"),
         ("unset", "timezone"),
     ],
 )

@@ -55,7 +55,7 @@ def disk(environ: dict[str, str]) -> Iterator[Path]:
 
 @pytest.fixture
 def used(disk: Path, hermes: Run) -> Path:
-    """Returns a home that has had a conversation and a change of the settings."""
+    """Returns a home with a conversation and a changed setting."""
     assert hermes("chat", "--session", "trip", "-q", "hello").returncode == 0
     assert hermes("config", "set", "timezone", "UTC").returncode == 0
     return disk

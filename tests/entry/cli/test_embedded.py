@@ -81,7 +81,7 @@ def test_a_declined_offer_says_how_to_configure_a_model(
 
 
 class DownloadingRuntime:
-    """An application whose model is downloaded at once."""
+    """A runtime whose download of the model ends at once."""
 
     models = staticmethod(models_of)
 

@@ -82,7 +82,7 @@ def test_a_first_question_that_fails_does_not_end_the_service(environ: dict[str,
 
 @pytest.fixture
 def offline(environ: dict[str, str]) -> dict[str, str]:
-    """No model is configured and no package can be downloaded."""
+    """Returns an environment in which no model is configured and no package can be downloaded."""
     kept = {name: value for name, value in environ.items() if name.startswith(("PATH", "HERMES_H"))}
     return {**kept, "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1"}
 

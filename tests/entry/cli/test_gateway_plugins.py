@@ -1,7 +1,9 @@
 """`hermes gateway` with a plugin that adds a platform and an agent."""
 
+import json
 import os
 import signal
+import time
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -90,6 +92,47 @@ def test_webhooks_without_the_api_are_refused_at_the_start(
     done = hermes("gateway", **{**plugged, "API_SERVER_ENABLED": "false"})
     assert done.returncode != 0
     assert "nothing can be delivered at /webhooks/chat" in done.stderr
+
+
+def accounts_of(hermes: Run, environ: dict[str, str]) -> list[dict[str, str]]:
+    """Returns the chat accounts that `hermes gateway status` lists."""
+    done = hermes("gateway", "status", "--json", **environ)
+    found: list[dict[str, str]] = json.loads(done.stdout).get("accounts", [])
+    return found
+
+
+def until_state(hermes: Run, environ: dict[str, str], state: str) -> dict[str, str]:
+    """Waits until the only account is in this state."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found = accounts_of(hermes, environ)
+        if found and found[0]["state"] == state:
+            return found[0]
+    raise AssertionError(f"the account was never {state}: {accounts_of(hermes, environ)}")
+
+
+def test_a_second_gateway_with_the_same_credential_is_refused_and_takes_over_after_a_kill(
+    plugged: dict[str, str], home: Path, tmp_path: Path, hermes: Run
+) -> None:
+    other = {**plugged, "HERMES_HOME": str(tmp_path / "other")}
+    with Service(plugged, "--port", "0") as first:
+        until_state(hermes, plugged, "connected")
+        with Service(other, "--port", "0") as second:
+            refused = until_state(hermes, other, "refused")
+            holder = f"account chat of the gateway with the home {home} (pid {first.process.pid})"
+            assert f"the credential of chat is used by {holder}" in refused["reason"]
+            shown = hermes("gateway", "status", **other).stdout
+            assert "\n  chat  refused since 2" in shown
+            assert holder in shown
+            with urlopen(f"{second.lines[0].rpartition(' ')[2]}/ready") as answer:
+                ready = json.load(answer)
+            assert (answer.status, ready["status"]) == (200, "degraded")
+            assert [one["account"] for one in ready["down"]] == ["chat"]
+            first.process.kill()
+            until_state(hermes, other, "connected")
+            second.process.send_signal(signal.SIGTERM)
+            logged = second.end()[1]
+    assert holder in logged
 
 
 def test_the_log_shows_no_secret_of_a_second_agent(plugged: dict[str, str]) -> None:

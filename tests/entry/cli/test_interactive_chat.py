@@ -103,7 +103,7 @@ def ask(terminal: Terminal, text: str) -> list[str]:
     """Sends a question, and returns the lines on the screen from the question on."""
     before = terminal.text.count("\n")
     terminal.send(text + ENTER)
-    # The terminal itself may reply before the test notices that the prompt has gone.
+    # The test waits for new lines, because the prompt may disappear only for a moment.
     terminal.until(lambda: terminal.text.count("\n") > before and at_prompt(terminal)())
     return terminal.text.split("\n")[before:]
 
@@ -185,7 +185,7 @@ def test_a_status_line_shows_the_model_and_the_used_share_of_its_window(terminal
     terminal.until(lambda: any(line == f"{above} · Esc stops" for line in terminal.lines))
     terminal.send(CTRL_C)
     terminal.until(at_prompt(terminal))
-    # The status line is not left above sent messages.
+    # The status line is shown only once: sent messages leave no copy of it above them.
     assert terminal.text.count("fake · context") == 1
 
 

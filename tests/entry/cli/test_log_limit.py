@@ -9,7 +9,7 @@ from hermes.testing.running import until
 
 
 class Log:
-    """A log with the limit, and with a clock of its own."""
+    """A log with the limit on repeated lines, and with a clock of its own."""
 
     def __init__(self, seconds: float = SAME_FAULT_SECONDS) -> None:
         self.now = 1000.0

@@ -25,7 +25,7 @@ def url(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def talked(hermes: Run) -> Run:
-    """A home with a conversation."""
+    """Returns a function that runs `hermes` in a home with a conversation."""
     assert hermes("chat", "-s", "trip", "-q", "A trip to Oslo").returncode == 0
     return hermes
 

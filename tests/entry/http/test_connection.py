@@ -234,7 +234,7 @@ async def test_a_header_that_is_too_large_is_refused_and_no_later_data_is_read(
             served.far.sendall(request_data[start : start + piece])
         found = served.answer()
         assert served.answer() == b""
-        # The client may continue to send: the connection is not reset before the answer is read.
+        # The client can still send: the server must not reset the connection.
         served.far.sendall(b"x" * 3_000_000)
         return found
 

@@ -1,4 +1,4 @@
-"""The model names of a chat completion, and the agents that they stand for."""
+"""The model names of a chat completion, and the agents that they select."""
 
 from collections.abc import Sequence
 from pathlib import Path

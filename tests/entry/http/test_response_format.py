@@ -36,7 +36,7 @@ def schema() -> Any:
 
 
 async def created(client: openai.AsyncOpenAI, text: str) -> str:
-    """Returns the answer in the format of a recipe."""
+    """Asks for an answer that conforms to the schema of `Recipe`, and returns its text."""
     answer = await client.chat.completions.create(
         model="main", messages=user_says(text), response_format=schema(), extra_headers=KITCHEN
     )
@@ -169,7 +169,7 @@ async def test_a_turn_that_is_stopped_has_no_json(tmp_path: Path, stream: bool) 
 
 
 async def test_the_format_is_stored_with_the_turn(tmp_path: Path) -> None:
-    """The answer to a question resumes the turn, even in another process."""
+    """Another process may resume the turn after a question, so the format must be stored."""
     async with serving(tmp_path) as service, client_of(service) as client:
         asked = await created(client, 'tool:ask{"question":"Sweet?"}')
     assert "Sweet?" in asked

@@ -19,8 +19,8 @@ async def test_a_body_is_sent_unchanged_with_its_length_and_security_headers() -
 
 
 async def test_a_value_is_encoded_as_json() -> None:
-    response = await call(json_response(Readiness(status="ready"), 202), http_scope())
-    assert (response.status, response.body) == (202, b'{"status":"ready"}')
+    response = await call(json_response(Readiness(status="ok"), 202), http_scope())
+    assert (response.status, response.body) == (202, b'{"status":"ok"}')
 
 
 def test_characters_that_a_header_can_not_contain_are_replaced() -> None:

@@ -110,8 +110,8 @@ async def until_turn(service: Service) -> TurnId:
 
 
 async def test_a_run_outlives_the_process_that_began_it(tmp_path: Path) -> None:
-    """An event says that the text of the interrupted model call is void. The remaining text is
-    the answer."""
+    """An event tells readers to discard the text of the interrupted model call. The remaining text
+    is the answer."""
     async with serving(tmp_path) as service:
         with anyio.move_on_after(0.5):
             await run_of(service, "tokens:60 delay:0.02", x_hermes_session_id="s")
@@ -192,7 +192,7 @@ def drained(slow: socket.socket) -> bytes:
 
 
 def unchunked_lines(data: bytes) -> bytes:
-    """Returns only complete frames, because the last frame may be cut off."""
+    """Returns the complete frames. The last frame is left out, because it may be cut off."""
     return data.rpartition(b"\n\n")[0]
 
 

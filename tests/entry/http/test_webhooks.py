@@ -33,7 +33,7 @@ async def receive(request: WebhookRequest, accept: Accept) -> WebhookResponse:
 
 
 class Delivered:
-    """An API with a webhook, and the platform that receives its answers."""
+    """An API with a webhook, and the platform that shows the answers to the delivered messages."""
 
     def __init__(self, app: ASGIApp, server: ChatServer) -> None:
         self.app = app

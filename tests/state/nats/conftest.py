@@ -10,7 +10,7 @@ from hermes.testing.nats import NatsProcess, running_nats
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes sure that the first attempt to connect succeeds on a slow machine."""
+    """Gives the first attempt to connect more time, so that it succeeds on a slow machine too."""
     monkeypatch.setattr(bus, "NATS_CONNECT_SECONDS", 30)
 
 

@@ -148,7 +148,7 @@ async def test_without_a_server_at_the_start_the_bus_connects_later(
         with anyio.fail_after(20):
             await one.send(["lost"])
             await one.announce(1)
-            # The reader is told again and again to look at the store.
+            # None tells the reader to look at the store.
             assert [await anext(gaps) for _ in range(3)] == [None, None, None]
         server.start()
         await send_until_received(one, "again", two.received())

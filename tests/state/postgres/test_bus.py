@@ -17,7 +17,7 @@ from hermes.types.store import Store
 
 
 class NotifiedProcesses(BusProcesses):
-    """Processes that reach the server for locks and notifications through a proxy."""
+    """Processes whose connections for locks and notifications go through a proxy."""
 
     def __init__(self, url: str, direct_url: str, proxy: CuttingProxy) -> None:
         self._url = url

@@ -115,7 +115,7 @@ async def test_an_error_of_the_socket_is_noticed_although_data_came_before_it(ur
         await anyio.wait_all_tasks_blocked()
         notice = b"SWARNING\x00C01000\x00Mfarewell\x00\x00"
         theirs.send(b"N" + (len(notice) + 4).to_bytes(4, "big") + notice)
-        # The statement was not read, so the channel gets an error and not a normal end.
+        # The other side closes before it has read the statement, which resets the connection.
         theirs.close()
     await channel.close()
 

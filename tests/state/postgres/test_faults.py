@@ -88,7 +88,7 @@ async def test_the_connection_may_be_cut_at_every_statement_of_a_turn(
                 for number in range(1, count + 1):
                     proxy.arm(number, moment)
                     await one_turn(server, f"m{number}")
-                    # The connection may be cut after the answer, so the test waits for the cut.
+                    # The proxy may make the cut only after the answer, so the test waits for it.
                     await until(lambda n=number: proxy.cuts == n)  # type: ignore[misc]
     check(server, tmp_path, count + 2)
 
@@ -184,7 +184,7 @@ async def _talk(server: ChatServer) -> None:
 async def _restart(postgres: PostgresProcess, gateway: Gateway, how: signal.Signals) -> None:
     await anyio.to_thread.run_sync(postgres.stop, how)
     await until(lambda: gateway.trouble)
-    # The server ends with the thread that started it, so this thread must start it.
+    # The server ends with the thread that started it, so the main thread starts it.
     postgres.start()
     await until(lambda: gateway.trouble is None, within=10)
 
@@ -284,7 +284,7 @@ async def _ask_for_ever(client: ClusterClient) -> None:
 
 
 async def _ready(client: aiohttp.ClientSession, wanted: int) -> None:
-    """Waits until the gateway is ready, or until it reports that it is not ready."""
+    """Waits until `GET /ready` answers with the wanted status."""
     with anyio.fail_after(30):
         status = 0
         while status != wanted:

@@ -138,7 +138,7 @@ async def test_a_process_that_hangs_loses_its_connections_and_is_dead(
             owner = (await anyio.to_thread.run_sync(process.stdout.readline)).strip()
             process.send_signal(signal.SIGSTOP)
             assert await store.dead() == []
-            # The process has not finished this transaction.
+            # This connection simulates an open transaction of the hanging process.
             with psycopg.connect(url, application_name=application_name(owner)) as left_open:
                 left_open.execute("select pg_advisory_xact_lock(1)")
                 monkeypatch.setattr(presence, "STALE_SECONDS", 2.0)

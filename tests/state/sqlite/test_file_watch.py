@@ -117,7 +117,7 @@ async def test_the_wal_of_an_emptied_database_is_not_deleted(store: SQLiteStore)
 
 def test_a_growing_file_is_not_mistaken_for_a_truncated_file(tmp_path: Path) -> None:
     path = tmp_path / STORE_NAME
-    # Neither file is a database, so a check for truncation would fail.
+    # The files are no database, so the test fails if the watch checks them for truncation.
     path.write_bytes(b"no database")
     wal_of(path).write_bytes(b"")
     watch, over = FileWatch(path), threading.Event()

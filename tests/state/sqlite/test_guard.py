@@ -123,7 +123,8 @@ def flip_structure(data: bytearray, chance: random.Random) -> bytearray:
     for _ in range(chance.randint(1, 6)):
         page = chance.randrange(len(data) // PAGE)
         at = page * PAGE + chance.randrange(110)
-        # A newer version and a read-only file are refused, not quarantined.
+        # Byte 18 and bytes 60 to 63 are the versions of the format and the schema. A database with
+        # a newer version is refused, not quarantined.
         if at not in (18, 60, 61, 62, 63):
             data[at] ^= 1 << chance.randrange(8)
     return data
@@ -170,7 +171,7 @@ async def test_a_start_finds_or_restores_a_working_database_after_any_damage(
                 await use(home)
                 break
             except StoreDamaged:
-                # The check of the file has missed the damage, so the store finds it later.
+                # The check at the start missed the damage, and the store found it during use.
                 assert start < 2
         folders = quarantined(home)
         assert len(folders) <= 1

@@ -39,7 +39,7 @@ def open_work() -> Work[None]:
 
 
 async def make(root: Path) -> Home:
-    """A home with a snapshot that has open work, and a commit after the snapshot."""
+    """Returns a home. Its snapshot contains open work, and its database has one more commit."""
     home = Home(root=root)
     home.ensure()
     async with open_store(home.store) as store:
@@ -84,7 +84,7 @@ async def test_open_turns_fail_and_deliveries_are_marked_as_possible_repeats(hom
     assert turn is not None
     assert (turn.state, turn.code) == ("failed", RESTORED)
     assert "4 min old" in (turn.reason or "")
-    # The notice replaces the answer. The other message may already have been sent.
+    # The first delivery is the new notice. The second is doubtful: it may already have been sent.
     assert owed == [("ready", 0), ("ready", 1)]
 
 

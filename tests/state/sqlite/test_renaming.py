@@ -24,7 +24,7 @@ from hermes.testing.rows import names
 from hermes.types.errors import StoreUnavailable
 
 EARLIER = 5
-"""The migrations of the last version that called its database `state.db`."""
+"""Number of migrations in the last version that called its database `state.db`."""
 SET_ROW = "insert into leases (name, owner, epoch, taken_at) values (?, '', 0, 0)"
 
 
@@ -124,7 +124,7 @@ async def test_a_file_with_the_old_name_is_ignored_if_there_is_a_new_database(ho
 
 async def test_a_process_of_an_earlier_version_must_be_stopped_first(home: Home) -> None:
     write_former(home.former_store)
-    # An earlier version holds the same shared lock.
+    # A running process of an earlier version holds the same shared lock.
     with guarded(Home(root=home.root)):
         home.store.unlink(missing_ok=True)
         write_former(home.former_store)

@@ -160,7 +160,8 @@ def test_without_room_no_snapshot_is_taken_and_old_snapshots_are_kept(
 
 
 def limit_disk(home: Home, monkeypatch: pytest.MonkeyPatch, copies: float) -> None:
-    """Makes the disk so small that this many copies of the database fit into a tenth of it."""
+    """Makes the disk so small that a tenth of the free disk holds only this many copies of the
+    database."""
     size = home.store.stat().st_size + wal_of(home.store).stat().st_size
 
     def disk_usage(folder: Path) -> SimpleNamespace:

@@ -233,7 +233,7 @@ async def test_a_process_that_is_killed_while_it_writes_loses_no_acknowledged_co
             busy.kill()
             assert busy.stdout
             acknowledged += busy.stdout.read().split("\n")[:-1]
-        # The lock on the database is free, and the database contains the rows of the process.
+        # The killed process holds no lock any more, and all rows that it acknowledged are there.
         await store.run(put, "ours")
         found = await store.read(names)
         assert set(acknowledged) <= set(found)
@@ -245,7 +245,7 @@ async def test_a_process_that_is_killed_while_it_writes_loses_no_acknowledged_co
 
 
 def _emptied() -> Work[list[str]]:
-    """Deletes the rows. Returns the names of the rows that are still there."""
+    """Deletes all rows. Returns the names of the remaining rows, which should be none."""
     yield "delete from leases", ()
     return (yield from names())
 
@@ -280,7 +280,7 @@ async def test_only_commits_of_other_processes_are_noticed_as_changes(
                 at = float(await anyio.to_thread.run_sync(ask, other, f"theirs{number}"))
                 with anyio.fail_after(5):
                     while not noticed:
-                        # Our own commits must not delay the check.
+                        # Our own commits must not delay the notice of the other process's commit.
                         await store.run(put, f"{number} {time.time_ns()}")
                         await anyio.sleep(0.02)
                 assert noticed.pop() - at < 0.2

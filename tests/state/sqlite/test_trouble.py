@@ -95,7 +95,7 @@ async def test_a_full_database_refuses_whole_transactions_and_recovers_by_itself
         assert done > 5
         works = [partial(big, number) for number in range(done, done + 20)]
         outcomes = await outcomes_of(store, works)
-        # Rows of one commit are stored or lost together. The first row may have its own commit.
+        # The transactions may share a commit, but each caller gets an error of its own.
         assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes)
         assert len({id(outcome) for outcome in outcomes}) == 20
         await holds_exactly(store, range(done))
@@ -217,7 +217,7 @@ async def test_damage_that_is_found_during_use_is_recorded_for_the_next_start(
             await store.run(big, number)
     with path.open("r+b") as file:
         size = file.seek(0, os.SEEK_END)
-        # The schema, which every start reads, is at the beginning of the file.
+        # Only the second half is damaged, because every start reads the schema in the first half.
         for at in range(size // 2 // 4096 * 4096, size, 4096):
             file.seek(at)
             file.write(b"\xff" * 100)

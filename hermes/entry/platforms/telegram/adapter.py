@@ -50,14 +50,15 @@ class TelegramAdapter:
             await self._recipient()
             if self._webhook_url:
                 place = {"url": self._webhook_url, "secret_token": self._secret}
-                await self._api.call("setWebhook", bool, {**place, "allowed_updates": UPDATES})
-                ready()
-                await anyio.sleep_forever()
+                while True:
+                    await self._api.call("setWebhook", bool, {**place, "allowed_updates": UPDATES})
+                    ready()
+                    await anyio.sleep(POLL_SECONDS)  # Then set it again, if a program removed it.
             # Telegram refuses polls while a webhook is set.
             await self._api.call("deleteWebhook", bool, {})
-            ready()
             offset = int(cursor.value or 0)
             while True:
+                ready()
                 found = await self._updates(offset)
                 for pieces in updates.grouped(found):
                     await self.receive(pieces, accept)

@@ -92,6 +92,7 @@ TELEGRAM = Platform(
     config=TelegramConfig,
     accounts=accounts,
     make=make,
+    credential=token_of,
     routes=routes,
     quality="gold",
     refs=refs_like(r"(-?\d+|@[A-Za-z]\w+)(?::(\d+))?", "-1001234567890"),

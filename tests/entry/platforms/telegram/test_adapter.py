@@ -240,7 +240,7 @@ async def test_in_webhook_mode_the_webhook_is_set_and_nothing_is_polled() -> Non
             group.start_soon(adapter.run, Listener().accept, ready.set, MemoryCursor())
             await ready.wait()
             group.cancel_scope.cancel()
-        (call,) = (call for call in platform.server.calls if call.method == "setWebhook")
+        call = next(call for call in platform.server.calls if call.method == "setWebhook")
         assert call.parameters["url"] == "https://bot.example/hook"
         assert call.parameters["secret_token"] == "s3cret"
         assert polls(platform.server) == []

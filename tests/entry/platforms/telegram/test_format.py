@@ -1,4 +1,4 @@
-"""Every Markdown text becomes HTML that Telegram accepts, and its length is Telegram's length."""
+"""Every Markdown text becomes HTML that Telegram accepts, with the length that Telegram counts."""
 
 import re
 

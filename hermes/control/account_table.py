@@ -1,0 +1,42 @@
+"""The states of the accounts that this process is configured to serve."""
+
+import time
+from collections.abc import Callable
+
+import anyio
+
+from hermes.types.accounts import AccountState, AccountStatus
+
+
+class AccountTable:
+    """Holds the present state of every account. It is in memory only, and empty at the start."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        """`redact` removes secrets from the reasons, which everybody may read at `/ready`."""
+        self._redact = redact
+        self._found: dict[str, AccountStatus] = {}
+        self._changed = anyio.Event()
+
+    def set(self, account: str, state: AccountState, reason: str = "") -> None:
+        """Replaces the state of the account. `since` is kept if the state was the same before."""
+        before = self._found.get(account)
+        since = before.since if before and before.state == state else time.time()
+        status = AccountStatus(
+            account=account, state=state, since=since, reason=self._redact(reason)
+        )
+        if status != before:
+            self._found[account] = status
+            self._changed.set()
+            self._changed = anyio.Event()
+
+    def all(self) -> tuple[AccountStatus, ...]:
+        """Returns the accounts in the order in which they were added."""
+        return tuple(self._found.values())
+
+    def down(self) -> tuple[AccountStatus, ...]:
+        """Returns the accounts whose messages do not arrive."""
+        return tuple(one for one in self._found.values() if one.down)
+
+    async def changed(self) -> None:
+        """Returns when a state has changed after this call."""
+        await self._changed.wait()

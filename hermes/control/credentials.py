@@ -1,0 +1,124 @@
+"""Ensures that only one gateway on this machine and in the store uses a credential."""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import anyio.to_thread
+
+from hermes.state import owners
+from hermes.state.credential_locks import CredentialLock, CredentialLocks
+from hermes.types.errors import ConfigError, HermesError, StoreUnavailable
+from hermes.types.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class CredentialInUse(ConfigError):
+    """Another gateway, or another account of this one, uses the credential. The text names it."""
+
+
+class _HeldCredential:
+    def __init__(self, key: str, lock: CredentialLock | None, epoch: int) -> None:
+        self.name = lease_name(key)
+        self.key = key
+        self.lock = lock
+        self.epoch = epoch
+
+
+def lease_name(key: str) -> str:
+    return f"credential:{key}"
+
+
+class Credentials:
+    """The credentials that this process holds, by account.
+
+    A credential is named by its key, which is a hash. A lock file keeps other homes of the user on
+    this machine from using it, and a lease keeps the other nodes of the store from using it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        lease: Callable[[str], Awaitable[int | None]],
+        locks: CredentialLocks | None,
+    ) -> None:
+        """`lease` takes a lease by its name, and returns its epoch, or None if another process has
+        it. Without `locks` there are no lock files."""
+        self._store = store
+        self._lease = lease
+        self._locks = locks
+        self._held: dict[str, _HeldCredential] = {}
+
+    async def claim(self, account: str, key: str) -> None:
+        """Makes the account the only user of the credential. Raises CredentialInUse if it has
+        another user."""
+        await self.release(account)
+        for other, held in self._held.items():
+            if held.key == key:
+                raise _in_use(account, f"account {other} of this gateway")
+        lock = await self._lock(account, key)
+        try:
+            epoch = await self._take_lease(account, key)
+        except BaseException:
+            if lock is not None:
+                lock.close()
+            raise
+        self._held[account] = _HeldCredential(key, lock, epoch)
+
+    async def holds(self, account: str) -> bool:
+        """Returns whether no other gateway can use the account's credential. An account without a
+        credential is never in use elsewhere."""
+        held = self._held.get(account)
+        if held is None:
+            return True
+        if held.lock is not None and held.lock.is_removed():
+            return False
+        try:
+            held.lock = held.lock or await self._lock(account, held.key)
+            return await self._store.read(
+                owners.holds_lease, held.name, self._store.owner, held.epoch
+            )
+        except ConfigError:
+            return False
+        except StoreUnavailable:
+            return True
+
+    async def release(self, account: str) -> None:
+        """Lets other gateways use the account's credential."""
+        held = self._held.pop(account, None)
+        if held is None:
+            return
+        if held.lock is not None:
+            held.lock.close()
+        try:
+            await self._store.run(owners.release_lease, held.name, self._store.owner, held.epoch)
+        except HermesError as error:
+            log.error("the credential of %s is not free for other nodes yet: %s", account, error)
+
+    async def _lock(self, account: str, key: str) -> CredentialLock | None:
+        """Takes the lock file. Returns None if there are no lock files, or if a process holds the
+        lock that the store counts as dead, for example because it is paused."""
+        if self._locks is None:
+            return None
+        found = await anyio.to_thread.run_sync(self._locks.take, key, account, self._store.owner)
+        if isinstance(found, CredentialLock):
+            return found
+        if found is not None and found.owner in await self._store.dead():
+            return None
+        raise _in_use(account, str(found or "another process of this user"))
+
+    async def _take_lease(self, account: str, key: str) -> int:
+        name = lease_name(key)
+        epoch = await self._lease(name)
+        if epoch is None:
+            found = await self._store.read(owners.lease_holder, name)
+            node = f"the gateway with pid {found[1]} on {found[0]}" if found else "another gateway"
+            raise _in_use(account, node)
+        return epoch
+
+
+def _in_use(account: str, holder: str) -> CredentialInUse:
+    return CredentialInUse(
+        f"the credential of {account} is used by {holder}: stop one of them, or use another"
+        " credential"
+    )
