@@ -43,8 +43,6 @@ class TelegramAdapter:
         self._reactions = config.reactions
         self._us: updates.Recipient | None = None
 
-    # --- receiving ---------------------------------------------------------------------------
-
     async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
         async with self._api.open():
             await self._recipient()
@@ -111,8 +109,6 @@ class TelegramAdapter:
             number = raw["update_id"]
             log.error("update %s of %s can't be read: %s", number, self.account, error)
             return msgspec.convert({"update_id": number}, Update)
-
-    # --- sending -----------------------------------------------------------------------------
 
     async def send(self, target: Target, content: Content, key: str) -> MessageRef:
         if content.attachments:

@@ -78,10 +78,7 @@ class BotApi:
         timeout = aiohttp.ClientTimeout(total=CALL_SECONDS + wait)
         url = f"{self._methods}/{method}"
         try:
-            async with (
-                self.open() as session,
-                session.post(url, data=data, timeout=timeout) as answer,
-            ):
+            async with self.open() as http, http.post(url, data=data, timeout=timeout) as answer:
                 status, body = answer.status, await answer.read()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise _cut(method, error) from None
