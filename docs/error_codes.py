@@ -12,7 +12,9 @@ from hermes.types.errors import HermesError
 PACKAGE = Path(errors.__file__).parents[1]
 PLACES = ("entry/http", "control", "core", "streaming")
 """Folders whose errors reach a client of the API."""
-HANDLED_INSIDE = frozenset({"claim_lost", "tool_failed", "transaction_conflict"})
+HANDLED_INSIDE = frozenset(
+    {"claim_lost", "format_refused", "target_gone", "tool_failed", "transaction_conflict"}
+)
 """Codes of errors that the gateway handles itself. No client sees these codes."""
 POSITIONS = {
     "ApiError": (0, 2),

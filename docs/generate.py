@@ -16,12 +16,17 @@ from docs.field_tables import field_rows, struct_text
 from docs.http_reference import http_page
 from docs.tables import table
 from hermes import hookspecs
-from hermes.app.agent import AgentBuilder
+from hermes.app.agent import AgentBuilder, GatewayParts
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.app.stores import home_store
+from hermes.boundary.egress import Egress
 from hermes.control.commands import CommandTable, builtin_commands
+from hermes.control.directory import Directory
+from hermes.control.media import MediaIntake
+from hermes.control.messenger import ChatMessenger
 from hermes.control.routing import DEFAULT_AGENT
+from hermes.control.targets import TargetPlatform
 from hermes.core.models.client import ModelClient
 from hermes.core.tools.registry import SETS
 from hermes.core.tools.schema import schema_of
@@ -30,6 +35,7 @@ from hermes.settings import Settings, describe
 from hermes.settings.platforms import describe_platform
 from hermes.settings.schema import FieldDoc
 from hermes.settings.sections import TerminalSettings, WebSettings
+from hermes.state.media import MediaCache
 from hermes.state.paths import Home
 from hermes.streaming.stdout import Session
 from hermes.types.events import AgentEvent
@@ -168,8 +174,12 @@ def every_tool() -> tuple[AnyTool, ...]:
                 models = configured_models(settings, all_plugins())
                 model = ModelClient(session, models.wires)
                 backend = configured_backend(settings, all_plugins().backends())
+                media = MediaIntake(MediaCache(settings.files.media), Egress().download)
+                platforms = [TargetPlatform(name="telegram", accounts=("telegram",))]
+                messenger = ChatMessenger(store, Directory(store, platforms), media)
+                parts = GatewayParts(messenger=messenger)
                 builder = AgentBuilder(
-                    DEFAULT_AGENT, settings, models, store, session, model, backend
+                    DEFAULT_AGENT, settings, models, store, session, model, backend, parts
                 )
                 return builder.tools()
 

@@ -14,6 +14,7 @@ import msgspec
 from hermes.boundary.egress import Egress
 from hermes.boundary.execution.local import LocalBackend
 from hermes.boundary.search import search as search_file
+from hermes.control.messenger import ChatMessenger
 from hermes.core.agent import AgentLoop, recall_nothing
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
@@ -41,6 +42,7 @@ from hermes.core.tools.files import file_tools
 from hermes.core.tools.memory import memory_tool
 from hermes.core.tools.registry import Registry
 from hermes.core.tools.results import ResultFilter
+from hermes.core.tools.send_message import send_message
 from hermes.core.tools.session_search import session_search_tool
 from hermes.core.tools.terminal import terminal_tools
 from hermes.core.tools.todo import delete_todos, todo_tool
@@ -62,6 +64,7 @@ from hermes.types.protocols import Emit, MemoryProvider
 from hermes.types.store import Store
 from hermes.types.tools import AnyTool
 from hermes.types.turns import PromptPart, Turn
+from hermes.types.value import Value
 
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
 TITLE_SOURCE_CHARS = 1000
@@ -71,6 +74,17 @@ many of the answer."""
 LONGEST_PAUSE, LONGEST_PAUSE_WITH_FALLBACK = 60.0, 10.0
 """If a provider requests a longer pause than this, in seconds, the call fails at once. The second
 limit applies if a fallback model is configured."""
+
+
+class GatewayParts(Value):
+    """The parts of the gateway that the tools of all agents use."""
+
+    read_media: ReadMedia = no_media
+    messenger: ChatMessenger | None = None
+    """None if tools can't send messages."""
+
+
+NO_PARTS = GatewayParts()
 
 
 class AgentBuilder:
@@ -85,10 +99,10 @@ class AgentBuilder:
         session: aiohttp.ClientSession,
         model: ModelProvider,
         backend: ExecutionBackend | None,
-        read_media: ReadMedia = no_media,
+        parts: GatewayParts = NO_PARTS,
     ) -> None:
         """If `backend` is None, tools can access files but can't run commands."""
-        self._read_media = read_media
+        self._parts = parts
         limits = NoteLimits(memory=settings.memory.memory_chars, user=settings.memory.user_chars)
         self.profile = profile_of(settings, models, id)
         self._settings = settings
@@ -147,7 +161,8 @@ class AgentBuilder:
             ToolRuntime(
                 self._backend,
                 ResultFilter(self._spill, redact=self._redact, longest_secret=self._longest_secret),
-                self._read_media,
+                self._parts.read_media,
+                self._parts.messenger.for_call if self._parts.messenger else None,
             ),
             threshold=compression.threshold if compression.enabled else None,
             recall=self._provider.recall if self._provider else recall_nothing,
@@ -179,6 +194,8 @@ class AgentBuilder:
             found.append(memory_tool(self._memory))
         found += self._provider.tools() if self._provider else [session_search_tool(self._store)]
         found += [todo_tool(settings.files.todos), clarify_tool(settings.agent.clarify_timeout)]
+        if self._parts.messenger and self._parts.messenger.directory.grammar.accounts:
+            found.append(send_message)
         return tuple(found)
 
     def _check_request(self, asked: Asked) -> None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes.control.gateway import Gateway
+    from hermes.control.messenger import ChatMessenger
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
     from hermes.types.context_files import ContextFiles
@@ -45,6 +46,11 @@ class Application:
         from hermes.app.stores import home_store
 
         return home_store(settings)
+
+    def open_messenger(self, settings: Settings) -> AbstractAsyncContextManager[ChatMessenger]:
+        from hermes.app.messenger import open_messenger
+
+        return open_messenger(settings)
 
     async def store_nodes(self, settings: Settings) -> Sequence[StoreNode]:
         from hermes.app.stores import store_nodes

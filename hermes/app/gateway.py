@@ -15,17 +15,22 @@ import msgspec
 from msgspec.structs import replace
 
 from hermes import settings as configuration
-from hermes.app.agent import AgentBuilder, open_model
+from hermes.app.agent import AgentBuilder, GatewayParts, open_model
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
+from hermes.app.messenger import target_platforms
 from hermes.app.stores import home_store, node_folder
 from hermes.boundary.egress import Egress
 from hermes.control.access import AccessPolicy, AllowedUsers
 from hermes.control.commands import CommandTable
+from hermes.control.directory import Directory
 from hermes.control.gateway import Gateway, GatewayOptions, running_gateway
+from hermes.control.human_pace import HumanPace
 from hermes.control.maintenance import DAY, HOUR, Retention
 from hermes.control.media import Download, MediaIntake
+from hermes.control.messenger import ChatMessenger
 from hermes.control.routing import Router
+from hermes.control.targets import TargetPlatform
 from hermes.core.models.connector import ModelConnector
 from hermes.core.tools.todo import delete_todos
 from hermes.plugins import Plugins
@@ -71,6 +76,8 @@ class GatewayOverrides(msgspec.Struct, frozen=True, kw_only=True):
     model: ModelProvider | None = None
     backend: ExecutionBackend | None = None
     """A backend that replaces the one that the settings choose."""
+    targets: Sequence[TargetPlatform] | None = None
+    """Platforms that messages can be sent to, instead of those of the settings."""
     download: Download | None = None
     """A function that replaces the download of files whose URLs are in messages."""
     wrap_store: Callable[[Store], Store] = lambda store: store
@@ -100,6 +107,13 @@ async def open_gateway(
         AsyncExitStack() as opened,
     ):
         watched = overrides.wrap_store(store)
+        intake = MediaIntake(media, overrides.download or Egress(seconds=MEDIA_SECONDS).download)
+        targets = overrides.targets
+        if targets is None:
+            # A terminal serves no platform, so wrong settings of one must not stop it.
+            targets = target_platforms(settings, plugins.platforms(), strict=not terminal)
+        messenger = ChatMessenger(watched, Directory(watched, targets), intake)
+        parts = GatewayParts(read_media=media.read, messenger=messenger)
         builders: dict[AgentId, AgentBuilder] = {}
         for id, own in profiles.items():
             own.workspace.mkdir(parents=True, exist_ok=True)
@@ -109,9 +123,7 @@ async def open_gateway(
                     open_model(own, models, session, media.read)
                 )
             backend = overrides.backend or configured_backend(own, plugins.backends())
-            builders[id] = AgentBuilder(
-                id, own, models, watched, session, model, backend, media.read
-            )
+            builders[id] = AgentBuilder(id, own, models, watched, session, model, backend, parts)
         builtins.builders = builders
         agents = hosted_agents(builders, plugins, overrides.tools)
         if not terminal:
@@ -130,9 +142,10 @@ async def open_gateway(
                     home=settings.home.root, folder=overrides.credential_folder
                 ),
             ),
-            MediaIntake(media, overrides.download or Egress(seconds=MEDIA_SECONDS).download),
+            intake,
             settings.agent.drain_seconds,
         ) as gateway:
+            messenger.on_stored = gateway.wake_delivery
             yield gateway
 
 
@@ -221,6 +234,7 @@ async def http_session() -> AsyncIterator[aiohttp.ClientSession]:
 
 def options_of(settings: Settings, *, terminal: bool) -> GatewayOptions:
     streaming = settings.streaming
+    shortest, longest = settings.human_delay.seconds
     access = AccessPolicy(
         platforms={
             name: AllowedUsers(everyone=one.allow_all, users=frozenset(one.allowed_users))
@@ -239,6 +253,7 @@ def options_of(settings: Settings, *, terminal: bool) -> GatewayOptions:
             cursor=streaming.cursor,
             first=streaming.first,
         ),
+        pace=HumanPace(shortest=shortest, longest=longest),
         retention=Retention(
             requests=settings.retention.stateless_hours * HOUR,
             messages=settings.retention.inbox_days * DAY,

@@ -5,10 +5,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hermes.app.agent import AgentBuilder, choose_model
+from hermes.app.agent import AgentBuilder, GatewayParts, choose_model
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.app.gateway import agent_settings, check_workspaces, hosted_agents, http_session
+from hermes.app.messenger import messenger_of, target_platforms
 from hermes.app.stores import home_store
 from hermes.control.keys import session_key
 from hermes.control.routing import DEFAULT_AGENT
@@ -34,13 +35,16 @@ async def agent_builders(
     names."""
     builtins = Builtins()
     plugins = all_plugins(builtins)
+    # `check` reports wrong settings of platforms in another place.
+    targets = target_platforms(settings, plugins.platforms(), strict=False)
     async with home_store(stored) as store, http_session() as session:
+        parts = GatewayParts(messenger=messenger_of(stored, store, targets))
         builders: dict[AgentId, AgentBuilder] = {}
         for id, own in agent_settings(settings, plugins).items():
             models = configured_models(own, plugins)
             client = ModelClient(session, models.wires)
             backend = configured_backend(own, plugins.backends())
-            builders[id] = AgentBuilder(id, own, models, store, session, client, backend)
+            builders[id] = AgentBuilder(id, own, models, store, session, client, backend, parts)
         builtins.builders = builders
         yield builders, plugins
 

@@ -6,7 +6,7 @@ A command runs in the transaction that stores its message, so it runs exactly on
 from collections.abc import Sequence
 
 from hermes.control.context_use import context_use
-from hermes.state import inbox, sessions, turns
+from hermes.state import chats, inbox, sessions, turns
 from hermes.text.commands import Ambiguous, Unknown, parse_command, resolve
 from hermes.types.commands import Action, CommandContext, CommandReply, SlashCommand
 from hermes.types.errors import ConfigError
@@ -154,6 +154,19 @@ def model(command: CommandContext) -> Work[CommandReply]:
     return CommandReply(reply=f"{answers}, from the next message on.")
 
 
+def sethome(command: CommandContext) -> Work[CommandReply]:
+    """Makes the chat, with its thread, the home chat of its account."""
+    chat = command.chat
+    if chat is None:
+        reply = "Only a chat can be the home chat: write /sethome in one."
+        return CommandReply(reply=reply, failed=True)
+    yield from chats.set_home(chat, command.now)
+    return CommandReply(
+        reply=f"This is now the home chat of {chat.account}: messages to {chat.account!r} without"
+        " a chat arrive here."
+    )
+
+
 def builtin_commands() -> tuple[SlashCommand, ...]:
     return (
         SlashCommand(name="stop", help="stop the running turn", action=stop, aliases=("cancel",)),
@@ -164,5 +177,11 @@ def builtin_commands() -> tuple[SlashCommand, ...]:
         ),
         SlashCommand(
             name="context", help="show the parts of the context and their sizes", action=context
+        ),
+        SlashCommand(
+            name="sethome",
+            help="make this chat the home chat, which gets messages without a chat",
+            action=sethome,
+            aliases=("set-home",),
         ),
     )

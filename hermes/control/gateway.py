@@ -1,7 +1,6 @@
 """The gateway: accepts messages, runs their turns, and continues both after a restart."""
 
 import logging
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import ParamSpec, TypeVar
@@ -19,20 +18,20 @@ from hermes.control.event_content import new_messages
 from hermes.control.event_hub import EventHub
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following, following
-from hermes.control.intake import Intake
+from hermes.control.human_pace import HumanPace
+from hermes.control.intake import Intake, store_message
 from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
 from hermes.control.live_relay import LiveRelay
-from hermes.control.long_events import store_long_bodies
 from hermes.control.maintenance import Maintenance, Retention
 from hermes.control.media import MediaIntake
 from hermes.control.outbox import Outbox
 from hermes.control.placement import Placement
-from hermes.control.rate_gate import RateGate
 from hermes.control.recovery import Recovery
 from hermes.control.routing import Route, RoutingFailed
 from hermes.control.session_end import SessionEndWorker
 from hermes.control.sessions import Summary
+from hermes.control.sightings import ChatSightings
 from hermes.control.stranded_work import StrandedWork
 from hermes.control.titles import TitleWriter
 from hermes.control.turn_log import log_receipt
@@ -78,6 +77,7 @@ class GatewayOptions(Value):
 
     access: AccessPolicy = AccessPolicy()
     streaming: StreamingPolicy = StreamingPolicy()
+    pace: HumanPace = HumanPace()
     retention: Retention = Retention()
     most_runs: int = 4096
     """Maximum number of API turns that run at once; 0 for no limit."""
@@ -119,13 +119,16 @@ class Gateway:
         self._hub = EventHub()
         self._pages = EventPages(store)
         self._relay = LiveRelay(store.bus, store.owner, self._hub) if store.bus else None
-        self._outbox = Outbox(store, group, store.owner, options.streaming, RateGate())
+        self._sightings = ChatSightings()
+        self._outbox = Outbox(store, group, store.owner, options.streaming, media, options.pace)
+        self._outbox.on_gone = self._sightings.forget
+        self.wake_delivery = self._outbox.wake
+        """Must be called with the chat after this process has stored a message for it."""
         self._group = group
         self._options = options
         self._route = route
         self._agents = agents
         self._access = Access(options.access)
-        self._agents = agents
         placement = Placement(
             folder=options.folder.id if options.folder else None,
             checked=options.several_folders and options.folder is not None,
@@ -193,8 +196,8 @@ class Gateway:
             self._check(event.body, key.agent)
         person = self._access.person(source, principal)
         try:
-            await store_long_bodies(self._store, event)
-            taken = await self._store.run(self._intake.take, event, key, person, time.time())
+            stored = store_message(self._store, self._intake, self._sightings, event, key, person)
+            taken = await stored
         except UnicodeEncodeError as error:
             # This text can't be stored. On an error, the platform would deliver it again and again.
             log.warning("a message of %s is not valid text: %s", source.account, error)

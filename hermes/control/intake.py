@@ -1,5 +1,6 @@
 """Takes a message in: one transaction stores it and begins the work that it asks for."""
 
+import time
 from typing import Literal
 
 from msgspec.structs import replace
@@ -7,9 +8,11 @@ from msgspec.structs import replace
 from hermes.control.client_calls import ClientCalls
 from hermes.control.commands import CommandTable
 from hermes.control.event_content import answer_text, files_of
+from hermes.control.long_events import store_long_bodies
 from hermes.control.repeats import repeat
+from hermes.control.sightings import ChatSightings
 from hermes.control.turn_transactions import Claim, TurnTransactions
-from hermes.state import deliveries, folders, inbox, session_lock, turns
+from hermes.state import chats, deliveries, folders, inbox, session_lock, turns
 from hermes.state.codec import record
 from hermes.state.turns import EVENTS_PER_CLAIM, OpenQuestion, TurnRow
 from hermes.types.commands import CommandContext, CommandReply, OpenTurn
@@ -28,7 +31,7 @@ from hermes.types.messages import (
     Receipt,
     Refused,
 )
-from hermes.types.store import Work
+from hermes.types.store import Store, Work
 from hermes.types.value import Value
 
 
@@ -53,6 +56,21 @@ class Intake:
         self._client_calls = ClientCalls(transactions)
 
     def take(
+        self,
+        event: MessageEvent,
+        key: SessionKey,
+        person: PersonId,
+        now: float,
+        *,
+        sighted: bool = False,
+    ) -> Work[IntakeResult]:
+        """Stores the message. `sighted` also records its chat in the directory of chats."""
+        taken = yield from self._take_locked(event, key, person, now)
+        if sighted:
+            yield from chats.see(event.source, now)
+        return taken
+
+    def _take_locked(
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
     ) -> Work[IntakeResult]:
         yield from session_lock.lock(str(key))
@@ -79,6 +97,7 @@ class Intake:
                 argument=argument,
                 turn=_open_turn(turn),
                 now=now,
+                chat=event.origin.reply_to,
                 find_model=self._transactions.find_model(key.agent),
             )
             id = new_id()
@@ -256,6 +275,24 @@ class Intake:
         if target is not None:
             yield from deliveries.owe(target, Content(text=done.reply), key.agent, None, now)
         return IntakeResult(receipt=receipt, stop=done.stop, owed=target, ended=done.ended)
+
+
+async def store_message(
+    store: Store,
+    intake: Intake,
+    sightings: ChatSightings,
+    event: MessageEvent,
+    key: SessionKey,
+    person: PersonId,
+) -> IntakeResult:
+    """Stores the message durably. Also records its chat, unless that was done recently."""
+    await store_long_bodies(store, event)
+    now = time.time()
+    sighted = sightings.is_due(event, now)
+    taken = await store.run(intake.take, event, key, person, now, sighted=sighted)
+    if sighted:
+        sightings.note(event, now)
+    return taken
 
 
 def _open_turn(row: TurnRow | None) -> OpenTurn | None:

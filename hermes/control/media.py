@@ -4,8 +4,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 import anyio.to_thread
+from msgspec.structs import replace
 
 from hermes.state.media import MediaCache
+from hermes.types.messages import Attachment
 from hermes.types.web import WebFile
 
 Download = Callable[[str, int], Awaitable[WebFile]]
@@ -26,6 +28,12 @@ class MediaIntake:
     async def keep(self, data: bytes, *, stateless: bool) -> str:
         """Stores the content durably; returns the path for an `Attachment`."""
         return await anyio.to_thread.run_sync(partial(self._cache.keep, data, stateless=stateless))
+
+    def located(self, attachment: Attachment) -> Attachment:
+        """Returns the attachment with the path of its stored file, so that an adapter can read
+        it."""
+        path = self._cache.locate(attachment.path)
+        return attachment if path is None else replace(attachment, path=str(path))
 
     async def forget(self, requests: float, sessions: float) -> None:
         """Deletes the files of stateless requests that were last used before the time `requests`,

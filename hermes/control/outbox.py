@@ -2,14 +2,17 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
 import anyio.abc
+from msgspec.structs import replace
 
 from hermes.control.cursors import AccountCursor
 from hermes.control.event_hub import EventLog
+from hermes.control.human_pace import HumanPace
+from hermes.control.media import MediaIntake
 from hermes.control.preview import Preview
 from hermes.control.rate_gate import RateGate
 from hermes.control.sending import Sending
@@ -17,14 +20,21 @@ from hermes.control.turn_transactions import Claim
 from hermes.state import cursors, deliveries, owners
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.delivery import Delivery
-from hermes.types.errors import AuthFailed, Disconnected, RateLimited, Rejected, StoreUnavailable
+from hermes.types.errors import (
+    AuthFailed,
+    Disconnected,
+    RateLimited,
+    Rejected,
+    StoreUnavailable,
+    TargetGone,
+)
 from hermes.types.identity import OwnerId, Target
+from hermes.types.messages import Content
 from hermes.types.platforms import CanEdit, CanReact, CanType, PlatformAdapter
-from hermes.types.store import Store
+from hermes.types.store import Store, Work
 
 log = logging.getLogger(__name__)
 
-SEND_SECONDS = 60.0
 SEND_BACKOFF = (1.0, 2.0, 5.0, 10.0, 20.0)
 """Seconds before the next attempt, by the number of failed attempts."""
 REVOKED_SECONDS = 60.0
@@ -40,17 +50,22 @@ class Outbox:
         group: anyio.abc.TaskGroup,
         owner: OwnerId,
         policy: StreamingPolicy,
-        gate: RateGate,
+        media: MediaIntake,
+        pace: HumanPace,
     ) -> None:
         self._store = store
         self._group = group
         self._owner = owner
         self._policy = policy
-        self._gate = gate
+        self._media = media
+        self._pace = pace
+        self._gate = RateGate(policy.edit_interval)
         self._accounts: dict[str, tuple[PlatformAdapter, int]] = {}
         self._busy: dict[tuple[str, str], bool] = {}
         """The chats that have a worker. The value tells whether new deliveries were added while the
         worker was busy."""
+        self.on_gone: Callable[[str, str], None] = lambda account, chat_id: None
+        """Called with the account and the id of a chat to which nothing can be sent any more."""
         self._idle = anyio.Event()
         self._attached = anyio.Event()
 
@@ -145,7 +160,8 @@ class Outbox:
         adapter, epoch = self._accounts[account]
         try:
             target = Target(account=account, chat_id=chat_id)
-            await self._gate.enter(target, 0)
+            while (seconds := self._gate.wait_for(target)) > 0:  # noqa: ASYNC110
+                await anyio.sleep(seconds)
             delivery = await self._store.run(
                 deliveries.take_next, account, chat_id, (self._owner, epoch), time.time()
             )
@@ -162,10 +178,9 @@ class Outbox:
 
     async def _attempt(self, adapter: PlatformAdapter, delivery: Delivery) -> None:
         target, backoff = delivery.target, SEND_BACKOFF[min(delivery.attempts, 5) - 1]
-        sending = Sending(self._store, self._gate, adapter, delivery)
+        sending = Sending(self._store, self._gate, adapter, self._with_paths(delivery), self._pace)
         try:
-            with anyio.fail_after(SEND_SECONDS):
-                await sending.run()
+            await sending.run()
         except RateLimited as limit:
             until = time.time() + (limit.retry_after or backoff)
             self._gate.freeze(target.account, target.chat_id, until)
@@ -178,11 +193,14 @@ class Outbox:
             log.error("account %s can't send: %s", target.account, error)
             again = time.time() + REVOKED_SECONDS
             await self._put_back(sending, delivery, again, doubtful=False)
+        except TargetGone as error:
+            log.error("nothing can be sent to a chat of %s any more: %s", target.account, error)
+            where = (target.account, target.chat_id)
+            self.on_gone(*where)
+            await self._store.run(deliveries.give_up_chat, *where, str(error), time.time())
         except Rejected as error:
             log.error("a message to %s was refused for good: %s", target.account, error)
-            await self._store.run(
-                deliveries.mark_dead, delivery.id, delivery.attempts, str(error), time.time()
-            )
+            await self._store.run(_refuse, delivery, str(error), time.time())
         except StoreUnavailable:
             raise
         except Exception as error:
@@ -196,6 +214,11 @@ class Outbox:
             else:
                 await self._put_back(sending, delivery, time.time() + backoff, doubtful=True)
 
+    def _with_paths(self, delivery: Delivery) -> Delivery:
+        content = delivery.content
+        files = tuple(map(self._media.located, content.attachments))
+        return replace(delivery, content=replace(content, attachments=files))
+
     async def _put_back(
         self, sending: Sending, delivery: Delivery, not_before: float, *, doubtful: bool
     ) -> None:
@@ -207,3 +230,14 @@ class Outbox:
             not_before,
             doubtful=doubtful,
         )
+
+
+def _refuse(delivery: Delivery, error: str, now: float) -> Work[None]:
+    """Marks the delivery as dead. If it is a file, the person is told that it is missing."""
+    files = delivery.content.attachments
+    if not files:
+        yield from deliveries.mark_dead(delivery.id, delivery.attempts, error, now)
+        return
+    names = ", ".join(file.name or file.label for file in files)
+    notice = Content(text=f"({names} could not be sent: {error})")
+    yield from deliveries.refuse_file(delivery, error, notice, now)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hermes.control.event_hub import EventLog
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following
-from hermes.control.rate_gate import RateGate
+from hermes.control.rate_gate import Priority, RateGate
 from hermes.control.turn_transactions import Claim
 from hermes.state import deliveries, inbox
 from hermes.state.turns import EVENTS_PER_CLAIM
@@ -107,7 +107,8 @@ class Preview:
         """Shows a sign that the agent works. The turn does not depend on it."""
         adapter = await self._adapter_of(target.account)
         try:
-            await self._gate.enter(target, adapter.limits.chat_interval)
+            interval = adapter.limits.chat_interval
+            await self._gate.enter(target, interval, Priority.PROGRESS)
             await show()
         except RateLimited as limit:
             await self._freeze(target, limit)
@@ -119,7 +120,7 @@ class Preview:
     ) -> None:
         plan = EditPlan(self._policy, adapter.limits.text, adapter.render, adapter.measure)
         if delivery.placed:
-            plan.shown(anyio.current_time(), delivery.placed[0].text)
+            plan.restore(anyio.current_time(), [one.text for one in delivery.placed])
         fold = EventFold(View(segments=tuple(text for text in claim.said if text.strip())))
         # The text of earlier claims on the turn is in `claim.said`.
         following = Following(
@@ -135,36 +136,32 @@ class Preview:
                     within = math.inf
                 case Wait(until=until):
                     await anyio.sleep_until(until)
-                case PlacePreview(text=text) | EditPreview(text=text):
-                    delivery = await self._show(adapter, plan, delivery, live.epoch, text)
+                case PlacePreview() | EditPreview() as step:
+                    delivery = await self._show(adapter, plan, delivery, live.epoch, step)
 
     async def _show(
-        self, adapter: PlatformAdapter, plan: EditPlan, delivery: Delivery, epoch: int, text: str
+        self,
+        adapter: PlatformAdapter,
+        plan: EditPlan,
+        delivery: Delivery,
+        epoch: int,
+        step: PlacePreview | EditPreview,
     ) -> Delivery:
-        target = delivery.target
-        if wait := self._gate.wait_for(target):
+        target, edit = delivery.target, isinstance(step, EditPreview)
+        if wait := self._gate.wait_for(target, edit=edit):
             plan.frozen(anyio.current_time() + wait)
             return delivery
-        assert isinstance(adapter, CanEdit)
         async with self._calling:
             try:
-                if not delivery.placed and await self._comes_later(delivery):
+                if not edit and await self._comes_later(delivery):
                     plan.frozen(anyio.current_time() + ORDER_SECONDS)
                     return delivery
                 interval = adapter.limits.chat_interval
-                if not delivery.placed and await self._drafted(adapter, delivery, text):
-                    plan.shown(anyio.current_time(), text)
+                if not delivery.placed and await self._drafted(adapter, delivery, step):
+                    plan.shown(anyio.current_time(), step.text)
                     return delivery
-                if delivery.placed:
-                    # The final edit keeps the same distance from the last edit of the preview.
-                    await self._gate.enter(target, max(interval, self._policy.edit_interval))
-                    ref = delivery.placed[0].ref
-                    await adapter.edit(target, ref, Content(text=text))
-                else:
-                    await self._gate.enter(target, interval)
-                    key = delivery.key(0, "place")
-                    ref = await adapter.send(target, Content(text=text), key)
-                placed = (Placed(ref=ref, text=text),)
+                await self._gate.enter(target, interval, Priority.PREVIEW, edit=edit)
+                placed = await self._call(adapter, delivery, step)
                 await self._store.run(deliveries.mark_previewed, delivery.id, epoch, placed)
             except RateLimited as limit:
                 plan.frozen(anyio.current_time() + await self._freeze(target, limit))
@@ -173,16 +170,38 @@ class Preview:
                 log.info("a preview of turn %s was not shown: %s", delivery.turn, error)
                 plan.frozen(anyio.current_time() + FINISH_SECONDS)
                 return delivery
-        plan.shown(anyio.current_time(), text)
+        plan.shown(anyio.current_time(), step.text)
         return replace(delivery, placed=placed)
 
-    async def _drafted(self, adapter: PlatformAdapter, delivery: Delivery, text: str) -> bool:
-        """Shows the text as a draft, if the chat has drafts. A draft is no message, so the delivery
-        still sends the whole answer."""
+    async def _drafted(
+        self, adapter: PlatformAdapter, delivery: Delivery, step: PlacePreview | EditPreview
+    ) -> bool:
+        """Shows the text as a draft. Returns False if the chat has no drafts. A draft is not a
+        message, so the delivery still sends the whole answer."""
         if not isinstance(adapter, CanDraft):
             return False
-        await self._gate.enter(delivery.target, adapter.limits.chat_interval)
-        return await adapter.draft(delivery.target, Content(text=text), delivery.key(0, "place"))
+        if step.part:
+            # A draft shows only the first part of a long answer.
+            return True
+        target, content = delivery.target, Content(text=step.text)
+        await self._gate.enter(target, adapter.limits.chat_interval, Priority.PREVIEW, edit=True)
+        return await adapter.draft(target, content, delivery.key(0, "place"))
+
+    async def _call(
+        self, adapter: PlatformAdapter, delivery: Delivery, step: PlacePreview | EditPreview
+    ) -> tuple[Placed, ...]:
+        """Sends or edits a message. Returns all messages of the preview."""
+        content = Content(text=step.text)
+        placed = list(delivery.placed)
+        # A step may be an edit although nothing is placed, if the text before it was a draft.
+        if step.part < len(placed):
+            assert isinstance(adapter, CanEdit)
+            ref = placed[step.part].ref
+            await adapter.edit(delivery.target, ref, content)
+        else:
+            ref = await adapter.send(delivery.target, content, delivery.key(step.part, "place"))
+        placed[step.part : step.part + 1] = [Placed(ref=ref, text=step.text)]
+        return tuple(placed)
 
     async def _comes_later(self, delivery: Delivery) -> bool:
         return await self._store.run(deliveries.owed_before, delivery.id)

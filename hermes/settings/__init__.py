@@ -18,6 +18,7 @@ from hermes.settings.sections import (
     BusSettings,
     CompressionSettings,
     DisplaySettings,
+    HumanDelaySettings,
     LoggingSettings,
     MemorySettings,
     ModelSettings,
@@ -62,6 +63,8 @@ class Settings(Value):
     """How the agent searches the web."""
     streaming: StreamingSettings = StreamingSettings()
     """How an answer is shown while it is written, on platforms that can edit messages."""
+    human_delay: HumanDelaySettings = HumanDelaySettings()
+    """Pauses between the messages of a long answer."""
     access: AccessSettings = AccessSettings()
     """The people who may talk to the agent on any platform."""
     platforms: dict[str, PlatformSettings] = msgspec.field(default_factory=dict)

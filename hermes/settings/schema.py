@@ -22,7 +22,7 @@ _UNSUPPORTED_SECTIONS = {
     "": "approvals attachments browser checkpoints code_execution"
     " command_allowlist context credential_pool_strategies cron curator"
     " custom_providers dashboard database delegation fallback_model fallback_providers"
-    " file_read_max_chars goals group_sessions_per_user hooks honcho human_delay image_gen kanban"
+    " file_read_max_chars goals group_sessions_per_user hooks honcho image_gen kanban"
     " lsp max_concurrent_sessions mcp mcp_servers moa model_catalog network onboarding"
     " personalities platform_hints platform_toolsets plugins"
     " privacy prompt_caching provider_routing providers quick_commands runtime secrets security"
@@ -60,7 +60,7 @@ _UNSUPPORTED_SECTIONS = {
     " message_timestamps multiplex_profiles platform_connect_timeout platforms profile_routes"
     " proxy_key proxy_url relay_url respawn_storm restart_loop_guard strict trust_recent_files"
     " write_sessions_json",
-    "platforms.*.": "api_key channel_overrides extra gateway_restart_notification home_channel"
+    "platforms.*.": "api_key channel_overrides extra gateway_restart_notification"
     " reply_to_mode token typing_indicator",
     "platforms.api_server.": "home_channel reply_to_mode token",
 }
@@ -300,6 +300,8 @@ def convert(field: Field, value: object) -> object:
             named = msgspec.convert(value, dict[str | int, str])
             return {str(name): text for name, text in named.items()}
         if get_origin(kind) is Literal:
+            # YAML reads `off` without quotes as false.
+            value = "off" if value is False and "off" in get_args(kind) else value
             value = next(
                 (one for one in get_args(kind) if str(one).casefold() == str(value).casefold()),
                 value,

@@ -178,6 +178,29 @@ class StreamingSettings(Value):
     if the gateway crashes while it sends the first message."""
 
 
+class HumanDelaySettings(Value):
+    mode: Annotated[
+        Literal["off", "natural", "custom"], Aliases(env=("HERMES_HUMAN_DELAY_MODE",))
+    ] = "off"
+    """Whether there are pauses between the messages of a long answer; `natural` means 800 to 2500
+    ms."""
+    min_ms: Annotated[Count, Aliases(env=("HERMES_HUMAN_DELAY_MIN_MS",))] = 800
+    """The shortest pause in milliseconds, if mode is `custom`."""
+    max_ms: Annotated[Count, Aliases(env=("HERMES_HUMAN_DELAY_MAX_MS",))] = 2500
+    """The longest pause in milliseconds, if mode is `custom`."""
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """The shortest and the longest pause in seconds."""
+        match self.mode:
+            case "off":
+                return 0.0, 0.0
+            case "natural":
+                return 0.8, 2.5
+            case "custom":
+                return min(self.min_ms, self.max_ms) / 1000, self.max_ms / 1000
+
+
 class AccessSettings(Value):
     allowed_users: Annotated[tuple[str, ...], Aliases(env=("GATEWAY_ALLOWED_USERS",))] = ()
     """Users who may talk to the agent, on every platform."""
@@ -194,6 +217,9 @@ class PlatformSettings(Value):
     """Whether everybody may talk to the agent on this platform."""
     toolsets: tuple[str, ...] | None = None
     """Toolsets and tools for this platform, instead of agent.toolsets; an empty list for none."""
+    home_channel: Annotated[str | int, Aliases(env=("{}_HOME_CHANNEL",))] = ""
+    """The chat that gets messages to the platform without a chat: its id, `id:thread` or its name.
+    /sethome in a chat takes precedence."""
     channel_prompts: dict[str, str] = msgspec.field(default_factory=dict)
     """Instructions for single chats, by their id. They are never stored."""
 

@@ -195,6 +195,11 @@ def delete(one: Summary) -> Work[None]:
         yield f"delete from {table} where turn in {own}", place  # noqa: S608
     for table in ("messages", "compactions", "endings", "turns"):
         yield f"delete from {table} where session = ? and generation = ?", place  # noqa: S608
+    # Messages that were sent to the chat belong to no turn.
+    yield (
+        "delete from deliveries where session = ? and state in ('delivered', 'dead')",
+        (one.key,),
+    )
     yield from _forget_past(one)
     if one.current:
         yield from end_current(one.key)

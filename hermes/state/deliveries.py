@@ -4,18 +4,29 @@ import logging
 
 import msgspec
 
+from hermes.state import chats
 from hermes.state.codec import decode_content, decode_placed, encode
 from hermes.state.storable import storable
-from hermes.types.delivery import Delivery, Placed
+from hermes.types.delivery import Delivery, DeliveryState, Placed
 from hermes.types.identity import OwnerId, Target, TurnId, new_id
 from hermes.types.messages import Content
 from hermes.types.store import Row, Work
+from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
 
 _COLUMNS = (
-    "id, account, chat_id, thread_id, state, content, turn, placed, attempts, not_before, doubtful"
+    "id, account, chat_id, thread_id, state, content, turn, placed, attempts, not_before, doubtful,"
+    " send_key, session"
 )
+
+
+class DeliveryReceipt(Value):
+    """The state of a delivery, for the sender of its message."""
+
+    state: DeliveryState
+    error: str | None = None
+    """The reason why a dead delivery was not sent."""
 
 
 def owe(
@@ -41,6 +52,52 @@ def owe(
         ),
     )
     return id
+
+
+def send_once(
+    send_key: str, target: Target, content: Content, agent: str, session: str | None, now: float
+) -> Work[str]:
+    """Adds a delivery that is no answer to a turn, unless there is one with this key. Returns its
+    id.
+
+    `session` is the session whose history receives the message after it was sent. If nothing can be
+    sent to the chat, the delivery is dead from the beginning.
+    """
+    error = yield from chats.gone_reason(target.account, target.chat_id)
+    rows = yield (
+        "insert into deliveries (id, send_key, session, agent, account, chat_id, thread_id, state,"
+        " content, placed, created_at, error, finished_at)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " on conflict (send_key) where send_key is not null do nothing returning id",
+        (
+            new_id(),
+            send_key,
+            session,
+            agent,
+            target.account,
+            target.chat_id,
+            target.thread_id,
+            "ready" if error is None else "dead",
+            encode(content),
+            encode(()),
+            now,
+            error,
+            None if error is None else now,
+        ),
+    )
+    if not rows:
+        rows = yield "select id from deliveries where send_key = ?", (send_key,)
+    id: str = rows[0][0]
+    return id
+
+
+def receipt(id: str) -> Work[DeliveryReceipt]:
+    rows = yield "select state, error from deliveries where id = ?", (id,)
+    if not rows:
+        # Only a delivery that has ended is deleted because of its age.
+        return DeliveryReceipt(state="delivered")
+    state, error = rows[0]
+    return DeliveryReceipt(state=state, error=error)
 
 
 def open_of(turn: TurnId) -> Work[Delivery | None]:
@@ -95,12 +152,14 @@ def take_next(
     *sending* if it is due.
 
     Only the process that holds the account may call this. If the delivery is *sending* already, it
-    is doubtful, because an attempt to send it was interrupted. A delivery that can't be read is
-    marked as *dead*.
+    is doubtful, because an attempt to send it was interrupted. A delivery that can't be read, or
+    whose chat is gone, is marked as *dead*.
     """
     owner, epoch = lease
     rows = yield (
-        f"select {_COLUMNS} from deliveries"  # noqa: S608
+        f"select {_COLUMNS}, (select reason from gone_chats"  # noqa: S608
+        " where gone_chats.account = deliveries.account"
+        " and gone_chats.chat_id = deliveries.chat_id) from deliveries"
         " where account = ? and chat_id = ? and state in ('ready', 'sending')"
         " and exists (select 1 from leases where name = ? and owner = ? and epoch = ?)"
         " order by seq limit 1",
@@ -108,12 +167,17 @@ def take_next(
     )
     if not rows:
         return None
+    *columns, gone = rows[0]
     try:
-        found = _delivery(rows[0])
+        found = _delivery(tuple(columns))
     except msgspec.DecodeError as error:
         log.error("delivery %s to %s can't be read, it is dead: %s", rows[0][0], account, error)
         yield from mark_dead(rows[0][0], rows[0][8], f"can't be read: {error}", now)
         return (yield from take_next(account, chat_id, lease, now))
+    if gone is not None:
+        log.error("a message to %s is not sent, because its chat is gone: %s", account, gone)
+        yield from give_up_chat(account, chat_id, gone, now)
+        return None
     if found.not_before > now:
         return found
     doubtful = found.doubtful or found.state == "sending"
@@ -163,6 +227,27 @@ def mark_dead(id: str, attempt: int, error: str, now: float) -> Work[None]:
         " where id = ? and attempts = ? and state in ('ready', 'sending')",
         (storable(error), now, id, attempt),
     )
+
+
+def give_up_chat(account: str, chat_id: str, reason: str, now: float) -> Work[None]:
+    """Records that nothing can be sent to the chat, and marks its pending deliveries as *dead*."""
+    yield from chats.mark_gone(account, chat_id, reason, now)
+    yield (
+        "update deliveries set state = 'dead', error = ?, finished_at = ?"
+        " where account = ? and chat_id = ? and state in ('ready', 'sending')",
+        (storable(reason), now, account, chat_id),
+    )
+
+
+def refuse_file(delivery: Delivery, error: str, notice: Content, now: float) -> Work[None]:
+    """Marks the delivery of a file as *dead*, and adds a delivery that tells the person."""
+    rows = yield (
+        "update deliveries set state = 'dead', error = ?, finished_at = ?"
+        " where id = ? and attempts = ? and state = 'sending' returning agent",
+        (storable(error), now, delivery.id, delivery.attempts),
+    )
+    for (agent,) in rows:
+        yield from owe(delivery.target, notice, agent, None, now)
 
 
 def put_back(
@@ -241,7 +326,8 @@ def freezes(account: str, now: float) -> Work[dict[str, float]]:
 
 
 def _delivery(row: Row) -> Delivery:
-    id, account, chat_id, thread_id, state, content, turn, placed, attempts, not_before, doubt = row
+    id, account, chat_id, thread_id, state, content, turn, placed, *rest = row
+    attempts, not_before, doubt, send_key, session = rest
     return Delivery(
         id=id,
         target=Target(account=account, chat_id=chat_id, thread_id=thread_id),
@@ -252,4 +338,6 @@ def _delivery(row: Row) -> Delivery:
         attempts=attempts,
         not_before=not_before,
         doubtful=bool(doubt),
+        send_key=send_key,
+        session=session,
     )

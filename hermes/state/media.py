@@ -54,6 +54,10 @@ class MediaCache:
             return None
         return data
 
+    def locate(self, name: str) -> Path | None:
+        """Returns the path of a stored file; None if the text is not the name of a stored file."""
+        return self._folder / name if _NAME.fullmatch(name) else None
+
     def forget(self, requests: float, sessions: float) -> None:
         """Deletes the files of stateless requests that were last used before the time `requests`,
         and the files of sessions that were last used before the time `sessions`."""

@@ -5,6 +5,15 @@ import platform
 
 from hermes.types.identity import FolderId, OwnerId
 from hermes.types.store import Work
+from hermes.types.value import Value
+
+
+class LeaseHolder(Value):
+    """The process that holds a lease."""
+
+    id: OwnerId
+    host: str
+    pid: int
 
 
 def register(owner: OwnerId, kind: str, now: float, folder: FolderId | None = None) -> Work[None]:
@@ -51,6 +60,19 @@ def holds_lease(name: str, owner: OwnerId, epoch: int) -> Work[bool]:
         (name, owner, epoch),
     )
     return bool(rows)
+
+
+def lease_owner(name: str) -> Work[LeaseHolder | None]:
+    """Returns the process that holds the lease. The process may have died."""
+    rows = yield (
+        "select owners.id, owners.host, owners.pid from leases"
+        " join owners on owners.id = leases.owner where leases.name = ?",
+        (name,),
+    )
+    if not rows:
+        return None
+    id, host, pid = rows[0]
+    return LeaseHolder(id=id, host=host, pid=pid)
 
 
 def lease_holder(name: str) -> Work[tuple[str, int] | None]:

@@ -336,3 +336,29 @@ create table folders (
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m014_chats",
+        """
+-- The chats from which messages have come.
+create table chats (
+    account text not null, chat_id text not null, platform text not null, kind text not null,
+    name text, seen_at real not null, primary key (account, chat_id)
+) without rowid;
+-- The chats to which nothing can be sent, because they are deleted or we were removed from them.
+create table gone_chats (
+    account text not null, chat_id text not null, reason text not null, since real not null,
+    primary key (account, chat_id)
+) without rowid;
+-- The chat of each account in which /sethome was used last.
+create table home_chats (
+    account text primary key, chat_id text not null, thread_id text, set_at real not null
+) without rowid;
+-- The idempotency key of a message that is no answer to a turn.
+alter table deliveries add column send_key text;
+create unique index deliveries_send_key on deliveries (send_key) where send_key is not null;
+""",
+    )
+)

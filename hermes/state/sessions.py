@@ -7,7 +7,7 @@ import msgspec
 from hermes.state import conversations
 from hermes.state.codec import decode_prompt, encode
 from hermes.state.storable import storable
-from hermes.types.identity import FolderId, PersonId, SessionKey, Source
+from hermes.types.identity import AgentId, FolderId, PersonId, SessionKey, Source, Target
 from hermes.types.store import Row, Work
 from hermes.types.turns import Prompt
 from hermes.types.value import Value
@@ -188,6 +188,16 @@ def owner_of(session: str) -> Work[SessionOwner | None]:
         thread_id=thread,
     )
     return SessionOwner(source=source, person=person)
+
+
+def in_chat(target: Target, agent: AgentId) -> Work[list[str]]:
+    """Returns the keys of the agent's sessions in a chat, or in a thread of a chat."""
+    rows = yield (
+        "select key from sessions where account = ? and chat_id = ? and agent = ?"
+        " and coalesce(thread_id, '') = ? order by key",
+        (target.account, target.chat_id, agent, target.thread_id or ""),
+    )
+    return [key for (key,) in rows]
 
 
 def forget_ending(ending: EndedConversation) -> Work[None]:

@@ -139,6 +139,15 @@ def ends_with(turn: str, session: str, generation: int) -> Work[bool]:
     return bool(rows) and rows[0][0] == turn
 
 
+def is_empty(session: str, generation: int) -> Work[bool]:
+    """Returns whether the conversation has no messages yet."""
+    rows = yield (
+        "select 1 from messages where session = ? and generation = ? and transient = 0 limit 1",
+        (session, generation),
+    )
+    return not rows
+
+
 def of_turn(turn: str) -> Work[list[Message]]:
     """Returns the messages of the turn. Raises DecodeError if one of them can't be read."""
     rows = yield (

@@ -1,11 +1,12 @@
 """Decides when a preview message is sent and edited. It does no I/O; callers pass in the time."""
 
 import math
+from collections.abc import Sequence
 
 from hermes.streaming.parts import tree_of
 from hermes.streaming.policy import StreamingPolicy
 from hermes.text.incremental import IncrementalTree
-from hermes.text.slices import append_text, take_first, visible
+from hermes.text.slices import append_text, drop_first, take_first, visible
 from hermes.text.split import Measure, Render, first_part
 from hermes.types.nodes import Document, Paragraph, Text
 from hermes.types.value import Value
@@ -27,12 +28,16 @@ class PlacePreview(Value):
     """Send this rendered text as a new message."""
 
     text: str
+    part: int = 0
+    """The index of the message among the messages of the preview."""
 
 
 class EditPreview(Value):
     """Change the message to this rendered text."""
 
     text: str
+    part: int = 0
+    """The index of the message among the messages of the preview."""
 
 
 class Wait(Value):
@@ -49,11 +54,11 @@ PreviewStep = PlacePreview | EditPreview | Wait | Nothing
 
 
 class EditPlan:
-    """Decides when a preview is sent or edited, and with what text.
+    """Decides when the messages of a preview are sent or edited, and with what text.
 
-    After `wants` has returned a `PlacePreview` or an `EditPreview`, the plan assumes that the
-    caller calls the platform at once. Report the result with `shown`, or with `frozen` if the
-    platform asked for a pause.
+    When a message is full, the text continues in the next message. After `wants` has returned a
+    `PlacePreview` or an `EditPreview`, the plan assumes that the caller calls the platform at once.
+    Report the result with `shown`, or with `frozen` if the platform asked for a pause.
     """
 
     def __init__(
@@ -63,14 +68,18 @@ class EditPlan:
         self._limit = limit
         self._render = render
         self._measure = measure
-        self._shown: str | None = None
-        """The rendered text that the message shows."""
+        self._messages: list[str] = []
+        """The rendered text that each message shows."""
+        self._part = 0
+        """The index of the message that grows."""
+        self._passed = _Passed()
         self._source: str | None = None
         """The Markdown of the shown text; None if it was shown before a restart."""
         self._frame: tuple[str, str] | None = None
         """The last Markdown that was rendered, and the rendered text."""
-        self._full = False
-        """Whether the message is full, so that additional text does not change it."""
+        self._next: _Passed | None = None
+        """The text up to the end of this message, if the message is full. Additional text does not
+        change a full message."""
         self._tree = IncrementalTree()
         self._framed_at = -math.inf
         self._called_at = -math.inf
@@ -79,21 +88,39 @@ class EditPlan:
     def wants(self, now: float, text: str) -> PreviewStep:
         """Returns the next step of the preview. `text` is the answer so far."""
         source = text.rstrip()
-        if self._frame is None or self._frame[0] != source:
-            if self._frame is not None and self._full and source.startswith(self._frame[0]):
-                self._frame = (source, self._frame[1])
-            elif now < (due := self._next_frame()):
-                return Wait(until=due)
-            else:
-                self._frame, self._framed_at = (source, self._rendered(source)), now
-        frame = self._frame[1]
-        if not frame or frame == self._shown:
+        if not source.startswith(self._passed.source):
+            self._go_to(0, _Passed())
+        frame = ""
+        while (due := self._update_frame(now, source)) is None:
+            assert self._frame is not None
+            frame = self._frame[1]
+            if not frame or frame != self._shown:
+                break
+            if self._next is None:
+                return Nothing()
+            self._go_to(self._part + 1, self._next)
+        if due is not None:
+            return Wait(until=due)
+        if not frame:
             return Nothing()
         due = max(self._due(source, frame), self._frozen_until)
         if now < due:
             return Wait(until=due)
         self._called_at = now
-        return PlacePreview(text=frame) if self._shown is None else EditPreview(text=frame)
+        if self._shown is None:
+            return PlacePreview(text=frame, part=self._part)
+        return EditPreview(text=frame, part=self._part)
+
+    def _update_frame(self, now: float, source: str) -> float | None:
+        """Renders new text. Returns the time at which this may be done, if it is too early."""
+        if self._frame is None or self._frame[0] != source:
+            if self._frame and self._next and source.startswith(self._frame[0]):
+                self._frame = (source, self._frame[1])
+            elif now < (due := self._next_frame()):
+                return due
+            else:
+                self._frame, self._framed_at = (source, self._rendered(source)), now
+        return None
 
     def shown(self, now: float, text: str) -> None:
         """Reports that the platform accepted the call and that the message now shows `text`."""
@@ -101,16 +128,30 @@ class EditPlan:
         self._source = self._frame[0] if self._frame and self._frame[1] == text else None
         if self._shown is None:
             # The frame must be rendered again, because later frames end with the cursor.
-            self._frame = None
-        self._shown = text
+            self._frame = self._next = None
+        self._messages[self._part : self._part + 1] = [text]
+
+    def restore(self, now: float, texts: Sequence[str]) -> None:
+        """Sets the texts of the messages that were shown before a restart."""
+        self._called_at = now
+        self._messages = list(texts)
 
     def frozen(self, until: float) -> None:
         """Reports that the platform accepts no call before `until`."""
         self._frozen_until = max(self._frozen_until, until)
 
+    @property
+    def _shown(self) -> str | None:
+        """The text of the message that grows; None if it was not sent yet."""
+        return self._messages[self._part] if self._part < len(self._messages) else None
+
+    def _go_to(self, part: int, passed: "_Passed") -> None:
+        self._part, self._passed = part, passed
+        self._source = self._frame = self._next = None
+
     def _next_frame(self) -> float:
-        """Returns the time at which new text may be rendered: at once for the first frame, then
-        once per interval."""
+        """Returns the time at which new text may be rendered: at once for the first frame of a
+        message, then once per interval."""
         if self._shown is None:
             return self._frozen_until
         last = max(self._framed_at, self._called_at)
@@ -122,7 +163,7 @@ class EditPlan:
             little = len(frame) - len(self._shown) < self._policy.buffer_threshold
             # A little text may wait longer if it extends the shown text. Text that corrects the
             # shown text must not wait.
-            if little and self._extends(source, frame, self._shown):
+            if little and self._next is None and self._extends(source, frame, self._shown):
                 interval *= _PATIENCE
         return self._called_at + interval
 
@@ -136,15 +177,16 @@ class EditPlan:
         Markdown is unfinished."""
         if self._shown is not None:
             return self._fitting(source, self._policy.cursor)[1]
+        part = self._fitting(source, f" {PLACEHOLDER}")[0]
         if self._policy.first == "placeholder":
-            return self._render(_PLACEHOLDER)
-        begun = placeholder_text(self._fitting(source, f" {PLACEHOLDER}")[0])
+            return self._render(_PLACEHOLDER) if part or not self._part else ""
+        begun = placeholder_text(part)
         letters = "".join(visible(begun).rstrip(_TAIL).split())
         return self._render(begun) if len(letters) >= _FIRST_VISIBLE else ""
 
     def _fitting(self, source: str, end: str) -> tuple[Document, str]:
-        """Returns the part of the answer that fits into the message, and the rendered text of this
-        part followed by `end`."""
+        """Returns the part of the answer for this message, and its rendered text. Unless the
+        message is full, `end` follows the text."""
         last: tuple[Document, str] = ((), "")
 
         def render(tree: Document) -> str:
@@ -153,17 +195,39 @@ class EditPlan:
                 last = tree, self._render(append_text(tree, end))
             return last[1]
 
-        part: Document = ()
+        self._next = None
         for factor in _SOURCE:
-            # A preview shows only the first message, so the rest of the source is not parsed.
-            read = source[: int(self._limit * factor)]
-            part, whole = first_part(self._tree.of(read), self._limit, render, self._measure)
-            if not visible(part).strip():
-                part, whole = first_part(tree_of(read), self._limit, render, self._measure)
-            self._full = not whole
-            if self._full or read == source:
-                break
+            # More text than fits into the message is not parsed.
+            read = source[: len(self._passed.source) + int(self._limit * factor)]
+            whole = self._tree.of(read)
+            tree = drop_first(whole, self._passed.characters) if self._part else whole
+            part, rest = first_part(tree, self._limit, render, self._measure)
+            if not visible(part).strip() and not self._part:
+                tree = whole = tree_of(read)
+                part, rest = first_part(tree, self._limit, render, self._measure)
+            if not rest and read != source:
+                continue
+            if not rest:
+                return part, render(part) if part else ""
+            return self._without_end(read, whole, tree)
         return part, render(part) if part else ""
+
+    def _without_end(self, read: str, whole: Document, tree: Document) -> tuple[Document, str]:
+        """Returns the part as the final answer has it, and its rendered text."""
+        part, rest = first_part(tree, self._limit, self._render, self._measure)
+        if rest:
+            used = len(visible(whole)) - len(visible(rest))
+            self._next = _Passed(source=read, characters=used)
+        return part, self._render(part)
+
+
+class _Passed(Value):
+    """The text of the messages before the one that grows."""
+
+    source: str = ""
+    """Markdown that contains this text, and the beginning of the next message."""
+    characters: int = 0
+    """Number of visible characters of the text."""
 
 
 def placeholder_text(tree: Document) -> Document:

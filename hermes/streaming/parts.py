@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from hermes.streaming.fold import SEGMENT_SEPARATOR
-from hermes.text.markdown import parse
+from hermes.text.markdown import parse, print_plain
 from hermes.text.slices import visible
 from hermes.text.split import split
 from hermes.types.messages import Attachment, Choices, Content
@@ -18,6 +20,8 @@ class MessagePart(Value):
     tree: Document = ()
     attachment: Attachment | None = None
     choices: Choices | None = None
+    plain: bool = False
+    """Whether the message is sent without formatting."""
 
 
 def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
@@ -29,7 +33,7 @@ def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
     asked = [one for one in content.choices if 0 < len(one.labels) <= limits.buttons]
     texts = [content.text, *(one.text for one in content.choices if one not in asked)]
     if not limits.attachments:
-        texts += [f"({_name(one)} can't be sent here.)" for one in content.attachments]
+        texts += [f"({one.file_name} can't be sent here.)" for one in content.attachments]
     parts = list(_messages(SEGMENT_SEPARATOR.join(filter(None, texts)), adapter))
     for choices in asked:
         *before, last = _messages(choices.prompt.strip() or "?", adapter)
@@ -37,6 +41,17 @@ def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
     if limits.attachments:
         parts += [MessagePart(attachment=one) for one in content.attachments]
     return parts
+
+
+def plain_parts(part: MessagePart, adapter: PlatformAdapter) -> list[MessagePart]:
+    """Returns the messages that show the part without formatting. The question's buttons are below
+    the last one.
+
+    The text is measured in bytes, which is never less than a platform counts.
+    """
+    trees = split(part.tree, adapter.limits.text, print_plain, _bytes_of)
+    *before, last = [MessagePart(tree=tree, plain=True) for tree in trees]
+    return [*before, replace(last, choices=part.choices)]
 
 
 def tree_of(text: str) -> Document:
@@ -52,5 +67,5 @@ def _messages(text: str, adapter: PlatformAdapter) -> Iterator[MessagePart]:
         yield MessagePart(tree=tree)
 
 
-def _name(attachment: Attachment) -> str:
-    return attachment.name or attachment.path.rpartition("/")[2]
+def _bytes_of(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))

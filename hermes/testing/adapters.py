@@ -300,6 +300,16 @@ class AdapterContract:
                 await adapter.send(platform.target, Content(text=text(count + 1)), "k2")
             assert platform.shown() == [text(count)]
 
+    async def test_a_text_without_markup_is_taken_as_it_is(self) -> None:
+        text = "1 < 2 & <b>*not* `bold`</b> [x](y) \\_ <unknown>"
+        async with self.platform() as platform:
+            adapter, target = platform.adapter, platform.target
+            ref = await adapter.send(target, Content(text=text, plain=True), "k")
+            if isinstance(adapter, CanEdit):
+                await adapter.edit(target, ref, Content(text=f"{text} again", plain=True))
+                text += " again"
+            assert platform.shown() == [text]
+
     async def test_every_kind_of_markdown_is_rendered_and_taken(self) -> None:
         async with self.platform() as platform:
             adapter, limit = platform.adapter, platform.adapter.limits.text

@@ -13,13 +13,14 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
+from hermes.control.targets import TargetPlatform
 from hermes.settings.schema import Aliases
 from hermes.text.markdown import print_markdown, print_plain
 from hermes.types.errors import Rejected
 from hermes.types.identity import ChatKind, Source, Target
 from hermes.types.messages import Content, MessageEvent, MessageRef, Origin, Pressed, Said
 from hermes.types.nodes import Document
-from hermes.types.platforms import Cursor, Platform, PlatformLimits, Quality
+from hermes.types.platforms import Cursor, Platform, PlatformLimits, Quality, refs_like
 from hermes.types.protocols import Accept
 from hermes.types.value import Value
 
@@ -308,6 +309,24 @@ def fake_platform(
             account.partition(".")[2], config.token
         ),
         quality=adapter.quality,
+        refs=FAKE_REFS,
+    )
+
+
+FAKE_REFS = refs_like(r"(\d+)(?::(\d+))?", "12")
+
+
+def fake_targets(*accounts: str, home: str = "") -> tuple[TargetPlatform, ...]:
+    """Returns the platforms of these accounts, as targets of messages."""
+    names = dict.fromkeys(account.partition(".")[0] for account in accounts)
+    return tuple(
+        TargetPlatform(
+            name=name,
+            accounts=tuple(one for one in accounts if one.partition(".")[0] == name),
+            refs=FAKE_REFS,
+            home=home,
+        )
+        for name in names
     )
 
 

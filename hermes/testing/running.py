@@ -12,6 +12,7 @@ import msgspec
 from hermes.app.gateway import GatewayOverrides, open_gateway
 from hermes.boundary.execution.local import LocalBackend
 from hermes.control.gateway import Gateway
+from hermes.control.targets import TargetPlatform
 from hermes.core.models.openai_chat import OpenAIChat
 from hermes.entry.supervisor import serve
 from hermes.settings import Settings
@@ -20,6 +21,7 @@ from hermes.settings.sections import (
     AgentSettings,
     AuxiliarySettings,
     BusSettings,
+    HumanDelaySettings,
     MemorySettings,
     ModelSettings,
     StreamingSettings,
@@ -64,6 +66,9 @@ class Conditions(Value):
     tools: tuple[AnyTool, ...] | None = TEST_TOOLS
     """The tools of the agent. If it is None, the agent has all tools that the settings allow."""
     plugins: tuple[object, ...] = ()
+    targets: tuple[TargetPlatform, ...] = ()
+    """The platforms that messages can be sent to."""
+    human_delay: HumanDelaySettings = HumanDelaySettings()
     workspace: str = "workspace"
     """The name of the workspace's folder in the home."""
     backend: ExecutionBackend | None = None
@@ -125,6 +130,7 @@ async def running(
         model=conditions.model,
         agent=conditions.agent,
         streaming=conditions.streaming,
+        human_delay=conditions.human_delay,
         access=conditions.access,
         auxiliary=conditions.auxiliary,
         memory=conditions.memory,
@@ -133,6 +139,7 @@ async def running(
     )
     overrides = GatewayOverrides(
         plugins=conditions.plugins,
+        targets=conditions.targets,
         tools=conditions.tools,
         model=model,
         backend=conditions.backend or _test_backend(home, conditions),

@@ -49,10 +49,9 @@ def split(
 
 def first_part(
     tree: nodes.Document, limit: int, render: Render, measure: Measure
-) -> tuple[nodes.Document, bool]:
-    """Returns the first part that `split` yields, and whether it is the only one."""
-    part, rest = _Splitter(limit, render, measure).first_part(tree)
-    return part, not rest
+) -> tuple[nodes.Document, nodes.Document]:
+    """Returns the first part that `split` yields, and the tree that remains."""
+    return _Splitter(limit, render, measure).first_part(tree)
 
 
 class _Splitter:

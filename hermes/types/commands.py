@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Literal
 
-from hermes.types.identity import PersonId, SessionKey, TurnId
+from hermes.types.identity import PersonId, SessionKey, Target, TurnId
 from hermes.types.profile import ModelChoice
 from hermes.types.store import Work
 from hermes.types.value import Value
@@ -29,6 +29,8 @@ class CommandContext(Value):
     turn: OpenTurn | None
     """The session's unfinished turn; None while the session is idle."""
     now: float
+    chat: Target | None
+    """The chat that the command came from; None for the terminal and the API."""
     find_model: Callable[[str], ModelChoice]
     """Finds a model by the name that a person typed; see `types.agents.FindModel`."""
 

@@ -20,6 +20,8 @@ class Placed(Value):
     text: str
     final: bool = False
     """Whether the message shows its final content, which is not edited again."""
+    plain: bool = False
+    """Whether the platform has refused the rendered text, so that the message shows plain text."""
 
 
 class Delivery(Value):
@@ -35,6 +37,10 @@ class Delivery(Value):
     not_before: float = 0.0
     doubtful: bool = False
     """Whether a message may have been sent although the platform has not confirmed it."""
+    send_key: str | None = None
+    """The idempotency key of a message that is no answer to a turn."""
+    session: str | None = None
+    """The session whose history receives the message after it was sent."""
 
     def key(self, part: int, purpose: Purpose) -> str:
         """Returns the idempotency key of a message. It stays the same after a retry or a

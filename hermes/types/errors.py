@@ -14,6 +14,8 @@ HermesError             code                     status
 ├── Disconnected        disconnected             502*    retried with backoff
 ├── Rejected            rejected                 400     nobody: it will never be accepted
 │   ├── TooLong         context_length_exceeded  400     the client: send fewer or shorter messages
+│   ├── FormatRefused   format_refused           400     the sender: send the text without markup
+│   ├── TargetGone      target_gone              400     nobody: the chat can't be written to
 │   ├── NotAccepted     files_not_supported      400     the client: use another model
 │   └── ToolsNotSupported tools_not_supported    400     the client: use another model
 ├── AuthFailed          auth_failed              502*    the operator: a credential is wrong
@@ -108,6 +110,19 @@ class Rejected(HermesError):
 
 class TooLong(Rejected):
     code = "context_length_exceeded"
+
+
+class FormatRefused(Rejected):
+    """The platform can't read the markup of a text."""
+
+    code = "format_refused"
+
+
+class TargetGone(Rejected):
+    """The chat does not exist any more, or we may not write to it. Every message to it would be
+    refused."""
+
+    code = "target_gone"
 
 
 class NotAccepted(Rejected):

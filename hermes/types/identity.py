@@ -88,6 +88,13 @@ class Target(Value):
     thread_id: str | None = None
 
 
+class ChatRef(Value):
+    """A chat of a platform, and a thread in it."""
+
+    chat_id: str
+    thread_id: str | None = None
+
+
 class Principal(Value):
     """An identity that an entry point has authenticated."""
 

@@ -29,6 +29,11 @@ class Attachment(Value):
     chooses."""
 
     @property
+    def file_name(self) -> str:
+        """The name of the file; if it has none, the last part of its path."""
+        return self.name or self.path.rpartition("/")[2]
+
+    @property
     def label(self) -> str:
         """The text that represents the attachment, for example `[image cat.png]`."""
         return f"[{self.kind} {self.name}]" if self.name else f"[{self.kind}]"
@@ -299,6 +304,9 @@ class Content(Value):
     text: str
     attachments: tuple[Attachment, ...] = ()
     choices: tuple[Choices, ...] = ()
+    plain: bool = False
+    """Whether an adapter must send the text as it is, without formatting. It is set after the
+    platform has refused the rendered text."""
 
 
 class MessageRef(Value):

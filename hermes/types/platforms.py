@@ -1,12 +1,13 @@
 """Chat platforms: the manifest of a platform, and the adapter that connects an account."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
 from hermes.types.commands import SlashCommand
-from hermes.types.identity import Target
+from hermes.types.identity import ChatRef, Target
 from hermes.types.messages import Attachment, Content, MessageRef
 from hermes.types.nodes import Document
 from hermes.types.protocols import Accept
@@ -166,6 +167,41 @@ class WebhookRoute(Value):
     """Downloads the files of the events that the handler reports."""
 
 
+def no_ref(text: str) -> ChatRef | None:
+    """Returns None for every text. For a platform whose chats are named only by ids and names that
+    the gateway has seen."""
+    return None
+
+
+def plain_ref(chat: ChatRef) -> str:
+    """Returns the id of the chat, followed by the id of the thread after a colon."""
+    return chat.chat_id if chat.thread_id is None else f"{chat.chat_id}:{chat.thread_id}"
+
+
+class ChatRefs(Value):
+    """The text form of a platform's chats. If `parse` reads the text that `format` returns, the
+    result is the same chat."""
+
+    parse: Callable[[str], ChatRef | None] = no_ref
+    """Reads an id, with an optional thread. Returns None for any other text, which may be the name
+    of a chat. The form must be so strict that a name is rarely mistaken for an id."""
+    format: Callable[[ChatRef], str] = plain_ref
+    example: str = ""
+    """An example for error messages, such as `-1001234567890`."""
+
+
+def refs_like(pattern: str, example: str) -> ChatRefs:
+    """Returns the text form of ids that match the whole pattern, which is read with `re.ASCII`. Its
+    first group is the chat, and its second group is the thread after a colon."""
+    compiled = re.compile(pattern, re.ASCII)
+
+    def parse(text: str) -> ChatRef | None:
+        found = compiled.fullmatch(text)
+        return ChatRef(chat_id=found[1], thread_id=found[2]) if found else None
+
+    return ChatRefs(parse=parse, example=example)
+
+
 class Platform(Value, Generic[ConfigT]):
     """A chat platform as `register_platforms` declares it. Creating this value imports no SDK."""
 
@@ -189,6 +225,8 @@ class Platform(Value, Generic[ConfigT]):
     routes: Callable[[ConfigT], Sequence[WebhookRoute]] = lambda config: ()
     """Returns the routes that are served in webhook mode."""
     quality: Quality = "bronze"
+    refs: ChatRefs = ChatRefs()
+    """How people write the chats of the platform, as in `telegram:-1001234567890:17`."""
 
 
 AnyPlatform: TypeAlias = Platform[Any]

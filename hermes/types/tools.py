@@ -10,6 +10,7 @@ from hermes.types.errors import ToolFailed
 from hermes.types.execution import Sandbox
 from hermes.types.identity import CallId
 from hermes.types.messages import ToolCall
+from hermes.types.sending import Messenger
 from hermes.types.turns import Decision, Question, Turn
 from hermes.types.value import Value
 
@@ -34,6 +35,11 @@ class ToolContext(Protocol):
     @property
     def decision(self) -> Decision | None:
         """A person's decision, if the call was suspended on a question."""
+        ...
+
+    @property
+    def messenger(self) -> Messenger:
+        """Sends messages to chats."""
         ...
 
     async def started(self, handle: str) -> None:

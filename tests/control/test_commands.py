@@ -9,13 +9,15 @@ from msgspec.structs import replace
 
 from hermes.control.commands import CommandTable, builtin_commands, stop
 from hermes.control.gateway import Gateway
+from hermes.state import chats
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.rows import said
 from hermes.testing.running import running, until
 from hermes.testing.scripted import ScriptedModel, hangs, says
 from hermes.types.commands import SlashCommand
 from hermes.types.errors import ConfigError
-from hermes.types.messages import Accepted, Refused, Said, UserMessage
+from hermes.types.identity import OWNER, ChatRef, Principal
+from hermes.types.messages import Accepted, Origin, Refused, Said, UserMessage
 
 
 class Chat:
@@ -54,6 +56,19 @@ async def test_status_and_stop_work_while_the_model_does_not_answer(chat: Chat) 
     assert sorted(shown) == ["(stopped: by you)", "Stopped. 1 queued message follows.", "next"]
     assert shown.index("(stopped: by you)") < shown.index("next")
     assert await chat.asks("/status") == "Idle."
+
+
+async def test_sethome_sets_the_home_chat_and_works_only_in_chats(chat: Chat) -> None:
+    reply = await chat.asks("/sethome")
+    assert reply.startswith("This is now the home chat of plain")
+    store = chat.gateway._store
+    assert await store.run(chats.homes) == {"plain": ChatRef(chat_id="1")}
+    principal = Principal(name="cli", person=OWNER)
+    event = replace(said("x"), body=Said(text="/set-home"), origin=Origin(principal=principal))
+    receipt = await chat.gateway.accept(event)
+    assert isinstance(receipt, Accepted)
+    assert receipt.failed
+    assert receipt.reply == "Only a chat can be the home chat: write /sethome in one."
 
 
 async def test_context_shows_the_input_of_the_model(tmp_path: Path) -> None:
@@ -137,6 +152,7 @@ async def test_help_lists_every_command(chat: Chat) -> None:
         "/status",
         "/model",
         "/context",
+        "/sethome",
         "/help",
     ]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
+from hermes.control.sending import LEFT_OVER
 from hermes.settings.sections import StreamingSettings
 from hermes.streaming.edits import PLACEHOLDER
 from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter, RichAdapter, failing
@@ -296,3 +297,30 @@ async def test_a_reaction_that_is_refused_does_not_keep_the_answer_back(tmp_path
         number = server.says("hi")
         await until(lambda: server.texts() == ["hello"])
     assert adapter.reacted == [(Target(account="plain", chat_id="1"), str(number))]
+
+
+LONG = " ".join(f"word{number}" for number in range(1000))
+
+
+async def test_a_preview_that_outgrows_a_message_continues_in_the_next_one(tmp_path: Path) -> None:
+    server, finished = ChatServer(), anyio.Event()
+    model = ScriptedModel([held(finished, says(LONG), said=f"{LONG} ")])
+    async with running(tmp_path, [EditingAdapter(server)], model):
+        server.says("a")
+        await until(lambda: any("word999" in text for text in server.texts()))
+        shown = list(server.messages)
+        finished.set()
+        await until(lambda: server.texts()[-1].endswith("word999"))
+    assert list(server.messages) == shown
+    assert len(shown) == 2
+    assert " ".join(server.texts()).split() == LONG.split()
+
+
+async def test_a_shorter_answer_after_a_restart_replaces_the_whole_preview(tmp_path: Path) -> None:
+    server = ChatServer()
+    model = ScriptedModel([held(anyio.Event(), says("never"), said=f"{LONG} ")])
+    async with running(tmp_path, [EditingAdapter(server)], model):
+        server.says("a")
+        await until(lambda: any("word999" in text for text in server.texts()))
+    async with running(tmp_path, [EditingAdapter(server)], ScriptedModel([says("short answer")])):
+        await until(lambda: server.texts() == ["short answer", LEFT_OVER])

@@ -3,6 +3,7 @@ key."""
 
 import threading
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -10,8 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.control.rate_gate import RateGate
-from hermes.control.sending import REPEAT, Sending
+from hermes.control.sending import LEFT_OVER, REPEAT, Sending
 from hermes.state import deliveries
+from hermes.state.codec import decode_placed
 from hermes.streaming.edits import PLACEHOLDER
 from hermes.testing.platforms import (
     LIMIT,
@@ -23,13 +25,20 @@ from hermes.testing.platforms import (
     failing,
 )
 from hermes.testing.rows import NOW
-from hermes.testing.running import running, until
+from hermes.testing.running import rows, running, until
 from hermes.testing.scripted import ScriptedModel, calls, says
 from hermes.testing.stores import open_test_store
 from hermes.types.delivery import Delivery, Placed
-from hermes.types.errors import Disconnected, RateLimited, Rejected
+from hermes.types.errors import (
+    Disconnected,
+    FormatRefused,
+    RateLimited,
+    Rejected,
+    TargetGone,
+)
 from hermes.types.identity import Target
 from hermes.types.messages import Attachment, Choices, Content, MessageRef
+from hermes.types.platforms import PlatformLimits
 from hermes.types.store import Store
 
 CHAT = Target(account="chat", chat_id="1")
@@ -217,6 +226,142 @@ async def test_a_preview_with_the_final_text_needs_no_edit(tmp_path: Path) -> No
         delivery = Delivery(id=id, target=CHAT, state="sending", content=content, placed=placed)
         await final_attempt(store, EditingAdapter(server), delivery)
     assert [kind for _, kind, _ in server.calls] == ["send"]
+
+
+class Picky(EditingAdapter):
+    """A platform that refuses every bold text."""
+
+    limits = PlatformLimits(text=40, attachments=True)
+    error: type[Rejected] = FormatRefused
+
+    async def send(self, target: Target, content: Content, key: str) -> MessageRef:
+        self._check(content)
+        return await super().send(target, content, key)
+
+    async def edit(self, target: Target, ref: MessageRef, content: Content) -> None:
+        self._check(content)
+        await super().edit(target, ref, content)
+
+    def _check(self, content: Content) -> None:
+        if "**" in content.text and not content.plain:
+            raise self.error("can't parse entities")
+        assert len(content.text) <= 40
+
+
+class PickyWithoutEdits(PlainAdapter):
+    limits = Picky.limits
+    render = EditingAdapter.render
+
+    async def send(self, target: Target, content: Content, key: str) -> MessageRef:
+        if "**" in content.text and not content.plain:
+            raise FormatRefused("can't parse entities")
+        return await super().send(target, content, key)
+
+
+# The second message has a link, which is longer as plain text than its rendered form in HTML.
+FORMATTED = (
+    "The first message is plain text.\n\n**bold** words and 日本語の文です。\n\nThe end of it all."
+)
+UNFORMATTED = [
+    "The first message is plain text.",
+    "bold words and 日本語の文です。",
+    "The end of it all.",
+]
+
+
+@pytest.mark.parametrize("adapter", [Picky, PickyWithoutEdits])
+async def test_a_text_that_the_platform_can_not_read_is_sent_without_formatting(
+    tmp_path: Path, adapter: type[PlainAdapter]
+) -> None:
+    server = ChatServer()
+    sent = await send(tmp_path, adapter(server), Content(text=FORMATTED))
+    assert server.texts() == UNFORMATTED
+    assert [one.plain for one in sent.placed] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("adapter", "killed"), [(Picky, False), (Picky, True), (PickyWithoutEdits, False)]
+)
+@pytest.mark.parametrize("before", range(1, 11))
+async def test_an_interrupted_delivery_without_formatting_loses_and_repeats_nothing(
+    tmp_path: Path, adapter: type[PlainAdapter], killed: bool, before: int
+) -> None:
+    server = ChatServer()
+    calls = 0
+
+    def limited(kind: str, chat: str) -> Exception | None:
+        nonlocal calls
+        calls += 1
+        return RateLimited("slow down", 1.0) if calls == before else None
+
+    server.trouble = limited
+    # Plain text is measured in bytes, so that the second part becomes several messages.
+    text = f"{'first ' * 6}\n\n**{'日本語' * 11}**\n\n{'last ' * 7}"
+    async with open_test_store(tmp_path) as store:
+        id = await store.run(deliveries.owe, CHAT, Content(text=text), "main", None, NOW)
+        delivery = Delivery(id=id, target=CHAT, state="sending", content=Content(text=text))
+        await rows(store, "update deliveries set state = 'sending'")
+        sending = Sending(store, RateGate(), adapter(server), delivery)
+        with suppress(RateLimited):
+            await sending.run()
+        placed = sending.placed
+        if killed:
+            ((stored,),) = await rows(store, "select placed from deliveries")
+            placed = decode_placed(stored)
+        again = replace(delivery, placed=placed, doubtful=killed)
+        await final_attempt(store, adapter(server), again)
+    assert "".join("".join(server.texts()).split()) == "first" * 6 + "日本語" * 11 + "last" * 7
+    assert len(server.texts()) == 5
+
+
+async def test_a_text_that_is_refused_for_another_reason_is_also_tried_without_formatting(
+    tmp_path: Path,
+) -> None:
+    class Strict(Picky):
+        error = Rejected
+
+    server = ChatServer()
+    await send(tmp_path, Strict(server), Content(text="**bold** words"))
+    assert server.texts()[-1] == "bold words"
+
+
+async def test_a_text_without_formatting_is_refused_once(tmp_path: Path) -> None:
+    server = ChatServer()
+    server.trouble = lambda kind, chat: Rejected("not allowed")
+    async with open_test_store(tmp_path) as store:
+        delivery = Delivery(id="d", target=CHAT, state="sending", content=Content(text="words"))
+        with pytest.raises(Rejected):
+            await Sending(store, RateGate(), PlainAdapter(server), delivery).run()
+    assert len(server.calls) == 1
+
+
+async def test_a_message_to_a_chat_that_is_gone_is_not_tried_again(tmp_path: Path) -> None:
+    server = ChatServer()
+    server.trouble = lambda kind, chat: TargetGone("kicked")
+    async with open_test_store(tmp_path) as store:
+        content = Content(text="**bold**")
+        delivery = Delivery(id="d", target=CHAT, state="sending", content=content)
+        with pytest.raises(TargetGone):
+            await Sending(store, RateGate(), EditingAdapter(server), delivery).run()
+    assert len(server.calls) == 1
+
+
+async def test_messages_of_a_preview_that_was_longer_than_the_answer_are_edited(
+    tmp_path: Path,
+) -> None:
+    server = ChatServer()
+    async with open_test_store(tmp_path) as store:
+        content = Content(text="short")
+        id = await store.run(deliveries.owe, CHAT, content, "main", None, NOW)
+        texts = ("an answer that was", "discarded", "and long")
+        refs = [await server.send("1", Content(text=text), text) for text in texts]
+        placed = tuple(
+            Placed(ref=MessageRef(id=ref), text=text) for ref, text in zip(refs, texts, strict=True)
+        )
+        del server.messages["m3"]
+        delivery = Delivery(id=id, target=CHAT, state="sending", content=content, placed=placed)
+        await final_attempt(store, EditingAdapter(server), delivery)
+    assert server.texts() == ["short", LEFT_OVER]
 
 
 async def test_a_pressed_button_answers_the_question(tmp_path: Path) -> None:

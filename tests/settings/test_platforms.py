@@ -162,9 +162,9 @@ def test_a_section_of_a_platform_that_is_not_installed_gives_a_warning(tmp_path:
 
 
 def test_a_setting_that_is_not_supported_yet_gives_a_warning(tmp_path: Path) -> None:
-    config = "platforms: {chat: {home_channel: 5}}\n"
+    config = "platforms: {chat: {reply_to_mode: first}}\n"
     assert checked(tmp_path, config, platform()) == (
-        "config.yaml: platforms.chat.home_channel is not supported yet and is ignored",
+        "config.yaml: platforms.chat.reply_to_mode is not supported yet and is ignored",
     )
     assert platform_config(settings(tmp_path, config), platform()) == ChatConfig()
 

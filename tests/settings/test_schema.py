@@ -141,7 +141,7 @@ def test_every_setting_is_described_once_with_its_text() -> None:
 def test_ignored_keys_are_known_including_those_named_after_providers() -> None:
     known = schema()
     assert known.unsupported("model.api_mode")
-    assert known.unsupported("platforms.telegram.home_channel"), "a key of every platform"
+    assert known.unsupported("platforms.telegram.reply_to_mode"), "a key of every platform"
     assert not known.unsupported("model.nonsense")
     assert Catalog.load().unsupported_settings
     assert unsupported_keys() >= set(Catalog.load().unsupported_settings)

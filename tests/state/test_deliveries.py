@@ -107,3 +107,50 @@ async def test_the_old_preview_of_a_turn_that_was_taken_over_has_no_effect(tmp_p
         found = await store.read(deliveries.open_of, TurnId("t1"))
         assert found is not None
         assert found.placed == PLACED
+
+
+async def test_a_message_is_stored_once_for_each_key(tmp_path: Path) -> None:
+    async with open_test_store(tmp_path) as store:
+        first = await store.run(deliveries.send_once, "k", CHAT, CONTENT, "main", "s", NOW)
+        again = await store.run(deliveries.send_once, "k", CHAT, CONTENT, "main", None, NOW)
+        other = await store.run(deliveries.send_once, "k2", CHAT, CONTENT, "main", None, NOW)
+        assert first == again != other
+        assert await rows(
+            store, "select send_key, session, state from deliveries order by seq"
+        ) == [
+            ("k", "s", "ready"),
+            ("k2", None, "ready"),
+        ]
+        assert (await store.run(deliveries.receipt, first)).state == "ready"
+        assert (await store.run(deliveries.receipt, "deleted long ago")).state == "delivered"
+
+
+async def test_a_chat_that_is_gone_has_only_dead_deliveries(tmp_path: Path) -> None:
+    async with open_test_store(tmp_path) as store:
+        waiting = await store.run(deliveries.owe, CHAT, CONTENT, "main", None, NOW)
+        elsewhere = Target(account=CHAT.account, chat_id="8")
+        other = await store.run(deliveries.owe, elsewhere, CONTENT, "main", None, NOW)
+        where = (CHAT.account, CHAT.chat_id)
+        await store.run(deliveries.give_up_chat, *where, "kicked", NOW)
+        new = await store.run(deliveries.send_once, "k", CHAT, CONTENT, "main", None, NOW)
+        for id in (waiting, new):
+            found = await store.run(deliveries.receipt, id)
+            assert (found.state, found.error) == ("dead", "kicked")
+        assert (await store.run(deliveries.receipt, other)).state == "ready"
+
+
+async def test_only_the_present_attempt_can_refuse_a_file(tmp_path: Path) -> None:
+    async with open_test_store(tmp_path) as store:
+        epoch = await store.run(owners.claim_lease, f"account:{CHAT.account}", US, set(), NOW)
+        assert epoch is not None
+        await store.run(deliveries.owe, CHAT, CONTENT, "main", None, NOW)
+        where = (CHAT.account, CHAT.chat_id, (US, epoch), NOW)
+        old = await store.run(deliveries.take_next, *where)
+        present = await store.run(deliveries.take_next, *where)
+        assert old is not None
+        assert present is not None
+        notice = Content(text="(a.txt could not be sent)")
+        for delivery, count in ((old, 1), (present, 2), (present, 2)):
+            await store.run(deliveries.refuse_file, delivery, "too large", notice, NOW)
+            assert len(await rows(store, "select 1 from deliveries")) == count
+        assert (await store.run(deliveries.receipt, present.id)).error == "too large"

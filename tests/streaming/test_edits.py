@@ -90,18 +90,41 @@ def test_after_a_discard_the_preview_is_kept_until_there_is_new_text() -> None:
     assert standing("Hello ▉").wants(9, "") == Nothing()
 
 
-def test_a_preview_shows_the_first_part_that_fits() -> None:
+def test_a_full_message_has_no_cursor_and_the_text_continues_in_the_next_one() -> None:
     made = plan(limit=20)
     made.shown(0, "a …")
-    assert made.wants(3, LONG) == EditPreview(text="a sentence that is ▉")
-    made.shown(3, "a sentence that is ▉")
-    assert made.wants(9, LONG + " and grows") == Nothing()
+    assert made.wants(3, LONG) == EditPreview(text="a sentence that is")
+    made.shown(3, "a sentence that is")
+    assert made.wants(3.1, LONG) == Wait(until=3.8)
+    assert made.wants(9, LONG) == PlacePreview(text="longer than …", part=1)
+    made.shown(9, "longer than …")
+    assert made.wants(12, LONG) == EditPreview(text="longer than the", part=1)
+    made.shown(12, "longer than the")
+    assert made.wants(15, LONG) == Nothing()
+    assert made.wants(18, f"{LONG} and") == PlacePreview(text="threshold …", part=2)
+    made.shown(18, "threshold …")
+    assert made.wants(21, f"{LONG} and") == EditPreview(text="threshold and ▉", part=2)
+
+
+def test_the_messages_of_before_a_restart_are_used_again() -> None:
+    made = plan(limit=20)
+    made.restore(0, ["a sentence that is", "old …"])
+    assert made.wants(3, LONG) == Wait(until=3.8)
+    assert made.wants(3.8, LONG) == EditPreview(text="longer than the", part=1)
+
+
+def test_a_text_that_replaces_a_long_one_begins_in_the_first_message() -> None:
+    made = plan(limit=20)
+    made.restore(0, ["a sentence that is"])
+    assert made.wants(3, LONG) == PlacePreview(text="longer than …", part=1)
+    made.shown(3, "longer than …")
+    assert made.wants(6, "Said anew") == EditPreview(text="Said anew ▉", part=0)
 
 
 def test_the_limit_is_counted_in_the_units_of_the_platform() -> None:
     made = EditPlan(POLICY, 10, print_markdown, utf16_units)
     made.shown(0, "…")
-    assert made.wants(3, "😀" * 9) == EditPreview(text="😀" * 4 + " ▉")
+    assert made.wants(3, "😀" * 9) == EditPreview(text="😀" * 5)
 
 
 def test_no_call_is_made_during_a_pause_of_the_platform() -> None:
@@ -178,9 +201,11 @@ def test_a_text_that_exceeds_the_limit_is_not_rendered_again(block: str, limit: 
         longer = (text * 99)[:length]
         assert made.wants(9.1, longer) == Wait(until=9 + POLICY.edit_interval)
     made.shown(9.2, frame.text)
-    assert made.wants(99, text * 99) == Nothing()
-    assert rendered == []
-    assert isinstance(made.wants(99, "Said anew"), EditPreview)
+    following = made.wants(99, text * 99)
+    assert isinstance(following, PlacePreview)
+    assert following.part == 1
+    assert len(rendered) <= 40
+    assert made.wants(199, "Said anew") == EditPreview(text="Said anew ▉", part=0)
 
 
 def test_a_text_that_fits_is_rendered_once() -> None:
@@ -211,37 +236,43 @@ policies = st.sampled_from((POLICY, StreamingPolicy(first="placeholder")))
 def test_calls_keep_the_interval_and_show_the_newest_text(
     steps: list[tuple[float, str, str]], policy: StreamingPolicy, limit: int
 ) -> None:
-    made, now, text, message = plan(policy, limit), 0.0, "", ""
+    made, now, text = plan(policy, limit), 0.0, ""
+    messages: list[str] = []
     calls: list[float] = []
+
+    def called(wish: PlacePreview | EditPreview, *, taken: bool) -> None:
+        calls.append(now)
+        assert len(wish.text) <= limit
+        assert isinstance(wish, PlacePreview) == (wish.part == len(messages))
+        assert [wish.text] != messages[wish.part : wish.part + 1]
+        if taken:
+            messages[wish.part : wish.part + 1] = [wish.text]
+            made.shown(now, wish.text)
+
     for pause, more, fate in steps:
         now += pause
         text = more if fate == "anew" else text + more
         wish = made.wants(now, text)
         if isinstance(wish, PlacePreview | EditPreview):
-            calls.append(now)
-            assert len(wish.text) <= limit
-            assert isinstance(wish, PlacePreview) == (message == "")
-            assert wish.text != message
+            called(wish, taken=fate not in ("frozen", "lost"))
             if fate == "frozen":
                 made.frozen(now + 5)
-            elif fate != "lost":
-                message = wish.text
-                made.shown(now, message)
-    for _ in range(8):
+    last = 0
+    for _ in range(6 + 6 * len(text)):
         wish = made.wants(now, text)
         if isinstance(wish, Wait):
             now = wish.until
         elif isinstance(wish, PlacePreview | EditPreview):
-            calls.append(now)
-            message = wish.text
-            made.shown(now, message)
-    if text.strip() and message:
+            last = wish.part
+            called(wish, taken=True)
+    if text.strip() and messages:
         # After a code block, the cursor is in a separate paragraph.
-        shown = squeezed(message).removesuffix(squeezed(policy.cursor)).rstrip("…")
+        cursor = squeezed(policy.cursor)
+        shown = "".join(squeezed(one).removesuffix(cursor) for one in messages[: last + 1])
         # Markup that leaves no room for the text is replaced by plain text.
         tree = tree_of(text)
         forms = (print_markdown(tree), visible(tree))
-        assert any(squeezed(form).startswith(shown) for form in forms)
+        assert any(squeezed(form).startswith(shown.rstrip("…")) for form in forms)
     assert made.wants(now + 60, text) == Nothing()
     assert all(later >= one + policy.edit_interval for one, later in pairwise(calls))
 

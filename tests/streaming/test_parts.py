@@ -2,7 +2,7 @@
 
 import pytest
 
-from hermes.streaming.parts import parts_of, tree_of
+from hermes.streaming.parts import MessagePart, parts_of, plain_parts, tree_of
 from hermes.testing.platforms import LIMIT, ChatServer, PlainAdapter, RichAdapter
 from hermes.text.markdown import parse, print_plain
 from hermes.types.messages import Attachment, Choices, Content
@@ -66,3 +66,16 @@ def test_markdown_without_visible_text_is_shown_as_plain_text(text: str) -> None
 def test_other_markdown_is_parsed() -> None:
     assert tree_of("**a**") == parse("**a**")
     assert tree_of("") == ()
+
+
+def test_plain_parts_fit_in_every_unit_and_the_buttons_are_below_the_last_one() -> None:
+    class Short(RichAdapter):
+        limits = PlatformLimits(text=20, buttons=8)
+
+    part = MessagePart(tree=parse("[日本語の文](http://x.y) **and some more**"), choices=TEA)
+    parts = plain_parts(part, Short(ChatServer()))
+    shown = [print_plain(one.tree) for one in parts]
+    assert all(len(text.encode()) <= 20 for text in shown)
+    assert "".join(shown).replace(" ", "") == "日本語の文(http://x.y)andsomemore"
+    assert [one.choices for one in parts] == [*[None] * (len(parts) - 1), TEA]
+    assert all(one.plain for one in parts)

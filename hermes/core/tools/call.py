@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 import anyio.to_thread
@@ -21,10 +21,14 @@ from hermes.types.execution import ExecutionBackend, Sandbox, SandboxScope
 from hermes.types.identity import CallId
 from hermes.types.messages import ToolCall, ToolMessage
 from hermes.types.protocols import Checkpoint, Emit
+from hermes.types.sending import Messenger
 from hermes.types.tools import AnyTool, NeedsClient, NeedsPerson
 from hermes.types.turns import Decision, Turn
 
 log = logging.getLogger(__name__)
+
+MessengerOf = Callable[[Turn, CallId], Messenger]
+"""Returns the messenger of a tool call."""
 
 UNKNOWN_OUTCOME = (
     "Outcome unknown: the gateway restarted while this ran. It may or may not have taken effect;"
@@ -64,6 +68,7 @@ class CallContext:
         emit: Emit,
         checkpoint: Checkpoint,
         redact: Redact = str,
+        messenger: Messenger | None = None,
     ) -> None:
         self.turn = turn
         self.call = call
@@ -71,12 +76,19 @@ class CallContext:
         self._emit = emit
         self._checkpoint = checkpoint
         self.redact = redact
+        self._messenger = messenger
         self.diff = ""
         """The diff of the change that was passed to `show_change`."""
 
     @property
     def decision(self) -> Decision | None:
         return self.turn.decisions.get(self.call)
+
+    @property
+    def messenger(self) -> Messenger:
+        if self._messenger is None:
+            raise ToolFailed("Messages can't be sent: no chat platform is configured.")
+        return self._messenger
 
     async def started(self, handle: str) -> None:
         await self._checkpoint.started(self.call, handle)
@@ -95,11 +107,17 @@ class ToolRuntime:
     """Creates the runner for the tool calls of each turn."""
 
     def __init__(
-        self, backend: ExecutionBackend, results: ResultFilter, read_media: ReadMedia = no_media
+        self,
+        backend: ExecutionBackend,
+        results: ResultFilter,
+        read_media: ReadMedia = no_media,
+        messenger_of: MessengerOf | None = None,
     ) -> None:
+        """`messenger_of` is None if no messages can be sent."""
         self._backend = backend
         self._results = results
         self._read_media = read_media
+        self._messenger_of = messenger_of
 
     async def for_turn(
         self, turn: Turn, tools: Mapping[str, AnyTool], emit: Emit, checkpoint: Checkpoint
@@ -108,7 +126,7 @@ class ToolRuntime:
         sandbox = await self._backend.open(scope_of(turn))
         if await save_files(turn.history, sandbox, self._read_media):
             checkpoint.uses_files()
-        return CallRunner(turn, tools, sandbox, emit, checkpoint, self._results)
+        return CallRunner(turn, tools, sandbox, emit, checkpoint, self._results, self._messenger_of)
 
 
 class CallRunner:
@@ -122,6 +140,7 @@ class CallRunner:
         emit: Emit,
         checkpoint: Checkpoint,
         results: ResultFilter,
+        messenger_of: MessengerOf | None = None,
     ) -> None:
         self._turn = turn
         self._tools = tools
@@ -130,6 +149,7 @@ class CallRunner:
         self._emit = emit
         self._checkpoint = checkpoint
         self._results = results
+        self._messenger_of = messenger_of
 
     def read_only(self, call: ToolCall) -> bool:
         if call.name in self._client_tools:
@@ -166,6 +186,7 @@ class CallRunner:
             self._emit,
             self._checkpoint,
             self._results.redact,
+            self._messenger_of(self._turn, call.id) if self._messenger_of else None,
         )
         try:
             text, failed = await self._result(call, context), False

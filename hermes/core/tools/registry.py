@@ -7,7 +7,9 @@ from hermes.types.tools import AnyTool
 from hermes.types.turns import Turn
 
 SETS: Mapping[str, tuple[str, ...]] = {
-    "default": ("files", "terminal", "web", "memory", "sessions", "todo", "clarify", ""),
+    "default": (
+        *("files", "terminal", "web", "memory", "sessions", "todo", "clarify", "messaging", ""),
+    ),
     "safe": ("web", "todo", "clarify"),
     "none": (),
 }

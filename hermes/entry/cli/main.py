@@ -117,6 +117,7 @@ SUBCOMMANDS = {
     "sessions": Lazy(
         "hermes.entry.cli.sessions:sessions", "Show and manage earlier conversations."
     ),
+    "send": Lazy("hermes.entry.cli.send:send", "Send a message to a chat."),
     "model": Lazy("hermes.entry.cli.model:model", "Show and change the model that answers."),
     "status": Lazy("hermes.entry.cli.status:status", "Show the model, the service and the home."),
     "logs": Lazy("hermes.entry.cli.log_reader:logs", "Show the log of the service."),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes.control.gateway import Gateway
+    from hermes.control.messenger import ChatMessenger
     from hermes.settings import Settings
     from hermes.types.commands import SlashCommand
     from hermes.types.context_files import ContextFiles
@@ -37,6 +38,10 @@ class Runtime(Protocol):
     def open_store(self, settings: Settings) -> AbstractAsyncContextManager[Store]:
         """Opens the home's store for reading or for a small change. A gateway may run at the same
         time."""
+        ...
+
+    def open_messenger(self, settings: Settings) -> AbstractAsyncContextManager[ChatMessenger]:
+        """Opens the home's store for sending messages to chats. A gateway sends them."""
         ...
 
     async def copy_store(

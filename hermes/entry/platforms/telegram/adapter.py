@@ -16,7 +16,7 @@ from hermes.entry.platforms.telegram.manifest import TelegramConfig, token_of, w
 from hermes.entry.platforms.telegram.schema import UPDATES, Button, Keyboard, Message, Update, User
 from hermes.entry.platforms.uploads import read_upload
 from hermes.types.commands import SlashCommand
-from hermes.types.errors import AuthFailed, HermesError, Rejected
+from hermes.types.errors import AuthFailed, HermesError, Rejected, TargetGone
 from hermes.types.identity import Target
 from hermes.types.messages import Attachment, Content, MessageRef
 from hermes.types.platforms import Cursor, PlatformLimits
@@ -150,6 +150,8 @@ class TelegramAdapter:
         text = {"draft_id": crc32(key.encode()) or 1, "text": content.text, "parse_mode": "HTML"}
         try:
             await self._call("sendMessageDraft", bool, target, {**_topic(target), **text})
+        except TargetGone:
+            raise
         except (Rejected, AuthFailed) as error:
             # A server that does not know the method answers with 404, as for a wrong token.
             log.info("%s shows previews as messages, not as drafts: %s", self.account, error)
@@ -170,8 +172,7 @@ class TelegramAdapter:
     async def _send_file(self, target: Target, content: Content, file: Attachment) -> Message:
         data = await read_upload(file, UPLOAD_BYTES)
         method, field = _method(file, len(data))
-        name = file.name or file.path.rpartition("/")[2]
-        upload = Upload(field=field, name=name, media_type=file.media_type, data=data)
+        upload = Upload(field=field, file=file, data=data)
         caption = {"caption": content.text, "parse_mode": "HTML"} if content.text else {}
         return await self._call(method, Message, target, {**_topic(target), **caption}, upload)
 
@@ -198,8 +199,8 @@ def _topic(target: Target) -> dict[str, object]:
 
 
 def _text(content: Content) -> dict[str, object]:
-    preview = {"is_disabled": True}
-    return {"text": content.text, "parse_mode": "HTML", "link_preview_options": preview}
+    preview, mode = {"is_disabled": True}, None if content.plain else "HTML"
+    return {"text": content.text, "parse_mode": mode, "link_preview_options": preview}
 
 
 def _keyboard(content: Content) -> Keyboard | None:

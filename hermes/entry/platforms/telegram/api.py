@@ -8,7 +8,8 @@ import msgspec
 
 from hermes.entry.platforms.http_session import ReusedSession
 from hermes.entry.platforms.telegram.schema import DOWNLOAD_BYTES, RemoteFile, Response
-from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
+from hermes.types import errors
+from hermes.types.messages import Attachment
 from hermes.types.value import Value
 
 T = TypeVar("T")
@@ -17,7 +18,7 @@ CALL_SECONDS, FILE_SECONDS = 30.0, 300.0
 """Longest time of a call, and of a call that transfers a file."""
 
 
-class ChatMoved(Rejected):
+class ChatMoved(errors.Rejected):
     """Raised for a call to a group that has become a supergroup."""
 
     def __init__(self, said: str, chat_id: str) -> None:
@@ -29,26 +30,29 @@ class Upload(Value):
     """A file that is sent with a call, and the name of its parameter."""
 
     field: str
-    name: str
-    media_type: str
+    file: Attachment
     data: bytes
 
 
-def error_for(status: int, response: Response) -> HermesError:
+def error_for(status: int, response: Response) -> errors.HermesError:
     """Returns the error for a call that failed with this HTTP status."""
     said = response.description or f"HTTP status {status}"
     match status:
         case 401 | 404:
-            return AuthFailed(f"Telegram does not know the bot's token: {said}")
+            return errors.AuthFailed(f"Telegram does not know the bot's token: {said}")
         case 429:
-            return RateLimited(said, response.parameters.get("retry_after"))
+            return errors.RateLimited(said, response.parameters.get("retry_after"))
         case 409:
-            return Disconnected(f"another program receives the bot's updates: {said}")
-        case 400 | 403 | 413:
+            return errors.Disconnected(f"another program receives the bot's updates: {said}")
+        case 400 | 403 if status == 403 or "chat not found" in said:
+            return errors.TargetGone(said)
+        case 400 if "can't parse entities" in said:
+            return errors.FormatRefused(said)
+        case 400 | 413:
             moved = response.parameters.get("migrate_to_chat_id")
-            return ChatMoved(said, str(moved)) if moved else Rejected(said)
+            return ChatMoved(said, str(moved)) if moved else errors.Rejected(said)
         case _:
-            return Disconnected(said)
+            return errors.Disconnected(said)
 
 
 class BotApi:
@@ -75,10 +79,7 @@ class BotApi:
         timeout = aiohttp.ClientTimeout(total=(FILE_SECONDS if upload else CALL_SECONDS) + wait)
         url = f"{self._methods}/{method}"
         try:
-            async with (
-                self.open() as session,
-                session.post(url, data=data, timeout=timeout) as answer,
-            ):
+            async with self.open() as http, http.post(url, data=data, timeout=timeout) as answer:
                 status, body = answer.status, await answer.read()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise _cut(method, error) from None
@@ -91,13 +92,13 @@ class BotApi:
         try:
             return msgspec.json.decode(response.result, type=returns)
         except msgspec.MsgspecError as error:
-            raise Disconnected(f"{method} returned an unexpected result: {error}") from error
+            raise errors.Disconnected(f"{method} returned an unexpected result: {error}") from error
 
     async def download(self, file_id: str) -> bytes:
         """Returns the content of a file. Raises Rejected if it is too large or does not exist."""
         file = await self.call("getFile", RemoteFile, {"file_id": file_id})
         if file.file_size > DOWNLOAD_BYTES:
-            raise Rejected("it is larger than 20 MB")
+            raise errors.Rejected("it is larger than 20 MB")
         timeout = aiohttp.ClientTimeout(total=FILE_SECONDS)
         try:
             async with (
@@ -105,7 +106,7 @@ class BotApi:
                 session.get(f"{self._files}/{file.file_path}", timeout=timeout) as answer,
             ):
                 if answer.status == 404:
-                    raise Rejected("the file is no longer there")
+                    raise errors.Rejected("the file is no longer there")
                 if answer.status != 200:
                     raise error_for(answer.status, Response(ok=False))
                 return await answer.read()
@@ -120,10 +121,11 @@ def _json(parameters: Mapping[str, object]) -> aiohttp.BytesPayload:
 
 def _form(parameters: Mapping[str, object], upload: Upload) -> aiohttp.FormData:
     form = aiohttp.FormData({name: str(value) for name, value in parameters.items()})
-    form.add_field(upload.field, upload.data, filename=upload.name, content_type=upload.media_type)
+    name, media_type = upload.file.file_name, upload.file.media_type
+    form.add_field(upload.field, upload.data, filename=name, content_type=media_type)
     return form
 
 
-def _cut(call: str, error: Exception) -> Disconnected:
+def _cut(call: str, error: Exception) -> errors.Disconnected:
     # The original error is not attached, because some texts of aiohttp contain the URL.
-    return Disconnected(f"{call} failed: {type(error).__name__}")
+    return errors.Disconnected(f"{call} failed: {type(error).__name__}")

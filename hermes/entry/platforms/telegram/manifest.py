@@ -9,7 +9,7 @@ import msgspec
 
 from hermes.settings.schema import Aliases
 from hermes.types.errors import ConfigError
-from hermes.types.platforms import Platform, PlatformAdapter, WebhookRoute
+from hermes.types.platforms import Platform, PlatformAdapter, WebhookRoute, refs_like
 from hermes.types.value import Value
 
 _TOKEN = re.compile(r"\d+:[\w-]+", re.ASCII)
@@ -95,4 +95,5 @@ TELEGRAM = Platform(
     credential=token_of,
     routes=routes,
     quality="gold",
+    refs=refs_like(r"(-?\d+|@[A-Za-z]\w+)(?::(\d+))?", "-1001234567890"),
 )

@@ -1,6 +1,7 @@
 """The adapter fulfils the contract of adapters, and talks to the Bot API as Telegram expects."""
 
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -23,9 +24,9 @@ from hermes.testing.adapters import (
     MemoryCursor,
     listening,
 )
-from hermes.testing.running import QUIET, held, running, until
+from hermes.testing.running import QUIET, Conditions, held, running, until
 from hermes.testing.samples import PNG
-from hermes.testing.scripted import ScriptedModel, says
+from hermes.testing.scripted import Answer, ScriptedModel, says
 from hermes.testing.telegram import BotApiServer
 from hermes.testing.telegram_records import ApiCall, ScriptedFailure
 from hermes.types.commands import CommandContext, CommandReply, SlashCommand
@@ -46,6 +47,7 @@ from hermes.types.messages import (
     UserMessage,
 )
 from hermes.types.models import ModelRequest
+from hermes.types.nodes import Document
 from hermes.types.protocols import Emit
 from hermes.types.store import Work
 
@@ -593,6 +595,102 @@ async def test_edits_keep_their_interval_at_any_token_rate_and_the_last_is_the_a
     assert len(times) >= 2
     assert all(later - earlier >= 0.25 for earlier, later in pairwise(times))
     assert adapter.edits[-1][1] == " ".join(words)
+
+
+MENTION = {"type": "mention", "offset": 0, "length": 8}
+LONG_ANSWER = "\n\n".join(
+    f"Paragraph {number} has **bold words** and `code`: {'more ' * 30}" for number in range(60)
+)
+
+
+def streamed(text: str, pause: float = 0.0) -> Answer:
+    """Returns an answer that is written word by word, as fast as possible or with pauses."""
+
+    async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
+        for word in re.findall(r"\s*\S+", text):
+            emit(TextDelta(text=word))
+            await anyio.sleep(pause)
+        return AssistantMessage(text=text)
+
+    return answer
+
+
+def streaming_every(seconds: float) -> Conditions:
+    streaming = StreamingSettings(edit_interval=seconds, buffer_threshold=1)
+    return replace(QUIET, streaming=streaming)
+
+
+async def test_edits_in_a_chat_keep_the_interval_whatever_the_token_rate(tmp_path: Path) -> None:
+    text = "word " * 400 + "end"
+    edits: list[float] = []
+
+    class Timed(TelegramAdapter):
+        async def edit(self, target: Target, ref: MessageRef, content: Content) -> None:
+            edits.append(time.time())
+            await super().edit(target, ref, content)
+
+    async with telegram() as platform:
+        server, adapter = platform.server, Timed("telegram", platform.config)
+        server.add_chat(GROUP, "supergroup", title="Team")
+        # The turns of two people in one group run at the same time.
+        model = ScriptedModel([streamed(text, 0.002)] * 2)
+        async with running(tmp_path, [adapter], model, streaming_every(0.15)):
+            for user in (7, 8):
+                server.says(GROUP, "@our_bot tell me", user=user, entities=[MENTION])
+            await until(lambda: server.texts(GROUP) == [text] * 2, 20)
+    assert len(edits) > 4
+    assert all(later - one >= 0.15 for one, later in pairwise(edits))
+    for message in server.messages.values():
+        assert message.versions[-1] == text
+        assert text not in message.versions[:-1]
+
+
+async def test_a_long_answer_grows_over_several_messages_which_the_final_text_reuses(
+    tmp_path: Path,
+) -> None:
+    async with telegram() as platform:
+        server = platform.server
+        seen: list[int] = []
+        written = anyio.Event()
+
+        async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
+            emit(TextDelta(text=LONG_ANSWER))
+            await until(lambda: len(server.messages) == 3, 20)
+            seen.extend(id for _, id in server.messages)
+            written.set()
+            return AssistantMessage(text=LONG_ANSWER)
+
+        async with running(
+            tmp_path, [platform.adapter], ScriptedModel([answer]), streaming_every(0.02)
+        ):
+            platform.says("tell me everything")
+            await written.wait()
+            await until(lambda: "Paragraph 59" in server.texts(PERSON)[-1], 20)
+            await until(lambda: server.texts(PERSON)[-1].endswith("more"), 20)
+    assert [id for _, id in server.messages] == seen
+    shown = "".join("".join(server.texts(PERSON)).split())
+    assert shown == "".join(LONG_ANSWER.replace("*", "").replace("`", "").split())
+
+
+async def test_a_text_that_telegram_can_not_read_is_sent_without_formatting(
+    tmp_path: Path,
+) -> None:
+    class Broken(TelegramAdapter):
+        """An adapter whose dialect has a defect."""
+
+        @staticmethod
+        def render(tree: Document) -> str:
+            return TelegramAdapter.render(tree).replace("<b>", "<bold>").replace("</b>", "</bold>")
+
+    async with telegram() as platform:
+        server = platform.server
+        adapter = Broken("telegram", platform.config)
+        model = ScriptedModel([says("Some **bold** words & more")])
+        async with running(tmp_path, [adapter], model):
+            platform.says("hi")
+            await until(lambda: server.texts(PERSON) == ["Some bold words & more"], 20)
+    (message,) = server.messages.values()
+    assert message.source == "Some bold words & more"
 
 
 class EchoModel:

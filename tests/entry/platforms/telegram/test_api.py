@@ -6,7 +6,15 @@ from hermes.entry.platforms.telegram.api import BotApi, error_for
 from hermes.entry.platforms.telegram.schema import DOWNLOAD_BYTES, Response, User
 from hermes.testing.telegram import BotApiServer
 from hermes.testing.telegram_records import ScriptedFailure
-from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
+from hermes.types.errors import (
+    AuthFailed,
+    Disconnected,
+    FormatRefused,
+    HermesError,
+    RateLimited,
+    Rejected,
+    TargetGone,
+)
 
 TOKEN = "100:secret-token"
 
@@ -14,8 +22,10 @@ TOKEN = "100:secret-token"
 @pytest.mark.parametrize(
     ("status", "description", "kind"),
     [
-        (400, "Bad Request: chat not found", Rejected),
-        (403, "Forbidden: bot was blocked by the user", Rejected),
+        (400, "Bad Request: chat not found", TargetGone),
+        (403, "Forbidden: bot was blocked by the user", TargetGone),
+        (400, "Bad Request: message text is empty", Rejected),
+        (400, "Bad Request: can't parse entities: Unsupported start tag", FormatRefused),
         (413, "Request Entity Too Large", Rejected),
         (401, "Unauthorized", AuthFailed),
         (404, "Not Found", AuthFailed),

@@ -1,0 +1,49 @@
+"""Adds messages that were sent to a chat to the history of the chat's session."""
+
+from hermes.state import session_lock, sessions, transcript
+from hermes.state.transcript import TranscriptWriter
+from hermes.types.delivery import Delivery
+from hermes.types.identity import AgentId, SessionKey, Target
+from hermes.types.messages import AssistantMessage, UserMessage
+from hermes.types.store import Work
+
+SENT_FIRST = "[The agent wrote to this chat before the conversation began:]"
+
+
+def session_of_chat(target: Target, agent: AgentId, own: str | None) -> Work[str | None]:
+    """Returns the session whose history receives a message to the chat.
+
+    Returns None if the chat has no session with the agent. Also returns None if it has several,
+    because a message must not appear in the conversation of the wrong person. The session `own`
+    sends the message, and has it in its history already.
+    """
+    found = yield from sessions.in_chat(target, agent)
+    return found[0] if len(found) == 1 and found[0] != own else None
+
+
+def mirror(delivery: Delivery, now: float) -> Work[None]:
+    """Adds a delivered message to its session, as a message of the agent. Repeating the call
+    changes nothing."""
+    if delivery.session is None:
+        return
+    yield from session_lock.lock(delivery.session)
+    session = yield from sessions.find(delivery.session)
+    owner = yield from sessions.owner_of(delivery.session)
+    if session is None or owner is None:
+        # The session was deleted after the message was stored.
+        return
+    content = delivery.content
+    text = "\n".join(filter(None, (content.text, *(one.label for one in content.attachments))))
+    writer = TranscriptWriter(
+        turn=delivery.id,
+        session=SessionKey.parse(delivery.session),
+        generation=session.generation,
+        transient=False,
+        account=delivery.target.account,
+        person=owner.person,
+    )
+    if (yield from transcript.is_empty(delivery.session, session.generation)):
+        # Models accept only a conversation that begins with a message of a user.
+        opening = UserMessage(text=SENT_FIRST, summary=True)
+        yield from transcript.append(writer, -1, 0, opening, now)
+    yield from transcript.append(writer, 0, 0, AssistantMessage(text=text), now)
