@@ -146,7 +146,7 @@ class Outbox:
             if delivery is None:
                 return False
             if delivery.state == "ready":
-                await anyio.sleep(delivery.not_before - time.time())
+                await anyio.sleep(max(0.0, delivery.not_before - time.time()))
                 return True
             await self._attempt(adapter, delivery)
         except StoreUnavailable as error:
