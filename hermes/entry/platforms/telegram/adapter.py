@@ -3,13 +3,15 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
+from pathlib import PurePath
 
 import aiohttp
 import anyio
 import msgspec
 
+from hermes.entry.platforms.http import FILE_SECONDS, read_attachment
 from hermes.entry.platforms.telegram import updates
-from hermes.entry.platforms.telegram.api import FILE_SECONDS, BotApi
+from hermes.entry.platforms.telegram.api import BotApi
 from hermes.entry.platforms.telegram.format import TEXT_LIMIT, TelegramHtml, measure
 from hermes.entry.platforms.telegram.manifest import TelegramConfig, token_of, webhook_url
 from hermes.entry.platforms.telegram.schema import UPDATES, Button, Keyboard, Message, Update, User
@@ -144,15 +146,8 @@ class TelegramAdapter:
         return await self._api.download(attachment.path)
 
     async def _send_file(self, target: Target, content: Content, file: Attachment) -> Message:
-        path = anyio.Path(file.path)
-        try:
-            size = (await path.stat()).st_size
-            if size > UPLOAD_BYTES:
-                raise Rejected(f"the file {path} is larger than 50 MB, the limit of Telegram")
-            data = await path.read_bytes()
-        except OSError as error:
-            raise Rejected(f"the file {path} can't be read: {error.strerror}") from error
-        method, field = _method(file, size)
+        data = await read_attachment(file, UPLOAD_BYTES, "Telegram")
+        method, field = _method(file, len(data))
         form = aiohttp.FormData()
         for name, value in _place(target).items():
             if value is not None:
@@ -160,7 +155,7 @@ class TelegramAdapter:
         if content.text:
             form.add_field("caption", content.text)
             form.add_field("parse_mode", "HTML")
-        name = file.name or path.name
+        name = file.name or PurePath(file.path).name
         form.add_field(field, data, filename=name, content_type=file.media_type)
         return await self._api.call(method, Message, form, wait=FILE_SECONDS)
 

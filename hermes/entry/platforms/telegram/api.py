@@ -1,20 +1,22 @@
 """Calls the methods of the Bot API, and translates its errors into ours."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import TypeVar
 
 import aiohttp
-import anyio
 import msgspec
 
+from hermes.entry.platforms.http import (
+    CALL_SECONDS,
+    FILE_SECONDS,
+    PlatformRequest,
+    PlatformSession,
+    decoded,
+)
 from hermes.entry.platforms.telegram.schema import DOWNLOAD_BYTES, RemoteFile, Response
 from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
 
 T = TypeVar("T")
-
-CALL_SECONDS, FILE_SECONDS, CLOSE_SECONDS = 30.0, 300.0, 5.0
-"""Longest time of a call, of a call that transfers a file, and of closing the session."""
 
 
 def error_for(status: int, response: Response) -> HermesError:
@@ -38,26 +40,9 @@ class BotApi:
     """One bot on one Bot API server. No error that it raises contains the token."""
 
     def __init__(self, base_url: str, token: str) -> None:
-        self._methods = f"{base_url}/bot{token}"
-        self._files = f"{base_url}/file/bot{token}"
-        self._session: aiohttp.ClientSession | None = None
-        self._users = 0
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[aiohttp.ClientSession]:
-        """The HTTP session, which is closed when the last block that uses it ends."""
-        if self._session is None:
-            self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
-        session = self._session
-        self._users += 1
-        try:
-            yield session
-        finally:
-            self._users -= 1
-            if not self._users:
-                self._session = None
-                with anyio.move_on_after(CLOSE_SECONDS, shield=True):
-                    await session.close()
+        self._token = token
+        self._http = PlatformSession(base_url)
+        self.open = self._http.open
 
     async def call(
         self,
@@ -70,53 +55,41 @@ class BotApi:
 
         `wait` is the time in seconds that the call may take in addition to the usual time.
         """
-        data = parameters if isinstance(parameters, aiohttp.FormData) else _json(parameters)
-        timeout = aiohttp.ClientTimeout(total=CALL_SECONDS + wait)
-        url = f"{self._methods}/{method}"
+        request = PlatformRequest(
+            method="POST",
+            path=f"bot{self._token}/{method}",
+            name=method,
+            body=parameters if isinstance(parameters, aiohttp.FormData) else _given(parameters),
+            seconds=CALL_SECONDS + wait,
+        )
+        answer = await self._http.send(request)
         try:
-            async with (
-                self.open() as session,
-                session.post(url, data=data, timeout=timeout) as answer,
-            ):
-                status, body = answer.status, await answer.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise _cut(method, error) from None
-        try:
-            response = msgspec.json.decode(body, type=Response)
+            response = msgspec.json.decode(answer.body, type=Response)
         except msgspec.MsgspecError:
-            raise error_for(status if status >= 400 else 502, Response(ok=False)) from None
+            status = answer.status if answer.status >= 400 else 502
+            raise error_for(status, Response(ok=False)) from None
         if not response.ok:
-            raise error_for(status, response)
-        try:
-            return msgspec.json.decode(response.result, type=returns)
-        except msgspec.MsgspecError as error:
-            raise Disconnected(f"{method} returned an unexpected result: {error}") from error
+            raise error_for(answer.status, response)
+        return decoded(response.result, returns)
 
     async def download(self, file_id: str) -> bytes:
         """Returns the content of a file. Raises Rejected if it is too large or does not exist."""
         file = await self.call("getFile", RemoteFile, {"file_id": file_id})
         if file.file_size > DOWNLOAD_BYTES:
             raise Rejected("it is larger than 20 MB")
-        timeout = aiohttp.ClientTimeout(total=FILE_SECONDS)
-        try:
-            async with (
-                self.open() as session,
-                session.get(f"{self._files}/{file.file_path}", timeout=timeout) as answer,
-            ):
-                if answer.status == 404:
-                    raise Rejected("the file is no longer there")
-                if answer.status != 200:
-                    raise error_for(answer.status, Response(ok=False))
-                return await answer.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise _cut("the download of a file", error) from None
+        request = PlatformRequest(
+            method="GET",
+            path=f"file/bot{self._token}/{file.file_path}",
+            name="the download of a file",
+            seconds=FILE_SECONDS,
+        )
+        answer = await self._http.send(request)
+        if answer.status == 404:
+            raise Rejected("the file is no longer there")
+        if answer.status != 200:
+            raise error_for(answer.status, Response(ok=False))
+        return answer.body
 
 
-def _json(parameters: Mapping[str, object]) -> aiohttp.BytesPayload:
-    given = {name: value for name, value in parameters.items() if value is not None}
-    return aiohttp.BytesPayload(msgspec.json.encode(given), content_type="application/json")
-
-
-def _cut(call: str, error: Exception) -> Disconnected:
-    # The original error is not attached, because some texts of aiohttp contain the URL.
-    return Disconnected(f"{call} failed: {type(error).__name__}")
+def _given(parameters: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in parameters.items() if value is not None}
