@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from os import defpath
 from pathlib import Path
@@ -56,7 +56,7 @@ class GatewayProcess:
     restart.
 
     `descriptors` limits the number of files that the gateway may open. Without `store`, it uses
-    SQLite.
+    SQLite. `environ` has additional environment variables.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class GatewayProcess:
         model_url: str,
         descriptors: int | None = None,
         store: SharedStore | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.workspace = folder / ".hermes" / "workspace"
@@ -82,6 +83,7 @@ class GatewayProcess:
             "HERMES_STORE_URL": store.url if store else "",
             "HERMES_STORE_DIRECT_URL": store.direct_url if store else "",
             "HERMES_STORE_SHARED_FOLDER": store.shared_folder if store else "",
+            **(environ or {}),
         }
         self._start = ["-c", _WITH_TIMES.format(store)] if store else ["-m", "hermes"]
         self._descriptors = descriptors
