@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 from hermes.testing.commands import note_earlier_children
 from hermes.testing.embedded import embedded_file
 from hermes.testing.postgres import remove_shared_databases
+from hermes.testing.synapse import remove_shared_synapse
 from hermes.types.errors import Disconnected
 
 # A property test must not fail only because the machine is busy.
@@ -31,6 +32,7 @@ def earlier_children() -> None:
 def no_server_left() -> Iterator[None]:
     yield
     remove_shared_databases()
+    remove_shared_synapse()
 
 
 @pytest.fixture(scope="session")

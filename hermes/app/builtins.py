@@ -11,6 +11,7 @@ from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.registry import ModelRegistry
 from hermes.core.models.resolver import ConfiguredModels
 from hermes.core.models.wires import builtin_wire_formats
+from hermes.entry.platforms.matrix.manifest import MATRIX
 from hermes.entry.platforms.telegram.manifest import TELEGRAM
 from hermes.hookspecs import hookimpl
 from hermes.plugins import Plugins, installed_plugins
@@ -46,7 +47,7 @@ class Builtins:
 
     @hookimpl
     def register_platforms(self) -> Sequence[AnyPlatform]:
-        return (TELEGRAM,)
+        return (MATRIX, TELEGRAM)
 
     @hookimpl
     def register_tools(self, profile: AgentProfile) -> Sequence[AnyTool]:

@@ -48,7 +48,7 @@ from hermes.types.deployment import NodeFolder
 from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, TooBusy
 from hermes.types.events import Envelope
 from hermes.types.identity import AgentId, SessionKey, Source, TurnId
-from hermes.types.messages import Asked, MessageEvent, Receipt, Refused
+from hermes.types.messages import Accepted, Asked, Invited, MessageEvent, Receipt, Refused
 from hermes.types.platforms import Cursor, PlatformAdapter
 from hermes.types.store import OwnerKind, Store, Work
 from hermes.types.value import Value
@@ -185,6 +185,8 @@ class Gateway:
             level = logging.INFO if _is_addressed(event) else logging.DEBUG
             log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
             return Refused(reason="not admitted")
+        if isinstance(event.body, Invited):
+            return Accepted(id=event.dedupe_key)
         try:
             key = self.session_of(event)
         except RoutingFailed as error:

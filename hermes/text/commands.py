@@ -47,6 +47,13 @@ def unescaped(text: str, prefix: str = "/") -> str:
     return start.removeprefix(prefix) if start.startswith(prefix * 2) else text
 
 
+def as_slash_command(text: str, prefix: str) -> str:
+    """Returns the slash command for a command with another prefix. Returns any other text as it
+    is."""
+    is_command = parse_command(text, prefix) is not None
+    return "/" + text.strip().removeprefix(prefix) if is_command else text
+
+
 def resolve(name: str, names: Mapping[str, Collection[str]]) -> str | Unknown | Ambiguous:
     """Returns the command for a name or an alias. The beginning of a name or alias is enough if it
     is unique."""

@@ -141,6 +141,11 @@ class Pressed(Value, tag=True):
     message_id: str | None = None
 
 
+class Invited(Value, tag=True):
+    """A person invited our account to a chat. The adapter joins the chat if this event is accepted.
+    The event is not stored."""
+
+
 class Sampling(Value):
     """Options of an API request that are passed on to the model."""
 
@@ -192,7 +197,7 @@ class Asked(Value, tag=True):
     """Whether the client reads each word as soon as the model writes it."""
 
 
-Body = Said | Edited | Pressed | Asked
+Body = Said | Edited | Pressed | Invited | Asked
 
 
 class Origin(Value):

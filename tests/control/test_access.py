@@ -11,7 +11,7 @@ from hermes.testing.platforms import Update, to_event
 from hermes.testing.running import QUIET, rows, running
 from hermes.testing.scripted import ScriptedModel
 from hermes.types.identity import OWNER, PersonId, Principal, Source
-from hermes.types.messages import Refused
+from hermes.types.messages import Accepted, Invited, Refused
 
 OTHERS = frozenset({"8", "admin"})
 
@@ -73,5 +73,15 @@ async def test_a_stranger_is_refused_and_nothing_is_stored(tmp_path: Path) -> No
         unaddressed = replace(to_event(Update(id=2, chat="1", user="8", text="hi"), "plain"))
         unaddressed = replace(unaddressed, addressed=False)
         assert isinstance(await gateway.accept(unaddressed), Refused)
+        for table in ("inbox", "sessions", "turns", "messages", "deliveries"):
+            assert await rows(gateway._store, f"select * from {table}") == []
+
+
+async def test_an_invitation_is_accepted_only_from_people_who_are_admitted(tmp_path: Path) -> None:
+    closed = replace(QUIET, access=AccessSettings(allowed_users=("8",)))
+    async with running(tmp_path, [], ScriptedModel([]), closed) as gateway:
+        for user, kind in (("8", Accepted), ("7", Refused)):
+            event = to_event(Update(id=1, chat="1", user=user, text="hi"), "plain")
+            assert isinstance(await gateway.accept(replace(event, body=Invited())), kind)
         for table in ("inbox", "sessions", "turns", "messages", "deliveries"):
             assert await rows(gateway._store, f"select * from {table}") == []

@@ -7,6 +7,7 @@ from typing import ParamSpec, TypeVar
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from hermes.control.sending import REPEAT
 from hermes.state import deliveries
@@ -19,7 +20,7 @@ from hermes.testing.platforms import (
     failing,
 )
 from hermes.testing.rows import NOW
-from hermes.testing.running import DRAINING, Conditions, WrappedStore, rows, running, until
+from hermes.testing.running import DRAINING, QUIET, Conditions, WrappedStore, rows, running, until
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.stores import open_test_store
 from hermes.types.delivery import Delivery
@@ -79,6 +80,25 @@ async def test_no_call_is_made_during_a_pause_of_the_platform(tmp_path: Path) ->
         await until(lambda: len(server.texts()) == 2)
     first, second, *_ = [at for at, _, _ in server.calls]
     assert second - first >= 0.4
+
+
+class LateStore(WrappedStore):
+    """A store that returns a delivery that has to wait only when its time has come."""
+
+    async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        result = await self.inner.run(transaction, *args, **kwargs)
+        if isinstance(result, Delivery) and result.state == "ready":
+            await until(lambda: time.time() > result.not_before)
+        return result
+
+
+async def test_a_delivery_whose_time_has_come_in_the_meantime_is_sent(tmp_path: Path) -> None:
+    server = ChatServer()
+    server.trouble = failing(Disconnected("cut"))
+    late = replace(QUIET, wrap_store=LateStore)
+    async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([says("one")]), late):
+        server.says("a")
+        await until(server.texts)
 
 
 async def test_a_pause_of_the_platform_also_applies_after_a_restart(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ from hermes.types.protocols import Accept
 
 
 class Fake:
+    start = None
+
     def __init__(self, adapter: type[PlainAdapter], server: ChatServer | None = None) -> None:
         self.server = server or ChatServer(deduplicates=adapter.limits.deduplicates)
         self.adapter = adapter(self.server)

@@ -8,6 +8,7 @@ from hermes.text.commands import (
     Ambiguous,
     Command,
     Unknown,
+    as_slash_command,
     parse_command,
     resolve,
     unescaped,
@@ -83,3 +84,17 @@ def test_a_command_is_found_by_its_name_an_alias_or_an_unambiguous_beginning(
     name: str, found: str | Unknown | Ambiguous
 ) -> None:
     assert resolve(name, NAMES) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("!stop", "/stop"),
+        (" !model gpt", "/model gpt"),
+        ("!! really", "!! really"),
+        ("wow!", "wow!"),
+        ("/stop", "/stop"),
+    ],
+)
+def test_a_command_with_another_prefix_becomes_a_slash_command(text: str, expected: str) -> None:
+    assert as_slash_command(text, "!") == expected

@@ -9,12 +9,12 @@ from zlib import crc32
 import anyio
 import msgspec
 
+from hermes.entry.platforms.http import read_attachment
 from hermes.entry.platforms.telegram import updates
 from hermes.entry.platforms.telegram.api import BotApi, ChatMoved, T, Upload
 from hermes.entry.platforms.telegram.format import TEXT_LIMIT, TelegramHtml, measure
 from hermes.entry.platforms.telegram.manifest import TelegramConfig, token_of, webhook_url
 from hermes.entry.platforms.telegram.schema import UPDATES, Button, Keyboard, Message, Update, User
-from hermes.entry.platforms.uploads import read_upload
 from hermes.types.commands import SlashCommand
 from hermes.types.errors import AuthFailed, HermesError, Rejected, TargetGone
 from hermes.types.identity import Target
@@ -170,7 +170,7 @@ class TelegramAdapter:
         return await self._api.download(attachment.path)
 
     async def _send_file(self, target: Target, content: Content, file: Attachment) -> Message:
-        data = await read_upload(file, UPLOAD_BYTES)
+        data = await read_attachment(file, UPLOAD_BYTES, "Telegram")
         method, field = _method(file, len(data))
         upload = Upload(field=field, file=file, data=data)
         caption = {"caption": content.text, "parse_mode": "HTML"} if content.text else {}

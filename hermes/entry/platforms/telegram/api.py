@@ -6,16 +6,19 @@ from typing import TypeVar
 import aiohttp
 import msgspec
 
-from hermes.entry.platforms.http_session import ReusedSession
+from hermes.entry.platforms.http import (
+    CALL_SECONDS,
+    FILE_SECONDS,
+    PlatformRequest,
+    PlatformSession,
+    decoded,
+)
 from hermes.entry.platforms.telegram.schema import DOWNLOAD_BYTES, RemoteFile, Response
 from hermes.types import errors
 from hermes.types.messages import Attachment
 from hermes.types.value import Value
 
 T = TypeVar("T")
-
-CALL_SECONDS, FILE_SECONDS = 30.0, 300.0
-"""Longest time of a call, and of a call that transfers a file."""
 
 
 class ChatMoved(errors.Rejected):
@@ -27,9 +30,10 @@ class ChatMoved(errors.Rejected):
 
 
 class Upload(Value):
-    """A file that is sent with a call, and the name of its parameter."""
+    """A file that is sent with a call."""
 
     field: str
+    """The name of the file's parameter."""
     file: Attachment
     data: bytes
 
@@ -59,9 +63,9 @@ class BotApi:
     """One bot on one Bot API server. No error that it raises contains the token."""
 
     def __init__(self, base_url: str, token: str) -> None:
-        self._methods = f"{base_url}/bot{token}"
-        self._files = f"{base_url}/file/bot{token}"
-        self.open = ReusedSession().open
+        self._token = token
+        self._http = PlatformSession(base_url)
+        self.open = self._http.open
 
     async def call(
         self,
@@ -75,48 +79,41 @@ class BotApi:
 
         `wait` is the time in seconds that the call may take in addition to the usual time.
         """
-        data = _form(parameters, upload) if upload else _json(parameters)
-        timeout = aiohttp.ClientTimeout(total=(FILE_SECONDS if upload else CALL_SECONDS) + wait)
-        url = f"{self._methods}/{method}"
+        given = {name: value for name, value in parameters.items() if value is not None}
+        request = PlatformRequest(
+            method="POST",
+            path=f"bot{self._token}/{method}",
+            name=method,
+            body=_form(given, upload) if upload else given,
+            seconds=(FILE_SECONDS if upload else CALL_SECONDS) + wait,
+        )
+        answer = await self._http.send(request)
         try:
-            async with self.open() as http, http.post(url, data=data, timeout=timeout) as answer:
-                status, body = answer.status, await answer.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise _cut(method, error) from None
-        try:
-            response = msgspec.json.decode(body, type=Response)
+            response = msgspec.json.decode(answer.body, type=Response)
         except msgspec.MsgspecError:
-            raise error_for(status if status >= 400 else 502, Response(ok=False)) from None
+            status = answer.status if answer.status >= 400 else 502
+            raise error_for(status, Response(ok=False)) from None
         if not response.ok:
-            raise error_for(status, response)
-        try:
-            return msgspec.json.decode(response.result, type=returns)
-        except msgspec.MsgspecError as error:
-            raise errors.Disconnected(f"{method} returned an unexpected result: {error}") from error
+            raise error_for(answer.status, response)
+        return decoded(response.result, returns)
 
     async def download(self, file_id: str) -> bytes:
         """Returns the content of a file. Raises Rejected if it is too large or does not exist."""
         file = await self.call("getFile", RemoteFile, {"file_id": file_id})
         if file.file_size > DOWNLOAD_BYTES:
             raise errors.Rejected("it is larger than 20 MB")
-        timeout = aiohttp.ClientTimeout(total=FILE_SECONDS)
-        try:
-            async with (
-                self.open() as session,
-                session.get(f"{self._files}/{file.file_path}", timeout=timeout) as answer,
-            ):
-                if answer.status == 404:
-                    raise errors.Rejected("the file is no longer there")
-                if answer.status != 200:
-                    raise error_for(answer.status, Response(ok=False))
-                return await answer.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise _cut("the download of a file", error) from None
-
-
-def _json(parameters: Mapping[str, object]) -> aiohttp.BytesPayload:
-    given = {name: value for name, value in parameters.items() if value is not None}
-    return aiohttp.BytesPayload(msgspec.json.encode(given), content_type="application/json")
+        request = PlatformRequest(
+            method="GET",
+            path=f"file/bot{self._token}/{file.file_path}",
+            name="the download of a file",
+            seconds=FILE_SECONDS,
+        )
+        answer = await self._http.send(request)
+        if answer.status == 404:
+            raise errors.Rejected("the file is no longer there")
+        if answer.status != 200:
+            raise error_for(answer.status, Response(ok=False))
+        return answer.body
 
 
 def _form(parameters: Mapping[str, object], upload: Upload) -> aiohttp.FormData:
@@ -124,8 +121,3 @@ def _form(parameters: Mapping[str, object], upload: Upload) -> aiohttp.FormData:
     name, media_type = upload.file.file_name, upload.file.media_type
     form.add_field(upload.field, upload.data, filename=name, content_type=media_type)
     return form
-
-
-def _cut(call: str, error: Exception) -> errors.Disconnected:
-    # The original error is not attached, because some texts of aiohttp contain the URL.
-    return errors.Disconnected(f"{call} failed: {type(error).__name__}")

@@ -59,6 +59,7 @@ class TelegramPlatform:
     """The fake server with one private chat, and the adapter of its bot."""
 
     quality = TELEGRAM.quality
+    start = None
 
     def __init__(self, server: BotApiServer) -> None:
         self.server = server

@@ -1,0 +1,23 @@
+"""Creates the events that adapters report."""
+
+from hermes.types.identity import Source, Target
+from hermes.types.messages import Body, MessageEvent, Origin
+
+
+def chat_event(
+    source: Source, key: str, body: Body, now: float, *, addressed: bool = True, bot: str = ""
+) -> MessageEvent:
+    """Returns an event of a chat, which is answered in the same chat and thread.
+
+    The key must be the same if the platform delivers the event again, and no other event of the
+    account may have it.
+    """
+    target = Target(account=source.account, chat_id=source.chat_id, thread_id=source.thread_id)
+    return MessageEvent(
+        dedupe_key=f"{source.account}:{key}",
+        source=source,
+        origin=Origin(reply_to=target, bot=bot),
+        received_at=now,
+        body=body,
+        addressed=addressed,
+    )

@@ -1,0 +1,146 @@
+"""The HTTP client of the adapters: one session per account, and network errors as our errors."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import aiohttp
+import anyio
+import msgspec
+
+from hermes.types.errors import (
+    AuthFailed,
+    Disconnected,
+    HermesError,
+    RateLimited,
+    Rejected,
+    TargetGone,
+)
+from hermes.types.messages import Attachment
+from hermes.types.value import Value
+
+T = TypeVar("T")
+
+CALL_SECONDS, FILE_SECONDS, CLOSE_SECONDS = 30.0, 300.0, 5.0
+"""Longest time of a call, of a call that transfers a file, and of closing the session."""
+
+
+class PlatformRequest(Value):
+    method: str
+    path: str
+    """The address without the root of the server."""
+    name: str = ""
+    """The name of the call in errors. If it is empty, errors contain the path, which must not
+    contain a secret then."""
+    body: object = None
+    """The body: a form, a payload with its own content type, or a value that is sent as JSON."""
+    query: Mapping[str, str | None] = {}
+    """The parameters of the query. A parameter that is None is not sent."""
+    headers: Mapping[str, str] = {}
+    seconds: float = CALL_SECONDS
+
+
+class PlatformResponse(Value):
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class PlatformSession:
+    """An HTTP session that is open only while it is used, because its user may be any task."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._session: aiohttp.ClientSession | None = None
+        self._users = 0
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[aiohttp.ClientSession]:
+        """The session, which is closed when the last block that uses it ends."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
+        session = self._session
+        self._users += 1
+        try:
+            yield session
+        finally:
+            self._users -= 1
+            if not self._users:
+                self._session = None
+                with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                    await session.close()
+
+    async def send(self, request: PlatformRequest) -> PlatformResponse:
+        """Returns the response, whatever its status is. Raises Disconnected if there is none."""
+        try:
+            async with (
+                self.open() as session,
+                session.request(
+                    request.method,
+                    f"{self._root}/{request.path}",
+                    data=_data(request.body),
+                    headers=request.headers,
+                    params={name: one for name, one in request.query.items() if one is not None},
+                    timeout=aiohttp.ClientTimeout(total=request.seconds),
+                ) as answer,
+            ):
+                body = await answer.read()
+                return PlatformResponse(status=answer.status, headers=answer.headers, body=body)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            # The original error is not attached, because some texts of aiohttp contain the URL.
+            name = request.name or f"{request.method} {request.path}"
+            raise Disconnected(f"{name} failed: {type(error).__name__}") from None
+
+
+def error_for_status(response: PlatformResponse, said: str, pause: float | None) -> HermesError:
+    """Returns the error for a status of 400 or more. `pause` is the number of seconds to wait, if
+    the body states it. Otherwise the header `Retry-After` does."""
+    match response.status:
+        case 429:
+            header = response.headers.get("Retry-After", "")
+            seconds = float(header) if header.isdecimal() else None
+            return RateLimited(said, seconds if pause is None else pause)
+        case 401:
+            return AuthFailed(said)
+        case 403:
+            return TargetGone(said)
+        case status if status < 500:
+            return Rejected(said)
+        case _:
+            return Disconnected(said)
+
+
+def decoded(body: bytes, returns: type[T]) -> T:
+    """Returns the value of a JSON text. Raises Disconnected if it has another type."""
+    try:
+        return msgspec.json.decode(body, type=returns)
+    except msgspec.MsgspecError as error:
+        raise Disconnected(f"the server returned an unexpected result: {error}") from error
+
+
+def decoded_or(default: T, data: bytes | msgspec.Raw) -> T:
+    """Returns the value of a JSON text that a person has chosen, or `default` if it has another
+    type."""
+    try:
+        return msgspec.json.decode(data, type=type(default))
+    except msgspec.MsgspecError:
+        return default
+
+
+async def read_attachment(file: Attachment, limit: int, platform: str) -> bytes:
+    """Returns the content of a file to send. Raises Rejected if it is larger than `limit` bytes,
+    or can't be read."""
+    path = anyio.Path(file.path)
+    try:
+        if (await path.stat()).st_size > limit:
+            size = f"{limit // 1024 // 1024} MB"
+            raise Rejected(f"{file.file_name} is larger than {size}, the limit of {platform}")
+        return await path.read_bytes()
+    except OSError as error:
+        raise Rejected(f"{file.file_name} can't be read: {error.strerror}") from error
+
+
+def _data(body: object) -> aiohttp.Payload | aiohttp.FormData | None:
+    if body is None or isinstance(body, aiohttp.Payload | aiohttp.FormData):
+        return body
+    return aiohttp.BytesPayload(msgspec.json.encode(body), content_type="application/json")

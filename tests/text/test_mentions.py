@@ -1,0 +1,23 @@
+"""A name is found as a word of its own, and special characters in it have no meaning."""
+
+import pytest
+
+from hermes.text.mentions import mentions
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("hello Hermes!", True),
+        ("@bot:x.org please", True),
+        ("hermeses", False),
+        ("@bot:xyorg please", False),
+        ("", False),
+    ],
+)
+def test_a_name_is_a_word_of_its_own(text: str, found: bool) -> None:
+    assert mentions(text, ("@bot:x.org", "hermes")) is found
+
+
+def test_an_empty_name_is_found_nowhere() -> None:
+    assert not mentions("hello", ("", ""))
