@@ -217,7 +217,7 @@ class PlatformSettings(Value):
     """Whether everybody may talk to the agent on this platform."""
     toolsets: tuple[str, ...] | None = None
     """Toolsets and tools for this platform, instead of agent.toolsets; an empty list for none."""
-    home_channel: Annotated[str | int, Aliases(env=("{}_HOME_CHANNEL",))] = ""
+    home_channel: Annotated[str | int, Aliases(env=("{}_HOME_CHANNEL", "{}_HOME_ROOM"))] = ""
     """The chat that gets messages to the platform without a chat: its id, `id:thread` or its name.
     /sethome in a chat takes precedence."""
     channel_prompts: dict[str, str] = msgspec.field(default_factory=dict)

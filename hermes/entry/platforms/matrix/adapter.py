@@ -68,12 +68,10 @@ class MatrixAdapter:
                 await cursor.save(since)
 
     async def _join(self, rooms: RoomCache, room_id: str, news: RoomNews, accept: Accept) -> None:
-        inviter = next(
-            (one.sender for one in news.invite_state.events if one.lets_in(rooms.us)), ""
-        )
+        state = news.invite_state.events
+        inviter = next((one.sender for one in state if one.lets_in(rooms.us)), "")
         source, key = rooms.source(room_id, inviter), f"{room_id}:invited:{inviter}"
-        event = chat_event(source, key, Invited(), time.time())
-        if isinstance(await accept(event), Refused):
+        if isinstance(await accept(chat_event(source, key, Invited(), time.time())), Refused):
             return
         try:
             await self._api.call("POST", api_path("rooms", room_id, "join"), object, {})

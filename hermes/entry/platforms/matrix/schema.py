@@ -79,10 +79,8 @@ class RoomEvent(Value):
         """Whether the event let the user into the room: an invitation, or a join without one."""
         if self.type != "m.room.member" or self.state_key != user_id:
             return False
-        before = decoded_or(
-            EventContent(), self.unsigned.get("prev_content", msgspec.Raw())
-        ).membership
-        now = self.content.membership
+        old, now = self.unsigned.get("prev_content", msgspec.Raw()), self.content.membership
+        before = decoded_or(EventContent(), old).membership
         return now == "invite" or (now == "join" and before not in ("invite", "join"))
 
 
