@@ -24,7 +24,8 @@ from hermes.boundary.egress import Egress
 from hermes.control.access import AccessPolicy, AllowedUsers
 from hermes.control.commands import CommandTable
 from hermes.control.directory import Directory
-from hermes.control.gateway import Gateway, GatewayOptions, running_gateway
+from hermes.control.gateway import Gateway, running_gateway
+from hermes.control.gateway_options import GatewayOptions
 from hermes.control.human_pace import HumanPace
 from hermes.control.maintenance import DAY, HOUR, Retention
 from hermes.control.media import Download, MediaIntake

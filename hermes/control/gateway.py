@@ -9,7 +9,7 @@ import anyio
 import anyio.abc
 
 from hermes.control import sessions
-from hermes.control.access import Access, AccessPolicy
+from hermes.control.access import Access
 from hermes.control.account_table import AccountTable
 from hermes.control.commands import CommandTable, names_another_bot
 from hermes.control.context_use import ContextUse, context_use
@@ -18,15 +18,14 @@ from hermes.control.event_content import new_messages
 from hermes.control.event_hub import EventHub
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following, following
-from hermes.control.human_pace import HumanPace
+from hermes.control.gateway_options import GatewayOptions
 from hermes.control.intake import Intake, store_message
 from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
 from hermes.control.live_relay import LiveRelay
-from hermes.control.maintenance import Maintenance, Retention
+from hermes.control.maintenance import Maintenance
 from hermes.control.media import MediaIntake
 from hermes.control.outbox import Outbox
-from hermes.control.placement import Placement
 from hermes.control.recovery import Recovery
 from hermes.control.routing import Route, RoutingFailed
 from hermes.control.session_end import SessionEndWorker
@@ -39,19 +38,14 @@ from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.control.turns import TurnRunner
 from hermes.state import turns
 from hermes.state.access import load_paired
-from hermes.state.credential_locks import CredentialLocks
 from hermes.state.sessions import model_of
-from hermes.streaming.policy import StreamingPolicy
-from hermes.text.redact import redact_tokens
 from hermes.types.agents import HostedAgent
-from hermes.types.deployment import NodeFolder
 from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, TooBusy
 from hermes.types.events import Envelope
 from hermes.types.identity import AgentId, SessionKey, Source, TurnId
 from hermes.types.messages import Accepted, Asked, Invited, MessageEvent, Receipt, Refused
 from hermes.types.platforms import Cursor, PlatformAdapter
 from hermes.types.store import OwnerKind, Store, Work
-from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
 
@@ -70,32 +64,6 @@ ACCOUNT_SECONDS = 1.0
 """Seconds between two checks whether this process still serves an account."""
 CHANGES_PAUSE_SECONDS = 0.1
 """Minimum time in seconds between two reads of the changes of other processes."""
-
-
-class GatewayOptions(Value):
-    """Options that do not change while the gateway runs."""
-
-    access: AccessPolicy = AccessPolicy()
-    streaming: StreamingPolicy = StreamingPolicy()
-    pace: HumanPace = HumanPace()
-    retention: Retention = Retention()
-    most_runs: int = 4096
-    """Maximum number of API turns that run at once; 0 for no limit."""
-    unread_seconds: float = 10.0
-    """Seconds for which a stateless request continues without a reader."""
-    folder: NodeFolder | None = None
-    """The folder with the files of the agents; None if there are no files, as in some tests."""
-    several_folders: bool = False
-    """Whether other processes that use the store may have different folders. With SQLite, all
-    processes have the same folder."""
-    credential_locks: CredentialLocks | None = None
-    """The locks on the credentials of accounts, which all homes of the user share; None if
-    credentials are not locked, as in some tests."""
-    redact: Callable[[str], str] = redact_tokens
-    """Removes secrets from texts that everybody may read."""
-    terminal: bool = False
-    """Whether this is the gateway of a terminal. Such a gateway runs only its own sessions and the
-    sessions of terminals that died."""
 
 
 class Gateway:
@@ -129,11 +97,7 @@ class Gateway:
         self._route = route
         self._agents = agents
         self._access = Access(options.access)
-        placement = Placement(
-            folder=options.folder.id if options.folder else None,
-            checked=options.several_folders and options.folder is not None,
-            terminal=options.terminal,
-        )
+        placement = options.placement
         transactions = TurnTransactions(store.owner, agents, placement)
         self._intake = Intake(transactions, commands)
         self._runner = TurnRunner(store, transactions, self._hub, self._outbox, agents)

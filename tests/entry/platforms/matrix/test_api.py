@@ -8,14 +8,21 @@ from hermes.entry.platforms.http import PlatformResponse
 from hermes.entry.platforms.matrix.api import MatrixApi, api_path, error_for
 from hermes.entry.platforms.matrix.manifest import MatrixAccount
 from hermes.testing.matrix import matrix_platform
-from hermes.types.errors import AuthFailed, Disconnected, HermesError, RateLimited, Rejected
+from hermes.types.errors import (
+    AuthFailed,
+    Disconnected,
+    HermesError,
+    RateLimited,
+    Rejected,
+    TargetGone,
+)
 
 
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
     [
         (401, {"errcode": "M_UNKNOWN_TOKEN", "error": "?"}, AuthFailed),
-        (403, {"errcode": "M_FORBIDDEN"}, Rejected),
+        (403, {"errcode": "M_FORBIDDEN"}, TargetGone),
         (413, {"errcode": "M_TOO_LARGE"}, Rejected),
         (404, {"errcode": "M_NOT_FOUND"}, Rejected),
         (404, "<html>", Disconnected),
