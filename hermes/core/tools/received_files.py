@@ -15,10 +15,11 @@ log = logging.getLogger(__name__)
 
 
 async def save_files(history: Sequence[Message], sandbox: Sandbox, read: ReadMedia) -> bool:
-    """Copies the files of the last request that are not in the workspace yet.
+    """Copies the files of the last request into the workspace, if they have a name there
+    (`Attachment.saved`) and are not there yet.
 
-    Returns whether the request has such files. If a file can't be copied, the turn goes on without
-    it.
+    Returns whether the request has files with such a name. If a file can't be copied, the turn goes
+    on without it.
     """
     files = [
         one

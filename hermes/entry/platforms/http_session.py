@@ -7,12 +7,12 @@ import aiohttp
 import anyio
 
 CLOSE_SECONDS = 5.0
-"""Longest time that the end of the last use waits for connections to close."""
+"""Longest time to wait for connections to close, after the last use of the session."""
 
 
 class ReusedSession:
-    """An HTTP session without cookies. It is opened when a block begins to use it, and closed when
-    the last block ends."""
+    """An HTTP session without cookies. It is opened by the first `async with` block that uses it,
+    and closed when the last of these blocks ends."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None

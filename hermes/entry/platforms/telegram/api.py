@@ -14,7 +14,7 @@ from hermes.types.value import Value
 T = TypeVar("T")
 
 CALL_SECONDS, FILE_SECONDS = 30.0, 300.0
-"""Longest time of a call, and of a call that transfers a file."""
+"""Time limit of a call, and time limit of a call that transfers a file."""
 
 
 class ChatMoved(Rejected):
@@ -26,7 +26,7 @@ class ChatMoved(Rejected):
 
 
 class Upload(Value):
-    """A file that is sent with a call, and the name of its parameter."""
+    """A file that is sent with a call, as the parameter `field`."""
 
     field: str
     name: str
@@ -125,5 +125,5 @@ def _form(parameters: Mapping[str, object], upload: Upload) -> aiohttp.FormData:
 
 
 def _cut(call: str, error: Exception) -> Disconnected:
-    # The original error is not attached, because some texts of aiohttp contain the URL.
+    # The original error is not attached: its text may contain the URL and so the token.
     return Disconnected(f"{call} failed: {type(error).__name__}")
