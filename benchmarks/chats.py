@@ -78,8 +78,8 @@ async def waiting(record: Record, sizes: Sizes) -> None:
 
 
 async def repeats(record: Record, sizes: Sizes) -> None:
-    """Every message is delivered three times: first normally, then with a new update number, and at
-    last with its old update number, after a restart without the stored offset."""
+    """Every message is delivered three times: first normally, then with a new update number, and
+    finally with its old update number, after a restart without the stored offset."""
     async with _staged(record, "repeats") as stage:
         await stage.start()
         for number in range(sizes.repeats):

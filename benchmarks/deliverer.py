@@ -29,7 +29,7 @@ async def deliver_all(
     port: int, secret: str, planned: list[PlannedDelivery], seconds: float
 ) -> list[DeliveryResult]:
     """Starts the deliveries at even intervals over this time. Updates of one chat are delivered one
-    after the other, as Telegram does it."""
+    after the other, as Telegram does."""
     locks: dict[int, anyio.Lock] = defaultdict(anyio.Lock)
     idle: list[Client] = []
     results: list[DeliveryResult] = []

@@ -52,7 +52,8 @@ class KnownSettings:
             platform_config(settings, found.platform)
 
     def explain_platforms(self, settings: Settings) -> Iterator[Explanation]:
-        """Yields the settings of platforms that are set somewhere. Default values are left out."""
+        """Yields the settings of platforms that have been set. Those with a default are left
+        out."""
         for field in dict.fromkeys(self._by_name.values()):
             explanation = field.explain(settings)
             if explanation.source != "default":

@@ -98,8 +98,8 @@ def _holder(path: Path) -> CredentialHolder | None:
 def user_lock_folder() -> Path:
     """Returns the folder of the lock files. It is the same for all homes of the user.
 
-    If the home directory of the user is not writable, it is a private folder in the temporary
-    directory.
+    If the home directory of the user is not writable, the lock files are in a private folder in the
+    temporary directory.
     """
     try:
         folder = _FOLDER.expanduser()

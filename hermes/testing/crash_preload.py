@@ -22,7 +22,7 @@ them, because it runs the main module of the harness again."""
 
 
 def _use_once(home: Path) -> None:
-    """Uses everything once that is loaded or computed only at its first use, so that it is ready in
+    """Uses the parts that are loaded or computed only at their first use, so that they are ready in
     the forked gateways."""
     anyio.run(anyio.sleep, 0, backend_options={"use_uvloop": sys.platform != "win32"})
     ModelRegistry.of(all_plugins().models())

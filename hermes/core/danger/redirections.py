@@ -14,7 +14,7 @@ from hermes.types.value import Value
 
 
 class Streams(Value):
-    """The input and output that the redirections of a command give it."""
+    """The input and output of a command after its redirections."""
 
     stdin: str | None = None
     """The text that the command reads; None if its input is not redirected."""
