@@ -1,4 +1,4 @@
-"""Loads of messages on Telegram, each of which must be answered once and in order."""
+"""Measures a gateway under load from Telegram. Every message must be answered once and in order."""
 
 import random
 import sys
@@ -40,7 +40,8 @@ OUTAGE = (
 
 @asynccontextmanager
 async def _staged(record: Record, name: str, **more: str) -> AsyncIterator[TelegramStage]:
-    """Yields a stage. At the end, the promises are checked and the broken ones are recorded."""
+    """Yields a stage. When the block ends, waits until all work is done, and records the broken
+    promises."""
     with tempfile.TemporaryDirectory(prefix="hermes-bench-", dir=DISK) as folder:
         home = Path(folder)
         async with model_process() as model, telegram_stage(home, model, **more) as stage:
@@ -77,8 +78,8 @@ async def waiting(record: Record, sizes: Sizes) -> None:
 
 
 async def repeats(record: Record, sizes: Sizes) -> None:
-    """Every update is delivered three times: with a new number, and with the old number after a
-    restart that has lost the offset."""
+    """Every message is delivered three times: first normally, then with a new update number, and
+    finally with its old update number, after a restart without the stored offset."""
     async with _staged(record, "repeats") as stage:
         await stage.start()
         for number in range(sizes.repeats):
@@ -122,7 +123,7 @@ async def outage(record: Record, sizes: Sizes) -> None:
 
 
 async def ordered(record: Record, sizes: Sizes) -> None:
-    """Many chats with tools that take a random time, while the gateway is killed."""
+    """People write in many chats, and tools take a random time, while the gateway is killed."""
     size = StormSize(
         chats=sizes.ordered_chats,
         messages=sizes.ordered_messages,
@@ -162,7 +163,8 @@ async def burst(record: Record, sizes: Sizes) -> None:
 
 
 async def _deliver(stage: TelegramStage, sizes: Sizes) -> list[DeliveryResult]:
-    """Delivers the messages from another process, so that the fake server does not slow it down."""
+    """Delivers the messages from another process, so that the fake server in this process does not
+    slow the delivery down."""
     planned = []
     for number in range(sizes.burst):
         chat = FIRST_CHAT + number % sizes.burst_chats

@@ -36,7 +36,7 @@ def saved(folder: Path) -> str:
 
 
 def environ(folder: Path) -> dict[str, str]:
-    """Returns the environment of a process that can import the code."""
+    """Returns environment variables with which a process can import the code in the folder."""
     return {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join((str(folder), str(ROOT)))}
 
 

@@ -12,13 +12,15 @@ class AccountTable:
     """Holds the present state of every account. It is in memory only, and empty at the start."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
-        """`redact` removes secrets from the reasons, which everybody may read at `/ready`."""
+        """`redact` removes secrets from the reasons, because everybody can read the reasons at
+        `/ready`."""
         self._redact = redact
         self._found: dict[str, AccountStatus] = {}
         self._changed = anyio.Event()
 
     def set(self, account: str, state: AccountState, reason: str = "") -> None:
-        """Replaces the state of the account. `since` is kept if the state was the same before."""
+        """Sets the state of the account. If the account already has this state, `since` does not
+        change."""
         before = self._found.get(account)
         since = before.since if before and before.state == state else time.time()
         status = AccountStatus(
@@ -34,9 +36,9 @@ class AccountTable:
         return tuple(self._found.values())
 
     def down(self) -> tuple[AccountStatus, ...]:
-        """Returns the accounts whose messages do not arrive."""
+        """Returns the accounts whose messages this process should receive, but can't."""
         return tuple(one for one in self._found.values() if one.down)
 
     async def changed(self) -> None:
-        """Returns when a state has changed after this call."""
+        """Waits until the state or the reason of an account changes."""
         await self._changed.wait()

@@ -1,4 +1,5 @@
-"""Ensures that only one gateway on this machine and in the store uses a credential."""
+"""Ensures that a credential is used by only one of the user's gateways on this machine, and by only
+one gateway of the store."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -14,7 +15,8 @@ log = logging.getLogger(__name__)
 
 
 class CredentialInUse(ConfigError):
-    """Another gateway, or another account of this one, uses the credential. The text names it."""
+    """Another gateway, or another account of this gateway, uses the credential. The message names
+    the gateway or account."""
 
 
 class _HeldCredential:
@@ -50,8 +52,8 @@ class Credentials:
         self._held: dict[str, _HeldCredential] = {}
 
     async def claim(self, account: str, key: str) -> None:
-        """Makes the account the only user of the credential. Raises CredentialInUse if it has
-        another user."""
+        """Makes the account the only user of the credential. Raises CredentialInUse if another
+        account or another gateway uses the credential."""
         await self.release(account)
         for other, held in self._held.items():
             if held.key == key:
@@ -66,8 +68,8 @@ class Credentials:
         self._held[account] = _HeldCredential(key, lock, epoch)
 
     async def holds(self, account: str) -> bool:
-        """Returns whether no other gateway can use the account's credential. An account without a
-        credential is never in use elsewhere."""
+        """Returns whether this process is still the only user of the account's credential. Returns
+        True for an account without a credential, and while the store is unavailable."""
         held = self._held.get(account)
         if held is None:
             return True
@@ -96,8 +98,9 @@ class Credentials:
             log.error("the credential of %s is not free for other nodes yet: %s", account, error)
 
     async def _lock(self, account: str, key: str) -> CredentialLock | None:
-        """Takes the lock file. Returns None if there are no lock files, or if a process holds the
-        lock that the store counts as dead, for example because it is paused."""
+        """Takes the lock file. Returns None if there are no lock files. Also returns None if the
+        lock belongs to a process that the store counts as dead, for example because the process is
+        paused."""
         if self._locks is None:
             return None
         found = await anyio.to_thread.run_sync(self._locks.take, key, account, self._store.owner)

@@ -1,5 +1,5 @@
-"""Keeps one account connected: takes it, runs its adapter, and restarts the adapter when it fails
-or falls silent."""
+"""Keeps one account connected: claims it for this process, runs its adapter, and restarts the
+adapter when the adapter fails or falls silent."""
 
 import logging
 import random
@@ -28,18 +28,21 @@ class SupervisorTimes(Value):
     """The times of the supervisor, in seconds."""
 
     reconnect: tuple[float, ...] = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
-    """The pauses before the next connection, by the number of consecutive failures."""
+    """The pauses before the next connection: the first after one failure, the second after two
+    failures in a row, and so on. The last one is used for all further failures."""
     jitter: float = 0.2
-    """The largest part of a pause by which it is made longer or shorter at random, so that accounts
-    do not reconnect at the same moment."""
+    """Each pause is made longer or shorter at random, by at most this fraction of the pause, so
+    that accounts do not reconnect at the same moment."""
     healthy: float = 60.0
-    """After a connection that has worked for this long, the first pause is used again."""
+    """If a connection has worked for this long before it fails, the pauses begin again with the
+    first."""
     held: float = 1.0
     """The pause before the next attempt to take an account that another process serves."""
     refused: tuple[float, ...] = (1.0, 2.0, 5.0)
-    """The pauses before the next attempt to take a credential that another gateway uses."""
+    """The pauses before the next attempt to take a credential that another gateway uses. The last
+    one is used for all further attempts."""
     accept: float = 600.0
-    """The longest time in which a message is accepted. It includes the download of its files."""
+    """Time limit for accepting one message, including the download of its files."""
 
 
 USUAL_TIMES = SupervisorTimes()
@@ -51,11 +54,11 @@ async def serve(
     credential: str = "",
     times: SupervisorTimes = USUAL_TIMES,
 ) -> None:
-    """Listens and delivers for the account until cancelled. Returns early if the account's
-    credential is invalid.
+    """Receives and sends the messages of the account until it is cancelled. Returns early if the
+    account's credential is invalid.
 
-    `credential` is the key under which the credential is locked; empty for no lock. No failure of
-    the adapter is raised, so the accounts do not affect each other.
+    `credential` is the key under which the credential is locked; empty for no lock. Failures of the
+    adapter are logged and not raised, so that one account can't stop the others.
     """
     supervisor = _Supervisor(gateway, adapter, credential, times)
     try:
@@ -120,8 +123,8 @@ class _Supervisor:
         return pause
 
     async def _connect(self, cursor: Cursor) -> None:
-        """Runs the adapter until it ends. Raises ClaimLost as soon as another process serves the
-        account, and Disconnected if the adapter is silent for too long."""
+        """Runs the adapter until it ends. Raises ClaimLost as soon as another process uses the
+        account or its credential, and Disconnected if the adapter is silent for too long."""
         gateway, adapter = self._gateway, self._adapter
         run = AdapterRun(adapter.limits.silence, self._times.accept)
         ended: HermesError | None = None
@@ -205,8 +208,8 @@ class AdapterRun:
     def __init__(
         self, silence: float, accept: float, clock: Callable[[], float] = anyio.current_time
     ) -> None:
-        """`silence` is the longest time between two signs of life. `accept` is the longest time in
-        which a message is accepted."""
+        """`silence` is the longest time between two signs of life. `accept` is the time limit for
+        accepting a message. Both are in seconds."""
         self._silence = silence
         self._accept_seconds = accept
         self._clock = clock
@@ -228,8 +231,8 @@ class AdapterRun:
         return first
 
     def watched(self, accept: Accept) -> Accept:
-        """Wraps `accept`. A message is a sign of life, and the adapter may be silent until the
-        message is accepted."""
+        """Wraps `accept`. Each message counts as a sign of life. While a message is being accepted,
+        its own time limit replaces the limit on silence."""
 
         async def accept_and_note(event: MessageEvent) -> Receipt:
             self._accepting += 1
@@ -243,7 +246,8 @@ class AdapterRun:
         return accept_and_note
 
     async def silence(self) -> str:
-        """Returns when the adapter has been silent for too long; the result says so in words."""
+        """Waits until the adapter has been silent for too long, or a message was not accepted in
+        time. Returns the reason in words."""
         while True:
             limit = self._accept_seconds if self._accepting else self._silence
             left = self._last_sign + limit - self._clock()
@@ -251,7 +255,7 @@ class AdapterRun:
                 return f"a message was not accepted within {limit:g} s"
             if left <= 0:
                 return f"nothing was heard from the platform for {limit:g} s"
-            # The limit becomes smaller when a message has been accepted.
+            # Checks again early, because the limit is shorter after a message was accepted.
             await anyio.sleep(min(left, self._silence))
 
 

@@ -1,4 +1,5 @@
-"""Finds and explains settings by name: the general ones and those of the installed platforms."""
+"""Finds and explains settings by name: general settings, and settings of the installed
+platforms."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -17,22 +18,22 @@ from hermes.types.platforms import AnyPlatform
 class KnownSettings:
     """All settings that can be read and changed by name.
 
-    A name is a key, an alias of a key, or a variable. The platforms are requested only if a name is
-    not the name of a general setting, because a plugin that can't be loaded must not keep people
-    from changing other settings.
+    A name is a key, an alias of a key, or a variable. The platforms are loaded only for a name that
+    is not the name of a general setting. So people can change general settings even if a plugin
+    can't be loaded.
     """
 
     def __init__(self, platforms: Callable[[], Sequence[AnyPlatform]] = tuple) -> None:
         self._platforms = platforms
 
     def field(self, name: str) -> Field:
-        """Returns the setting. Raises ConfigError if there is none."""
+        """Returns the setting with this name. Raises ConfigError if there is no such setting."""
         if found := _general(name):
             return found
         return self._own(name).field
 
     def is_variable(self, name: str) -> bool:
-        """Returns whether the name is the name of a variable."""
+        """Returns whether the name is that of an environment variable, and not a key."""
         if _is_general(name):
             return bool(schema().field_of_variable(name)) or name in Catalog.load().variables
         found = self._by_name.get(name)
@@ -51,7 +52,8 @@ class KnownSettings:
             platform_config(settings, found.platform)
 
     def explain_platforms(self, settings: Settings) -> Iterator[Explanation]:
-        """Yields the settings of platforms that have a value."""
+        """Yields the settings of platforms that have been set. Those with a default are left
+        out."""
         for field in dict.fromkeys(self._by_name.values()):
             explanation = field.explain(settings)
             if explanation.source != "default":
@@ -65,7 +67,7 @@ class KnownSettings:
 
     @cached_property
     def _by_name(self) -> dict[str, PlatformField]:
-        """The platforms' own settings, by every name that they have."""
+        """The settings of all platforms. A setting with several names is there under each name."""
         found = [field for platform in self._platforms() for field in platform_fields(platform)]
         return {name: one for one in found for name in one.names}
 
@@ -75,5 +77,5 @@ def _general(name: str) -> Field | None:
 
 
 def _is_general(name: str) -> bool:
-    """Returns whether the name is known without the manifests of platforms."""
+    """Returns whether the name is that of a general setting or of a provider's variable."""
     return _general(name) is not None or name in Catalog.load().variables

@@ -39,7 +39,8 @@ class CredentialLock:
         self._lock = lock
 
     def is_removed(self) -> bool:
-        """Returns whether the file was removed. Other processes do not see the lock then."""
+        """Returns whether somebody has removed the lock file. Other processes can then use the
+        credential too."""
         return self._lock.is_removed()
 
     def close(self) -> None:
@@ -50,15 +51,15 @@ class CredentialLocks(Value):
     """The lock files of one user."""
 
     home: Path
-    """The home of this process, which is shown to other processes."""
+    """The home of this process. It is shown in the error messages of other processes."""
     folder: Path | None = None
-    """The folder of the files; None for the one that all homes of the user share."""
+    """The folder of the lock files; None for the folder that all homes of the user share."""
 
     def take(
         self, key: str, account: str, owner: OwnerId
     ) -> CredentialLock | CredentialHolder | None:
-        """Returns the lock, or its holder if another account holds it. Returns None if the holder
-        is not known.
+        """Returns the lock if it is free. Otherwise returns the process that holds it, or None if
+        that process is not known.
 
         Raises ConfigError if the lock files can't be used.
         """
@@ -97,7 +98,8 @@ def _holder(path: Path) -> CredentialHolder | None:
 def user_lock_folder() -> Path:
     """Returns the folder of the lock files. It is the same for all homes of the user.
 
-    A user without a writable home directory has a private folder in the temporary directory.
+    If the home directory of the user is not writable, the lock files are in a private folder in the
+    temporary directory.
     """
     try:
         folder = _FOLDER.expanduser()

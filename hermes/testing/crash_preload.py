@@ -1,5 +1,5 @@
 """Loads everything that a gateway needs. The fork server of the crash harness imports this module
-once, so that the gateways that it forks start at once."""
+before it forks gateways, so that they start quickly."""
 
 import gc
 import sys
@@ -17,12 +17,13 @@ from hermes.state.sqlite.schema_check import missing_part
 from hermes.testing import crash_checks
 
 __all__ = ["crash_checks"]
-"""This module imports the other modules of the harness. Each forked process runs the main module of
-the harness again, and needs them all."""
+"""Importing `crash_checks` also loads the other modules of the harness. Each forked process needs
+them, because it runs the main module of the harness again."""
 
 
 def _use_once(home: Path) -> None:
-    """Uses everything that is loaded or computed at its first use."""
+    """Uses the parts that are loaded or computed only at their first use, so that they are ready in
+    the forked gateways."""
     anyio.run(anyio.sleep, 0, backend_options={"use_uvloop": sys.platform != "win32"})
     ModelRegistry.of(all_plugins().models())
     load(home, {})
@@ -32,5 +33,5 @@ def _use_once(home: Path) -> None:
 
 with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
     _use_once(Path(folder))
-# The garbage collector of a gateway would copy the memory that it shares with the fork server.
+# Otherwise the garbage collector of a gateway would write to shared memory, and so copy it.
 gc.freeze()

@@ -14,8 +14,8 @@ EVERY = 0.01
 
 @asynccontextmanager
 async def measured_delays(result: Path) -> AsyncIterator[None]:
-    """Measures until the block ends. Then writes (time, seconds late) of every wake-up to the
-    file."""
+    """Measures until the block ends. Then writes a pair for each wake-up to the file `result`: the
+    time, and the number of seconds by which the task was late."""
     seen: list[tuple[float, float]] = []
 
     async def watch() -> None:
@@ -29,7 +29,7 @@ async def measured_delays(result: Path) -> AsyncIterator[None]:
         group.start_soon(watch)
         yield
         group.cancel_scope.cancel()
-    # The gateway ends here, so nothing else waits for the event loop.
+    # Blocking is harmless here: the gateway ends, so no other task needs the event loop.
     result.write_bytes(msgspec.json.encode(seen))  # noqa: ASYNC240
 
 

@@ -60,28 +60,30 @@ class BotApiServer:
         self.actions: list[tuple[int, str]] = []
         """(chat, action) of every `sendChatAction`."""
         self.reactions: dict[tuple[int, int], str] = {}
-        """The reaction to each message of a person, by chat and message; empty for none."""
+        """The reaction of a bot to each message of a person, by chat and message id; empty if there
+        is no reaction."""
         self.has_drafts = False
-        """Whether the server knows the method for drafts."""
+        """Whether the server has the method `sendMessageDraft`."""
         self.drafts: list[tuple[int, int, str]] = []
         """(chat, id, text) of every draft."""
         self.files: dict[str, bytes] = {}
         """The files that people have sent, by file id."""
         self.failures: list[ScriptedFailure] = []
-        """The next calls fail in these ways. Polls are not affected."""
+        """The ways in which the next calls fail, one for each call. Polls are not affected."""
         self.trouble: Callable[[], ScriptedFailure | None] = lambda: None
         """A function that is called for each call except polls. It returns the way in which the
         call fails, or None if it succeeds."""
         self.observe: Callable[[BotMessage], None] = lambda message: None
-        """A function that is called with every message of a bot that was sent or edited."""
+        """A function that is called with each message that a bot sends or edits."""
         self.upgraded: dict[int, int] = {}
         """The new ids of groups that have become supergroups."""
         self.echoed = 0
-        """Number of messages of bots that were returned to the bots as updates."""
+        """Number of updates that have delivered a bot's own messages back to the bot."""
         self.impatient: list[ApiCall] = []
-        """The calls inside a penalty window."""
+        """The calls that a bot made for a chat during a penalty window of the chat (`penalize`)."""
         self.after_polls: list[Callable[[], object]] = []
-        """Functions that are called one by one, each after a poll has returned updates."""
+        """After each poll that returns updates, the first of these functions is removed and
+        called."""
         self._penalties: dict[int, float] = {}
         self._chats: dict[int, ApiObject] = {}
         self._bots: dict[BotToken, FakeBot] = {}
@@ -94,11 +96,12 @@ class BotApiServer:
         return self._bots[token]
 
     def add_chat(self, id: int, kind: str = "private", **more: object) -> None:
-        """Creates a chat. `topics` are the ids of the forum topics that it has."""
+        """Creates a chat. `more` are further fields of the chat, such as `topics`, the ids of its
+        forum topics."""
         self._chats[id] = {"id": id, "type": kind, **more}
 
     def says(self, chat: int, text: str = "", user: int = 7, **more: object) -> ApiObject:
-        """Makes a person write to a chat; returns the message that all bots in it receive."""
+        """Makes a person write to a chat. Returns the message, which all bots receive."""
         message = self._message(chat, self._person(user), **more)
         if text:
             message["text"] = text
@@ -106,7 +109,8 @@ class BotApiServer:
         return message
 
     def presses(self, chat: int, label: str, user: int = 7) -> None:
-        """Makes a person press the last button in the chat that has this label."""
+        """Makes a person press the button with this label. If there are several, the newest one is
+        pressed."""
         for message in reversed(self.messages.values()):
             rows = message.keyboard.inline_keyboard if message.keyboard else ()
             data = [one.callback_data for row in rows for one in row if one.text == label]
@@ -121,11 +125,11 @@ class BotApiServer:
         self._add(bot, "callback_query", {**pressed, "message": self._shown(message)})
 
     def texts(self, chat: int) -> list[str]:
-        """The visible texts of the messages of bots in a chat, oldest first."""
+        """The visible texts of the messages that bots have sent to a chat, oldest first."""
         return [one.shown.text for one in self.messages.values() if one.chat == chat]
 
     def redeliver(self, token: BotToken) -> None:
-        """Delivers every message of a person to the bot once more, with new update numbers."""
+        """Delivers all updates from people to the bot a second time, with new update numbers."""
         for update in list(self._bots[token].received):
             kind = next(name for name in update if name != "update_id")
             content = update[kind]
@@ -133,17 +137,18 @@ class BotApiServer:
             self._add(self._bots[token], kind, content, again=True)
 
     def forget_acknowledgements(self, token: BotToken) -> None:
-        """Delivers every update again that the bot has ever received, with the same numbers."""
+        """Delivers all updates from people again, with their old update numbers, as if the bot had
+        acknowledged none of them."""
         bot = self._bots[token]
         bot.pending = list(bot.received)
         bot.wake()
 
     def penalize(self, chat: int, seconds: float) -> None:
-        """Refuses all calls for a chat until this time has passed."""
+        """Starts a penalty window: refuses all calls for the chat for this number of seconds."""
         self._penalties[chat] = time.monotonic() + seconds
 
     def cut(self) -> None:
-        """Cuts all open connections, and so loses the answers to the calls on them."""
+        """Cuts all open connections. The answers to the calls on them are lost."""
         for connection in self._connections():
             if connection.transport is not None:
                 connection.transport.abort()

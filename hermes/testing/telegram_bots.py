@@ -1,4 +1,4 @@
-"""The bots of the fake of Telegram's Bot API, and the updates that wait for them."""
+"""The bots of the fake Bot API, with the updates that they have not acknowledged yet."""
 
 import re
 
@@ -17,7 +17,7 @@ _MENTION = re.compile(r"@\w+")
 
 
 class FakeBot:
-    """One bot: its user, and the updates that wait for it."""
+    """One bot: its user, and the updates that it has not acknowledged yet."""
 
     def __init__(self, token: BotToken, username: str) -> None:
         self.token = token
@@ -29,10 +29,10 @@ class FakeBot:
         }
         self.pending: list[ApiObject] = []
         self.received: list[ApiObject] = []
-        """The first update of every message of a person."""
+        """The updates for the bot that people have caused. Repeated deliveries are not added."""
         self.webhook: SetWebhook | None = None
         self.menu: tuple[MenuCommand, ...] = ()
-        """The menu of commands."""
+        """The commands in the bot's menu."""
         self.queries: set[str] = set()
         """The button presses that are not answered yet."""
         self.poller = anyio.CancelScope()
@@ -57,13 +57,13 @@ class FakeBot:
         return True
 
     def wake(self) -> None:
-        """Lets a poll look at the pending updates."""
+        """Makes a waiting poll check for pending updates."""
         self.changed.set()
         self.changed = anyio.Event()
 
 
 def answer_query(bot: FakeBot, wanted: AnswerCallbackQuery) -> bool:
-    """Answers a button press. Raises ApiRefusal if it is not known."""
+    """Answers a button press. Raises ApiRefusal if the press is unknown or was answered before."""
     if wanted.callback_query_id not in bot.queries:
         raise ApiRefusal(
             400,
@@ -88,7 +88,7 @@ def update_sender(update: ApiObject) -> ApiObject:
 
 
 def mentions(text: str) -> list[ApiObject]:
-    """Returns the entities of the user names in an ASCII text."""
+    """Returns an entity for each `@name` in the text; none if the text is not ASCII."""
     return [
         {"type": "mention", "offset": found.start(), "length": len(found[0])}
         for found in _MENTION.finditer(text)

@@ -38,7 +38,7 @@ def checked_keyboard(keyboard: InlineKeyboard | None) -> InlineKeyboard | None:
 
 
 def read_parameters(parameters: ApiObject, kind: type[T]) -> T:
-    """Returns the parameters of a call. Numbers may be written as texts, as in a form."""
+    """Returns the parameters of a call as a `kind`. Numbers may be strings, as in a form."""
     try:
         return msgspec.convert(parameters, kind, strict=False)
     except msgspec.ValidationError as error:

@@ -42,7 +42,7 @@ class CallRecord(Value):
     pid: int
     chat: str
     at: float
-    """Wall-clock time."""
+    """The time of the start or of the answer, in seconds since 1970."""
     until: float = 0.0
     """The end of the penalty window that the answer announced; 0 for the start of a call."""
 
@@ -56,7 +56,7 @@ class PauseRecord(Value):
 
 
 def appender(name: str) -> Callable[[Value], None]:
-    """Returns a function that adds a record to a file in the home directory."""
+    """Returns a function that appends a record to the file with this name in the home directory."""
     file = (Path.home() / name).open("ab", buffering=0)
 
     def append(record: Value) -> None:
@@ -66,8 +66,8 @@ def appender(name: str) -> Callable[[Value], None]:
 
 
 def read_records(path: Path, kind: type[R]) -> list[R]:
-    """Returns the records of all processes, oldest first. A line that a kill has cut is left
-    out."""
+    """Returns the records of all processes, oldest first. A line that is incomplete because its
+    process was killed is left out."""
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     return [msgspec.json.decode(line, type=kind) for line in lines if line.endswith(b"}")]
 

@@ -27,7 +27,7 @@ class FormattedText(Value):
 
     text: str
     entities: tuple[tuple[str, str, int, int], ...] = ()
-    """(tag, attributes, start, end) of every part with a format."""
+    """One tuple for each formatted part of the text: (tag, attributes, start, end)."""
 
 
 def parse_html(source: str) -> FormattedText:

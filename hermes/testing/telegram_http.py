@@ -1,4 +1,4 @@
-"""Reads the calls of the fake of Telegram's Bot API, and lets them fail."""
+"""Reads the calls to the fake Bot API, and makes calls fail."""
 
 import anyio
 from aiohttp import web
@@ -17,7 +17,7 @@ async def call_parameters(request: web.Request) -> ApiObject:
 
 
 async def fail_call(request: web.Request, failure: ScriptedFailure) -> None:
-    """Raises the ApiRefusal of a failure, or cuts the connection."""
+    """Makes a call fail: raises ApiRefusal, or cuts the connection if the failure has no status."""
     await anyio.sleep(failure.after)
     if failure.status:
         raise ApiRefusal(failure.status, failure.description, retry_after=failure.retry_after)

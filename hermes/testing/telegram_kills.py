@@ -22,7 +22,7 @@ from hermes.testing.telegram_stage import TelegramStage, telegram_stage
 from hermes.types.value import Value
 
 PAUSING = 'tool:pause{"token":"TOKEN","seconds":SECONDS}'
-"""A question that lets the agent run a tool for SECONDS."""
+"""A message that makes the agent run the tool `pause`. TOKEN and SECONDS are replaced."""
 QUESTIONS = ("how are you today", "tokens:60 delay:0.02", PAUSING)
 LONGEST_PAUSE = 0.3
 FAILURES = (
@@ -46,7 +46,7 @@ class StormSize(Value):
     failing: float = 0.05
     """The probability that a call fails."""
     penalties: float = 0.03
-    """The probability that some chat gets a penalty window during a call."""
+    """The probability, for each call, that a random chat gets a penalty window."""
     people: int = 1000
     """Number of people who write at the same time."""
     questions: tuple[str, ...] = QUESTIONS
@@ -58,7 +58,8 @@ class StormSize(Value):
 class TelegramStorm:
     """People who write while the gateway is killed and the Bot API fails.
 
-    Each kill allows another share of the messages, so that every kill interrupts work.
+    The messages are divided into equal shares, one for each life of the gateway. People begin the
+    next share after the next kill, so that every kill interrupts work.
     """
 
     def __init__(self, stage: TelegramStage, size: StormSize) -> None:
@@ -109,7 +110,8 @@ class TelegramStorm:
             await self._stage.start()
 
     def _trouble(self) -> ScriptedFailure | None:
-        """Decides whether a call fails. Sometimes it also closes a chat for some seconds."""
+        """Returns the way in which a call fails, or None if it succeeds. Sometimes it also starts a
+        penalty window for a chat."""
         if self._random.random() < self._size.penalties:
             chat = FIRST_CHAT + self._random.randrange(self._size.chats)
             self._stage.server.penalize(chat, self._random.uniform(0.5, 4.0))
@@ -133,7 +135,7 @@ class TelegramStorm:
 
 
 async def storm(size: StormSize, seconds: float) -> Report:
-    """Runs the storm in a fresh home, and returns the broken promises."""
+    """Runs the storm in a new home, and returns a report with the broken promises."""
     late = ""
     with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
         home = Path(folder)

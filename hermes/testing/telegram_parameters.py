@@ -10,7 +10,7 @@ BATCH_LIMIT = 100
 
 
 class _Strict(Value, forbid_unknown_fields=True):
-    """Parameters with an unknown name are refused."""
+    """The parameters of one method. A parameter with an unknown name is refused."""
 
 
 class InlineButton(_Strict):

@@ -17,12 +17,12 @@ from hermes.testing.telegram_child import (
 from hermes.testing.telegram_stage import StoredFreeze, TelegramStage
 
 QUEUED = "Queued ("
-"""The beginning of the notice that a message waits for its turn."""
+"""The beginning of the notice that tells a person that their message waits in the queue."""
 _UNFINISHED = (PLACEHOLDER, StreamingPolicy().cursor)
 
 
 def check_promises(stage: TelegramStage) -> Report:
-    """Returns everything that is wrong after all work is done."""
+    """Returns a report with all broken promises. It is called after all work is done."""
     report = Report()
     report.figures["messages"] = sum(map(len, stage.asked.values()))
     report.figures["kills"] = stage.kills
@@ -88,8 +88,9 @@ def _penalties(stage: TelegramStage, report: Report) -> Iterator[str]:
 def early_calls(records: list[CallRecord], freezes: list[StoredFreeze]) -> Iterator[str]:
     """Returns the calls that a gateway started inside a penalty window that it knew of.
 
-    A process knows the windows of its own answers, and those that were in the store when an earlier
-    process was killed. A call that was on its way when the answer 429 came is not early.
+    A process knows the windows that the answers to its own calls announced, and the windows that
+    were in the store when an earlier process was killed. A call that started before the answer 429
+    arrived is not counted.
     """
     told: dict[tuple[int, str], float] = defaultdict(float)
     first = {one.pid: place for place, one in reversed(list(enumerate(records)))}

@@ -12,7 +12,7 @@ ApiObject = dict[str, object]
 
 
 class ApiRefusal(Exception):
-    """A call that fails, with its HTTP status."""
+    """The refusal of a call, with an HTTP status and a description."""
 
     def __init__(self, status: int, description: str, **parameters: int | None) -> None:
         super().__init__(description)

@@ -1,4 +1,4 @@
-"""The surroundings of a gateway that serves Telegram: a fake Bot API, people, and kills."""
+"""A test environment for a gateway on Telegram: a fake Bot API, people who write, and kills."""
 
 import re
 import time
@@ -22,7 +22,8 @@ from hermes.types.value import Value
 
 TRIAL_TOKEN: BotToken = "100:trial"  # noqa: S105
 BEAT_SECONDS, STALE_SECONDS = 0.2, 2.0
-"""Times of a gateway on PostgreSQL, so that a killed process soon counts as dead."""
+"""The heartbeat interval of a gateway on PostgreSQL, and the time after which it counts as dead.
+They are short, so that a killed process soon counts as dead."""
 
 _TOKEN = re.compile(r"(?<!\S)q(-?\d+)x(\d+)(?!\S)")
 
@@ -31,14 +32,15 @@ class StoredFreeze(Value):
     """A penalty window that was in the store when a gateway was killed."""
 
     pid: int
-    """The killed process. Its own calls are checked against its own answers."""
+    """The killed process. The window is checked for later processes only: for its own calls, the
+    answers that it received are checked."""
     chat: str
     until: float
 
 
 class TelegramStage:
-    """A server that outlives the gateway. Every message of a person contains a token, which the
-    answer quotes."""
+    """A fake server, with a gateway that can be killed and started again. Every message of a person
+    contains a token, which the answer repeats."""
 
     def __init__(self, folder: Path, model_url: str, server: BotApiServer, **more: str) -> None:
         self.folder = folder
@@ -54,10 +56,11 @@ class TelegramStage:
         self.errors: list[str] = []
         """Lines that the gateway has logged as errors."""
         self.delays: list[tuple[float, float]] = []
-        """(time, seconds late) of every wake-up of a task in the last process, after its end."""
+        """For each wake-up of the measuring task in the last process: the time, and the seconds by
+        which the task was late. `finish` sets it."""
         self.kills = 0
         self.begun: list[float] = []
-        """The times at which the gateway was ready."""
+        """The time at which the gateway was ready, for each start."""
         url = store_url(folder)
         self._store = (
             SharedStore(url=url, beat_seconds=BEAT_SECONDS, stale_seconds=STALE_SECONDS)
@@ -80,7 +83,7 @@ class TelegramStage:
         return self.folder / ".hermes"
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
-        """Returns rows that the gateway has committed."""
+        """Returns the result of a query on the store of the gateway."""
         return stored_rows(self.folder if self._store else self.home, sql)
 
     def count(self, where: str) -> int:
@@ -88,8 +91,8 @@ class TelegramStage:
         return int(str(found))
 
     def say(self, chat: int, text: str = "how are you today") -> str:
-        """Makes the person of a private chat write. TOKEN in the text becomes the token, which is
-        also the first word."""
+        """Makes the person of a private chat write a message that begins with a new token. TOKEN in
+        the text is replaced by the token too. Returns the token."""
         if not self._said[chat]:
             self.server.add_chat(chat)
         self._said[chat] += 1
@@ -99,7 +102,7 @@ class TelegramStage:
         return token
 
     def refuse(self, chat: int, token: str) -> None:
-        """Notes that the gateway has refused a message, which need not be answered."""
+        """Notes that the gateway has refused a message, so that no answer is expected."""
         self.asked[chat].remove(token)
 
     @property
@@ -110,8 +113,8 @@ class TelegramStage:
         await self.until(lambda: token in self.answers)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Polls the condition. The caller sets the deadline. Fails if the gateway has ended by
-        itself."""
+        """Waits until the condition is true. The caller sets the time limit. Fails if the gateway
+        has ended by itself."""
         while not condition():
             self.gateway.check_running()
             await anyio.sleep(POLL_SECONDS)
@@ -133,7 +136,7 @@ class TelegramStage:
         ]
 
     async def finish(self) -> None:
-        """Ends the gateway. It writes its last records before it ends."""
+        """Terminates the gateway, and reads the records that the gateway writes when it ends."""
         self.gateway.check_running()
         await self.gateway.terminate()
         self._keep_errors()

@@ -11,7 +11,7 @@ _LANGUAGE = re.compile(r"[\w+#.-]+")
 
 
 def escape_html(text: str) -> str:
-    """Escapes the text between two tags."""
+    """Escapes the special characters of HTML, for text between tags."""
     return html.escape(text, quote=False)
 
 

@@ -25,5 +25,5 @@ class AccountStatus(Value):
 
     @property
     def down(self) -> bool:
-        """Whether messages of the account do not arrive, although this process should serve it."""
+        """Whether this process should receive the messages of the account, but can't."""
         return self.state in ("connecting", "refused", "off")

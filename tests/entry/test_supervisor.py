@@ -297,7 +297,7 @@ class FakeClock:
         return self.now
 
     async def read(self) -> None:
-        """Returns when the present time was read and used."""
+        """Returns when the code under test has read the present time and used it."""
         reads = self.reads
         await until(lambda: self.reads > reads + 1)
 

@@ -79,7 +79,8 @@ FOLDER = "from hermes.state.credential_locks import user_lock_folder; print(user
 
 
 def folder_with(**environ: str) -> "subprocess.CompletedProcess[str]":
-    """Returns the output of a process that prints its folder."""
+    """Runs a process that prints its lock folder, with these environment variables. Returns the
+    result."""
     command = [sys.executable, "-c", FOLDER]
     return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 

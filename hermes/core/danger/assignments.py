@@ -1,4 +1,4 @@
-"""Judges variables that make other programs run commands."""
+"""Judges assignments to variables that make programs run commands or load code, such as `PAGER`."""
 
 import re
 from collections.abc import Sequence
@@ -21,13 +21,14 @@ _COMMANDS = names(
 )
 """Variables whose value is a command."""
 _LIBRARIES = names("LD_LIBRARY_PATH PERL5LIB RUBYLIB PYTHONPATH")
-"""Variables that name folders of code."""
+"""Variables that list the folders from which programs load libraries."""
 
 
 def judge_assignment(
     name: str, values: Sequence[str], scope: ShellScope, shell: Evaluating
 ) -> None:
-    """Judges an assignment, a declaration, or a variable in the environment of a program."""
+    """Judges a variable that the command sets: by an assignment, by a builtin such as `export`, or
+    for one program, as in `NAME=value program`."""
     value = values[0] if values else ""
     if name in _COMMANDS and value:
         shell.run_text(value.lstrip("|"), scope.inner(), None)

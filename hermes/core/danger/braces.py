@@ -7,13 +7,14 @@ from itertools import pairwise
 from hermes.core.danger.syntax import LiteralText, NotParsed, Part, Word
 
 MAX_WORDS = 256
-"""Number of words into which one word may be expanded."""
+"""Largest number of words into which one word may expand."""
 
 MAX_BRACES = 50
 
 _RANGE = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(-?\d{1,9}))?|([A-Za-z])\.\.([A-Za-z])")
 _Item = str | Part
-"""A character outside of quotes, or a part of a word that braces do not affect."""
+"""A character outside of quotes, which may be a brace, or a part of the word in which braces have
+no meaning, such as quoted text."""
 
 
 def expand_braces(word: Word) -> list[Word]:
@@ -48,7 +49,8 @@ def _expand(items: Sequence[_Item]) -> list[list[_Item]]:
 
 
 def _alternatives(items: Sequence[_Item], start: int) -> tuple[list[Sequence[_Item]], int] | None:
-    """Returns the alternatives of the brace at `start`, and the position of its end."""
+    """Returns the alternatives between the brace at `start` and its closing brace, and the position
+    of the closing brace. Returns None if the braces have no special meaning, as in `{a}`."""
     depth = 0
     commas = [start]
     for at in range(start, len(items)):

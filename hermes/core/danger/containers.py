@@ -1,4 +1,5 @@
-"""Judges programs that start containers: mounts and rights that reach the host."""
+"""Judges programs that start containers, by the folders and rights of the host that a container
+gets."""
 
 import re
 
@@ -21,7 +22,8 @@ _HOST_FOLDERS = ("root", "system", "system_folder", "home", "device")
 
 
 def run_container(call: Invocation) -> str | None:
-    """Evaluates `docker run` and similar commands. Returns None for other commands."""
+    """Judges `docker run`, `docker exec` and similar commands. Returns the output of the program in
+    the container, or None for other commands of docker."""
     words = call.options(_OUTER, permute=False).operands
     if words[:1] == ["compose"]:
         words = parse_options(words[1:], _OUTER, permute=False).operands
@@ -34,7 +36,8 @@ def run_container(call: Invocation) -> str | None:
 
 
 def _run_image(call: Invocation, words: list[str]) -> str:
-    """Judges the rights of a new container, and evaluates its command."""
+    """Judges the mounts and rights of a new container, and the command that it runs. Returns the
+    output of the command."""
     parsed = parse_options(words, _RUN, permute=False)
     sources = [mount.partition(":")[0] for mount in parsed.values("v", "volume")]
     sources += re.findall(r"(?:src|source)=([^,]+)", ",".join(parsed.values("mount")))

@@ -7,7 +7,7 @@ from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import names
 
 MAX_SQL = 50_000
-"""Number of characters of the longest statements that are judged."""
+"""Length of the longest SQL text that is judged, in characters. Longer text needs approval."""
 
 _SPEC = {
     "psql": ("c command", "f file", "d h p U v o dbname host port username"),
@@ -32,13 +32,13 @@ _SPEC = {
     "beeline": ("e", "f", "u n p"),
     "osqueryi": ("", "", ""),
 }
-"""Options of clients whose value is a statement or a file of statements, and other options with a
-value."""
+"""For each client: the options whose value is a statement, the options whose value is a file of
+statements, and the other options that take a value."""
 SQL_CLIENTS = tuple(_SPEC)
 _LITERALS = re.compile(
     r"--[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^']|'')*(?:'|\Z)|\$\$.*?(?:\$\$|\Z)", re.DOTALL
 )
-"""Comments and strings, which may lack their end."""
+"""Comments and strings. One that is not closed extends to the end of the text."""
 _LOSES = re.compile(
     r"\s*(?:explain\s+analyze\s+)?(?:drop\s+(?:table|database|schema|view|index|user|role|column"
     r"|keyspace|materialized|sequence|function|trigger|owned|tablespace|type|extension|bucket"
@@ -68,7 +68,8 @@ _REDIS = names("FLUSHALL FLUSHDB SHUTDOWN DEBUG SWAPDB")
 
 
 def judge_sql(text: str, call: Invocation) -> None:
-    """Judges SQL statements and the commands of their client. Text in literals is not matched."""
+    """Judges SQL statements, and lines such as `.shell ls`, with which a client runs a shell
+    command. Strings and comments in statements are ignored."""
     if len(text) > MAX_SQL:
         call.danger("runs statements that are too long to check")
     for command in _SHELL_LINE.findall(text):
@@ -89,7 +90,8 @@ def judge_sql(text: str, call: Invocation) -> None:
 
 
 def run_sql_client(call: Invocation) -> str:
-    """Evaluates a client of an SQL database."""
+    """Judges the statements that a client of an SQL database gets from options, files or its input.
+    Returns the output of the client."""
     statements, files, valued = (row.split() for row in _SPEC[call.program])
     single = call.program in ("sqlite3", "duckdb", "sqlite")
     parsed = call.options([*statements, *files, *valued], single_dash=single)
@@ -119,7 +121,7 @@ def run_sql_client(call: Invocation) -> str:
 
 
 def run_mongo(call: Invocation) -> str:
-    """Evaluates the shell of MongoDB."""
+    """Judges the code that the shell of MongoDB runs. Returns its output."""
     texts = [*call.options(names("eval u p host port f file")).values("eval"), call.stdin or ""]
     for text in texts:
         if _MONGO.search(text):
@@ -128,7 +130,8 @@ def run_mongo(call: Invocation) -> str:
 
 
 def run_redis(call: Invocation) -> str:
-    """Evaluates the client of Redis."""
+    """Judges the commands that the client of Redis gets as arguments or input. Returns its
+    output."""
     parsed = call.options(names("h p a n u s r i user pass"), permute=False)
     lines = [parsed.operands, *(line.split() for line in (call.stdin or "").split("\n"))]
     for words in lines:

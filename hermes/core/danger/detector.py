@@ -1,4 +1,5 @@
-"""Decides about shell commands. `judge` is the only function that other packages call."""
+"""Decides whether a shell command may run. `judge` is the only function that other packages
+call."""
 
 import logging
 import re
@@ -14,7 +15,7 @@ from hermes.types.danger import Verdict
 log = logging.getLogger(__name__)
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-"""Characters that stand for bytes that are not UTF-8."""
+"""Surrogates, which Python uses in place of bytes that are not valid UTF-8."""
 _DEFECTS = (
     ArithmeticError,
     AssertionError,
@@ -24,7 +25,8 @@ _DEFECTS = (
     TypeError,
     ValueError,
 )
-"""Errors of the detector itself. A command that causes one needs approval."""
+"""Exceptions that show a defect of the detector. A command that causes one of them needs
+approval."""
 
 
 def judge(command: str) -> Verdict:
@@ -49,7 +51,8 @@ def judge(command: str) -> Verdict:
 
 
 def _unclear(command: str, reason: str, findings: Findings) -> Verdict:
-    """Returns a verdict that needs approval, unless a worse danger was found before."""
+    """Returns the verdict `ask` with this reason. If a danger was found before, its outcome and its
+    reason are kept."""
     findings.add(reason)
     worst = findings.verdict()
     return Verdict(outcome=worst.outcome, reason=worst.reason, resolved=visible(command))

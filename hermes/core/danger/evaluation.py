@@ -1,4 +1,5 @@
-"""Evaluates a syntax tree: it follows the data through the command and judges every program."""
+"""Evaluates a syntax tree: finds the programs that would start, with their arguments and input, and
+judges each program. Nothing is run."""
 
 from __future__ import annotations
 
@@ -38,12 +39,14 @@ from hermes.core.danger.syntax import (
 )
 
 MAX_OUTPUT = 100_000
-"""Number of characters of output that are followed."""
+"""Largest number of characters of a program's output that are kept. The rest counts as unknown
+text."""
 MAX_ITEMS = 16
-"""Number of items of a loop that are evaluated one by one."""
+"""Largest number of items for which a loop is evaluated item by item. A loop over more items is
+evaluated once, with an unknown item."""
 _PATTERN = frozenset("*?[")
 _ALWAYS_TRUE = tuple(parse(text) for text in (":", "true", "[ 1 ]", "((1))", "[[ 1 ]]"))
-"""Conditions of loops without an end."""
+"""Conditions that are always true. A loop with such a condition has no end."""
 
 
 class Evaluator:
@@ -54,7 +57,8 @@ class Evaluator:
         self._substitutions = 0
 
     def run_text(self, text: str, scope: ShellScope, stdin: str | None) -> str:
-        """Evaluates a shell command. Returns its output."""
+        """Evaluates a shell command. Returns the text that it would print, with holes for unknown
+        parts."""
         if DOWNLOAD in text:
             self.findings.add("runs commands that come from the network")
             return DOWNLOAD
@@ -196,7 +200,8 @@ class Evaluator:
         judge_assignment(one.name, values, scope, self)
 
     def _written(self, output: str, streams: Streams, scope: ShellScope) -> str:
-        """Passes the output on to a file or to the next command."""
+        """Records the output as the content of the file to which it is redirected. Returns the
+        output that is not redirected, which goes to the next command."""
         if streams.network and SECRET_TEXT in output:
             self.findings.add("sends secrets to the network")
         if not streams.output:
@@ -209,7 +214,7 @@ class Evaluator:
     def run(
         self, argv: Sequence[str], scope: ShellScope, stdin: str | None, *, forks: bool = False
     ) -> str:
-        """Evaluates a program with its arguments. Returns its output."""
+        """Evaluates a program with its arguments. Returns the text that it would print."""
         name = argv[0].rpartition("/")[2]
         if not is_known(name or argv[0]):
             self.findings.add("runs a program whose name is known only when the command runs")
@@ -247,7 +252,8 @@ class Evaluator:
         return output
 
     def _alias(self, argv: Sequence[str], scope: ShellScope, stdin: str | None) -> str:
-        """Evaluates an alias. Inside of its text, the name stands for the program."""
+        """Evaluates the text of an alias. The alias is not expanded again inside this text, so that
+        `alias ls='ls -l'` works."""
         text = scope.aliases.pop(argv[0])
         words = " ".join(map(shlex.quote, argv[1:]))
         output = self.run_text(f"{text} {words}", scope, stdin)
@@ -256,7 +262,7 @@ class Evaluator:
 
 
 def _never_ends(loop: Compound) -> bool:
-    """Returns whether a loop without a condition starts background processes."""
+    """Returns whether a loop whose condition is always true starts background processes."""
     if len(loop.bodies) < 2:
         return False
     condition, body = loop.bodies

@@ -17,12 +17,12 @@ from hermes.core.danger.syntax import (
 )
 
 MAX_CHARACTERS = 100_000
-"""Number of characters that one word may have after its expansion."""
+"""Largest number of characters of a word after its expansion."""
 
 
 class WordExpander:
-    """Expands words in a scope. Substitutions are evaluated by `substitute`, which returns their
-    output."""
+    """Expands words with the variables of a scope. `substitute` evaluates a substitution such as
+    `$(ls)`, and returns its output."""
 
     def __init__(self, scope: ShellScope, substitute: Callable[[Substitution], str]) -> None:
         self._scope = scope
@@ -72,8 +72,8 @@ class WordExpander:
         return [*fields, current] if current is not None else fields
 
     def _split(self, value: str) -> list[str]:
-        """Returns the fields of an unquoted value. An empty field at the beginning or the end
-        stands for a separator there."""
+        """Returns the fields into which the shell splits an unquoted value. If the value begins
+        with a separator, the first field is empty; if it ends with one, the last field is empty."""
         value = unquoted(value)
         separators = self._scope.value("IFS")
         if not is_known(separators):

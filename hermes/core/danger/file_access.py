@@ -1,4 +1,4 @@
-"""Judges which files a command writes, deletes or reads."""
+"""Judges the files that a command writes, deletes, moves or reads."""
 
 from hermes.core.danger.findings import Findings
 from hermes.core.danger.paths import classify, holds_secret, is_certain, matches_several
@@ -7,7 +7,7 @@ _WHOLE = ("root", "home", "system_folder")
 
 
 def judge_write(path: str, findings: Findings, *, append: bool = False) -> None:
-    """Judges that a file is created or overwritten."""
+    """Adds the danger of creating or overwriting this file to `findings`, if there is one."""
     changes = "appends to" if append else "overwrites"
     match classify(path):
         case "device":
@@ -28,7 +28,7 @@ def judge_write(path: str, findings: Findings, *, append: bool = False) -> None:
 
 
 def judge_delete(path: str, findings: Findings, *, recursive: bool) -> None:
-    """Judges that a file or folder is deleted."""
+    """Adds the danger of deleting this file or folder to `findings`, if there is one."""
     kind = classify(path)
     if recursive:
         if kind in _WHOLE:
@@ -45,7 +45,7 @@ def judge_delete(path: str, findings: Findings, *, recursive: bool) -> None:
 
 
 def judge_move(path: str, findings: Findings) -> None:
-    """Judges that a file or folder is moved away from its place."""
+    """Adds the danger of moving this file or folder away to `findings`, if there is one."""
     if classify(path) in (*_WHOLE, "system", "device", "startup"):
         findings.add(f"moves {path} away")
     elif holds_secret(path):
@@ -53,6 +53,7 @@ def judge_move(path: str, findings: Findings) -> None:
 
 
 def judge_read(path: str, findings: Findings) -> None:
-    """Judges that the content of a file is read and shown or copied."""
+    """Adds a danger to `findings` if the file, whose content is shown or copied, holds
+    credentials."""
     if holds_secret(path):
         findings.add(f"reads {path}, which holds credentials")

@@ -13,7 +13,7 @@ from hermes.core.danger.paths import classify
 
 _WHOLE = ("root", "home", "system_folder")
 _NARROWS = re.compile(r"-(?:name|path|regex|iname|newer|mtime|type|size|empty)")
-"""Conditions of `find` that select some of the files."""
+"""Conditions with which `find` selects only some of the files."""
 _OCTAL_MODE = re.compile(r"([0-7]{0,4})([0-7])")
 _SYMBOLIC_MODE = re.compile(r"([ugoa]*)[+=]([rwxXst]*)")
 
@@ -115,7 +115,8 @@ def judge_dd(call: Invocation) -> None:
 
 
 def _dd_is_huge(values: dict[str, str]) -> bool:
-    """Returns whether `dd` copies from an endless source without a limit, or with a huge one."""
+    """Returns whether `dd` copies 10 GB or more, or without a limit, from an endless source such as
+    `/dev/zero`."""
     if values.get("if") not in ("/dev/zero", "/dev/urandom", "/dev/random"):
         return False
     size = re.fullmatch(r"(\d{1,9})([kKMG]?)B?", values.get("bs", "512"))
@@ -189,7 +190,7 @@ def judge_fallocate(call: Invocation) -> None:
 
 
 def judge_written(call: Invocation) -> None:
-    """Judges programs that write all their operands."""
+    """Judges programs such as `tee`, which write to every file among their operands."""
     for operand in call.options().operands:
         judge_write(
             call.path(operand), call.shell.findings, append=call.options().has("a", "append")
@@ -206,7 +207,7 @@ def judge_archive(call: Invocation) -> None:
     """Judges `tar`, which can write to any folder and run commands."""
     first = call.arguments[:1]
     if first and re.fullmatch(r"[A-Za-z]+", first[0]):
-        # The traditional form of the options has no dash.
+        # In the traditional form, such as `tar xf`, the options have no dash.
         call.arguments[0] = "-" + first[0]
     parsed = call.options(_TAR_VALUED)
     commands = parsed.values(
@@ -236,13 +237,14 @@ def _judge_archived(call: Invocation, parsed: ParsedOptions) -> None:
 
 
 def archive_output(call: Invocation) -> str:
-    """Returns the output of `tar`, `zip` and similar programs, which contains their operands."""
+    """Returns the output of `zip` and similar programs: unknown text, which is marked as secret if
+    one of the archived files may be secret."""
     files = [text_of(call, [one]) for one in call.arguments if one[:1] != "-"]
     return derived(call.stdin or "", *files)
 
 
 def run_find(call: Invocation) -> str:
-    """Evaluates `find`, whose actions delete files and run programs."""
+    """Judges the actions of `find`, which can delete files and run programs. Returns its output."""
     arguments = call.arguments
     starts = _starts_of_find(arguments)
     folders = [call.path(one) or "." for one in starts] or [call.path(".")]
@@ -268,7 +270,7 @@ def run_find(call: Invocation) -> str:
 
 
 def _starts_of_find(arguments: list[str]) -> list[str]:
-    """Returns the folders in which `find` starts."""
+    """Returns the folders that `find` searches."""
     given = [one for one in arguments if one not in ("-H", "-L", "-P", "--")]
     return list(takewhile(lambda one: one[:1] not in ("-", "(", "!"), given))
 
@@ -284,7 +286,7 @@ def _run_action(call: Invocation, arguments: list[str], at: int, folders: list[s
 
 
 def run_fd(call: Invocation) -> str:
-    """Evaluates `fd`, which runs the program after `-x`."""
+    """Evaluates the program that `fd` runs after `-x`. Returns its output."""
     for position, argument in enumerate(call.arguments):
         if argument in ("-x", "-X", "--exec", "--exec-batch"):
             command = [
@@ -320,7 +322,7 @@ def is_remote(target: str) -> bool:
 
 
 def send_file(call: Invocation, path: str) -> None:
-    """Judges that a file is sent to another machine."""
+    """Adds a danger if the file, which is sent to another machine, may hold secrets."""
     if "\3" in text_of(call, [path]):
         call.danger(f"sends {path}, which holds secrets, to the network")
 
@@ -352,4 +354,4 @@ FILE_PROGRAMS: dict[str, Callable[[Invocation], None]] = {
     "bsdtar": judge_archive,
     "rsync": judge_rsync,
 }
-"""Programs whose operands are files that they change."""
+"""Programs that change the files among their operands, each with the function that judges it."""

@@ -10,16 +10,17 @@ from hermes.core.danger.syntax import NotParsed
 from hermes.types.danger import Verdict, VerdictOutcome
 
 MAX_COMMANDS = 250
-"""Number of programs that are evaluated, including repeated and nested ones."""
+"""Largest number of programs that are evaluated for one command. A program that runs several times
+counts each time."""
 MAX_EVALUATIONS = 16
-"""Depth of scripts, functions and wrappers that call each other."""
+"""Largest depth to which scripts, functions and wrappers may be nested."""
 MIN_WORK = 50_000
 WORK_PER_CHARACTER = 40
-"""Number of characters that all steps of the evaluation together may read, for each character of
-the command and at least."""
+"""All steps of the evaluation together may read MIN_WORK characters, and WORK_PER_CHARACTER more
+for each character of the command."""
 MAX_REASON = 300
 MAX_RESOLVED = 256_000
-"""Number of characters of the longest resolved command."""
+"""Largest total length of the recorded programs, in characters."""
 SAFE = "nothing in the command is known to be dangerous"
 
 _RANK: dict[VerdictOutcome, int] = {"run": 0, "ask": 1, "never": 2}
@@ -33,21 +34,23 @@ class Findings:
         self.reason = SAFE
         self.depth = 0
         self.elsewhere = 0
-        """Number of wrappers around the evaluated command that run it on another machine."""
+        """Number of wrappers, such as `ssh`, that run the evaluated command on another machine or
+        in a container. Unless it is 0, the outcome `never` becomes `ask`."""
         self._commands = 0
         self._work = MIN_WORK + WORK_PER_CHARACTER * len(command)
         self._lines: list[str] = []
         self._length = 0
 
     def add(self, reason: str, outcome: VerdictOutcome = "ask") -> None:
-        """Records a danger. The first of the worst dangers is the reason of the verdict."""
+        """Records a danger. The verdict gets the worst outcome of all dangers, and the reason of
+        the first danger with this outcome."""
         if outcome == "never" and self.elsewhere:
             outcome = "ask"
         if _RANK[outcome] > _RANK[self.outcome]:
             self.outcome, self.reason = outcome, reason
 
     def record(self, words: Sequence[str], suffix: str = "") -> None:
-        """Records a program that would run."""
+        """Records a program that would run, with its arguments. `suffix` shows its redirections."""
         line = " ".join([_quoted(word) for word in words]) + suffix
         self._length += len(line)
         if self._length > MAX_RESOLVED:
@@ -61,8 +64,8 @@ class Findings:
             raise NotParsed("the command is nested too deeply")
 
     def count(self, characters: int) -> None:
-        """Counts a program that is evaluated with this number of characters. Raises NotParsed if
-        the evaluation takes too long."""
+        """Counts an evaluated program, and the characters that its evaluation reads. Raises
+        NotParsed if one of the two numbers exceeds its limit."""
         self._commands += 1
         self._work -= characters
         if self._commands > MAX_COMMANDS or self._work < 0:
@@ -82,5 +85,5 @@ _NEEDS_QUOTES = re.compile(r"[\s'\"\\$`;&|<>()#]")
 
 
 def _quoted(word: str) -> str:
-    """Returns the word in quotes if it would otherwise not be read as one argument."""
+    """Returns the word, in quotes if a shell would not read it as one argument without them."""
     return word if word and not _NEEDS_QUOTES.search(word) else shlex.quote(word)

@@ -17,13 +17,14 @@ _RUNS = re.compile(
 )
 """Settings whose value is a command."""
 _HARMLESS_COMMAND = re.compile(r"core\.(editor|pager)|credential\.helper|pager\..*")
-"""Settings whose value is usually the name of a harmless program."""
+"""Settings whose value is a command, but usually just the name of a harmless program such as an
+editor."""
 _PERSISTENT = re.compile(r"core\.hookspath|include(if\..*)?\.path|url\..*\.insteadof|http\.proxy"
                          r"|init\.templatedir|http\..*sslverify|protocol\.ext\.allow")  # fmt: skip
 
 
 def run_git(call: Invocation) -> str:
-    """Evaluates git."""
+    """Judges a git command, and the settings that it gets with `-c`. Returns its output."""
     outer = call.options(_GLOBAL, permute=False)
     for setting in outer.values("c"):
         name, _, value = setting.partition("=")

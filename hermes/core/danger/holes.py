@@ -1,4 +1,5 @@
-"""Characters that stand for text which is known only when a command runs."""
+"""Defines holes: characters that mark a part of a string whose text is known only when the command
+runs."""
 
 ANYTHING = "\0"
 """Unknown text that the shell may split into several words."""
@@ -12,7 +13,7 @@ DOWNLOAD = "\4"
 """Unknown text that comes from the network."""
 
 ENDLESS = "\5"
-"""Unknown text without an end."""
+"""Unknown text without an end, such as the output of `yes`."""
 
 HOLES = frozenset((ANYTHING, PLAIN_NAME, ONE_WORD, SECRET_TEXT, DOWNLOAD, ENDLESS))
 _OPEN = HOLES - {PLAIN_NAME}
@@ -25,29 +26,31 @@ def is_known(text: str) -> bool:
 
 
 def is_open(text: str) -> bool:
-    """Returns whether an unknown part of the text may contain anything."""
+    """Returns whether the text has an unknown part that is not a plain name."""
     return not is_known(text) and not _OPEN.isdisjoint(text)
 
 
 def quoted(text: str) -> str:
-    """Returns the text inside double quotes, where the shell does not split it."""
+    """Returns the text as it is inside double quotes, where the shell does not split unknown parts
+    into words."""
     return text.replace(ANYTHING, ONE_WORD)
 
 
 def unquoted(text: str) -> str:
-    """Returns the text outside of quotes, where the shell splits it."""
+    """Returns the text as it is outside of quotes, where the shell may split unknown parts into
+    words."""
     return text.replace(ONE_WORD, ANYTHING)
 
 
 def derived(*sources: str) -> str:
-    """Returns unknown text that was computed from the sources. It is as secret and as untrusted as
-    they are."""
+    """Returns unknown text for a result that is computed from the sources. It is marked as secret
+    or as downloaded if one of the sources is."""
     marks = [hole for hole in (SECRET_TEXT, DOWNLOAD) if any(hole in text for text in sources)]
     return "".join(marks) or ANYTHING
 
 
 def is_only_unknown(text: str) -> bool:
-    """Returns whether the text has unknown parts and nothing else."""
+    """Returns whether the text consists of unknown parts, with nothing but blanks between them."""
     bare = text.strip()
     return bool(bare) and not bare.strip("".join(HOLES) + " \n")
 

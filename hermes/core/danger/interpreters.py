@@ -1,4 +1,4 @@
-"""Evaluates shells and other interpreters: their code comes from an option, a file or a pipe."""
+"""Evaluates the code that shells and other interpreters get from an option, a file or a pipe."""
 
 import re
 from collections.abc import Callable
@@ -46,7 +46,7 @@ CODE_OPTIONS = {
     "crystal": "",
     "jshell": "",
 }
-"""Interpreters, and their options whose value is code."""
+"""Interpreters, each with the options whose value is code."""
 _VALUED = {
     "perl": "I M m",
     "ruby": "r I C E",
@@ -59,7 +59,8 @@ _VALUED = {
 
 
 def run_shell(call: Invocation) -> str:
-    """Evaluates a shell."""
+    """Evaluates the code that a shell gets from `-c`, a file or its input. Returns the output of
+    the code."""
     parsed = call.options(("o", "O", "rcfile", "init-file"), permute=False)
     operands = parsed.operands
     while operands and operands[0].startswith("+"):
@@ -87,7 +88,8 @@ def _run_command_string(call: Invocation, operands: list[str]) -> str:
 def _run_content(
     call: Invocation, text: str, arguments: list[str] | None = None, name: str = ""
 ) -> str:
-    """Evaluates text in a new shell. Text that is unknown needs approval."""
+    """Evaluates text in a new shell. Returns its output. Text that is downloaded or entirely
+    unknown needs approval."""
     if DOWNLOAD in text:
         call.danger("runs a script that comes from the network")
         return DOWNLOAD
@@ -111,7 +113,8 @@ def _run_file(call: Invocation, operands: list[str]) -> str:
 
 
 def run_written_file(call: Invocation, content: str) -> str:
-    """Evaluates a program that the command itself has written or downloaded."""
+    """Evaluates a program file that an earlier part of the command has written or downloaded.
+    Returns the output of the program."""
     if DOWNLOAD in content:
         call.danger(f"runs {call.program}, which comes from the network")
         return DOWNLOAD
@@ -123,7 +126,8 @@ def run_written_file(call: Invocation, content: str) -> str:
 
 
 def run_python(call: Invocation) -> str:
-    """Evaluates a Python interpreter."""
+    """Judges the code that a Python interpreter gets from an option, a file or its input. Returns
+    the output of the interpreter."""
     parsed = call.options(names("c m W X Q check-hash-based-pycs"), permute=False)
     if codes := parsed.values("c"):
         return _python(call, codes[0])
@@ -146,7 +150,8 @@ def _python(call: Invocation, code: str) -> str:
 def _run_source(
     call: Invocation, parsed: ParsedOptions, judge: Callable[[Invocation, str], str]
 ) -> str:
-    """Evaluates a program in another language that is read from a file or from the input."""
+    """Judges code that an interpreter reads from a file or from its input. Returns the output of
+    the interpreter."""
     if parsed.operands and parsed.operands[0] not in _STDIN:
         content = call.scope.content(parsed.operands[0])
         if content is None:
@@ -158,7 +163,7 @@ def _run_source(
 
 
 def run_interpreter(call: Invocation) -> str:
-    """Evaluates an interpreter of another language, such as Perl or Ruby."""
+    """Judges the code that an interpreter such as Perl or Ruby runs. Returns its output."""
     name = call.program
     options = CODE_OPTIONS[name].split()
     valued = [*options, *_VALUED.get(name, "").split()]
@@ -207,7 +212,7 @@ def _judge_powershell(call: Invocation) -> None:
 
 
 def run_awk(call: Invocation) -> str:
-    """Evaluates `awk`, whose first operand is its program."""
+    """Judges the program of `awk`, which is its first operand or a file. Returns its output."""
     parsed = call.options(names("F v f i file assign field-separator include"), permute=False)
     operands = parsed.operands
     if parsed.has("f", "file"):
@@ -232,7 +237,7 @@ _SED_FLAG = re.compile(
 
 
 def run_sed(call: Invocation) -> str:
-    """Evaluates `sed`, which can write files and run commands."""
+    """Judges a script of `sed`, which can write files and run commands. Returns its output."""
     parsed = call.options(names("e f l expression file line-length"))
     scripts = parsed.values("e", "expression")
     operands = parsed.operands
@@ -256,7 +261,7 @@ def run_sed(call: Invocation) -> str:
 
 
 def run_editor(call: Invocation) -> str:
-    """Evaluates line editors and vim, which can run commands."""
+    """Judges the commands for vim and line editors, which can write files and run programs."""
     texts = [call.stdin or ""]
     parsed = call.options(("c", "S", "u", "p", "cmd"))
     texts += parsed.values("c", "cmd")
@@ -278,7 +283,7 @@ def run_editor(call: Invocation) -> str:
 
 
 def run_debugger(call: Invocation) -> str:
-    """Evaluates the commands that a debugger gets as options."""
+    """Evaluates the commands that a debugger gets from options or its input."""
     valued = names("ex eval-command iex o one-line x p s command source")
     parsed = call.options(valued, single_dash=True)
     commands = parsed.values("ex", "eval-command", "iex", "o", "one-line")
@@ -293,7 +298,8 @@ def run_debugger(call: Invocation) -> str:
 
 
 def run_make(call: Invocation) -> str:
-    """Evaluates the recipes of a makefile whose text is known."""
+    """Evaluates the recipes of a makefile, if the command itself contains or writes the
+    makefile."""
     parsed = call.options(names("C f j I directory file makefile jobs eval"))
     texts = parsed.values("eval")
     for file in parsed.values("f", "file", "makefile"):

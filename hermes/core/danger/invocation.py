@@ -12,16 +12,16 @@ from hermes.types.danger import VerdictOutcome
 
 
 class Evaluating(Protocol):
-    """Evaluates commands that are arguments of other commands."""
+    """Evaluates the programs and shell commands that a program would start."""
 
     findings: Findings
 
     def run(self, argv: Sequence[str], scope: ShellScope, stdin: str | None) -> str:
-        """Evaluates a program with its arguments. Returns its output."""
+        """Evaluates a program with its arguments. Returns the text that it would print."""
         ...
 
     def run_text(self, text: str, scope: ShellScope, stdin: str | None) -> str:
-        """Evaluates a shell command. Returns its output."""
+        """Evaluates a shell command. Returns the text that it would print."""
         ...
 
 
@@ -32,7 +32,7 @@ class Invocation:
         self, argv: Sequence[str], scope: ShellScope, stdin: str | None, shell: Evaluating
     ) -> None:
         self.word = argv[0]
-        """The word that names the program, which may be a path."""
+        """The word that names the program. It may be a path."""
         self.program = argv[0].rpartition("/")[2]
         self.arguments = list(argv[1:])
         self.scope = scope
@@ -47,7 +47,8 @@ class Invocation:
         permute: bool = True,
         single_dash: bool = False,
     ) -> ParsedOptions:
-        """Parses the arguments."""
+        """Returns the options and operands among the arguments. `parse_options` explains the
+        parameters."""
         return parse_options(self.arguments, valued, permute=permute, single_dash=single_dash)
 
     def danger(self, reason: str, outcome: VerdictOutcome = "ask") -> None:
@@ -55,13 +56,16 @@ class Invocation:
         self.shell.findings.add(reason, outcome)
 
     def run(self, argv: Sequence[str], stdin: str | None = None) -> str:
-        """Evaluates a program that this program starts."""
+        """Evaluates a program that this program starts. Its input is that of this program unless
+        `stdin` is given."""
         return self.shell.run(argv, self.scope, self.stdin if stdin is None else stdin)
 
     def run_text(self, text: str, stdin: str | None = None) -> str:
-        """Evaluates a shell command that this program starts, in a shell of its own."""
+        """Evaluates a shell command that this program starts, in a new shell. Its input is that of
+        this program unless `stdin` is given."""
         return self.shell.run_text(text, self.scope.inner(), self.stdin if stdin is None else stdin)
 
     def path(self, text: str) -> str:
-        """Returns an operand as a path, relative to the folder in which the command starts."""
+        """Returns the path that an operand names: absolute, or relative to the folder in which the
+        command starts."""
         return self.scope.path(text)

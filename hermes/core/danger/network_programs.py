@@ -28,7 +28,7 @@ def _sends(call: Invocation, *texts: str) -> None:
 
 
 def run_curl(call: Invocation) -> str:
-    """Evaluates `curl`."""
+    """Judges the data that `curl` sends, and the files that it writes. Returns its output."""
     parsed = call.options(_CURL_VALUED)
     for value in parsed.values("d", "data", "data-binary", "data-ascii", "json", "data-urlencode"):
         if "@" in value and (value.startswith("@") or "data-urlencode" in parsed.given):
@@ -57,7 +57,7 @@ def _send_named(call: Invocation, path: str) -> None:
 
 
 def _local_name(url: str) -> str:
-    """Returns the name of the file into which an address is downloaded."""
+    """Returns the name of the file in which `wget` and `curl -O` save the content of a URL."""
     name = re.sub(r"[?#].*", "", url, flags=re.DOTALL).rpartition("/")[2]
     return PLAIN_NAME if is_open(name) else name
 
@@ -71,7 +71,8 @@ def _received(call: Invocation, outputs: list[str]) -> str:
 
 
 def run_wget(call: Invocation) -> str:
-    """Evaluates `wget` and similar programs, which download into files."""
+    """Judges the data that `wget` and similar programs send, and the files into which they
+    download. Returns their output."""
     parsed = call.options(_WGET_VALUED)
     for path in parsed.values("post-file", "body-file", "i", "input-file"):
         _send_named(call, path)
@@ -88,7 +89,8 @@ def run_wget(call: Invocation) -> str:
 
 
 def run_netcat(call: Invocation) -> str:
-    """Evaluates `nc`, `ncat` and `telnet`."""
+    """Judges the data that `nc`, `ncat` and `telnet` send, and the programs that they start.
+    Returns their output."""
     parsed = call.options(names("e c p s w q i x X P o sh-exec exec lua-exec"))
     if parsed.has("e", "c", "exec", "sh-exec", "lua-exec"):
         call.danger("connects a program to the network")
@@ -97,7 +99,7 @@ def run_netcat(call: Invocation) -> str:
 
 
 def run_socat(call: Invocation) -> str:
-    """Evaluates `socat`."""
+    """Judges the data that `socat` sends, and the programs that it starts. Returns its output."""
     addresses = [one for one in call.arguments if one[:1] != "-"]
     executes = [one for one in addresses if re.match(r"(EXEC|SYSTEM|SHELL):", one, re.IGNORECASE)]
     if executes:
@@ -110,7 +112,7 @@ def run_socat(call: Invocation) -> str:
 
 
 def run_scp(call: Invocation) -> str:
-    """Evaluates `scp` and `sftp`."""
+    """Judges the files that `scp` and `sftp` send or write. Returns their output."""
     parsed = call.options(names("c F i J l o P S D X"))
     *sources, target = parsed.operands or [""]
     for setting in parsed.values("o"):
@@ -124,7 +126,7 @@ def run_scp(call: Invocation) -> str:
 
 
 def judge_ssh_setting(call: Invocation, setting: str) -> None:
-    """Judges an option of ssh that may run a command."""
+    """Judges a value of the option `-o` of ssh. Some of these settings make ssh run a command."""
     found = re.match(
         r"\s*(ProxyCommand|LocalCommand|KnownHostsCommand)\s*[= ]\s*(.+)", setting, re.I
     )
@@ -133,7 +135,8 @@ def judge_ssh_setting(call: Invocation, setting: str) -> None:
 
 
 def judge_ssh(call: Invocation) -> None:
-    """Judges the options and the input of `ssh`. Its command is evaluated as a wrapper's."""
+    """Judges the options and the input of `ssh`. The module `wrappers` evaluates the command that
+    runs on the other machine."""
     parsed = call.options(names("B b c D E e F I i J L l m O o P p Q R S W w"), permute=False)
     for setting in parsed.values("o"):
         judge_ssh_setting(call, setting)
@@ -143,7 +146,7 @@ def judge_ssh(call: Invocation) -> None:
 
 
 def judge_cloud_copy(call: Invocation) -> None:
-    """Judges uploads of files by the command lines of cloud providers."""
+    """Judges the files that the command-line tools of cloud providers, such as `aws`, upload."""
     verbs = {"cp", "sync", "copy", "put", "mv", "rsync", "upload", "put-object"}
     if verbs.isdisjoint(call.arguments):
         return
@@ -153,7 +156,7 @@ def judge_cloud_copy(call: Invocation) -> None:
 
 
 def run_mail(call: Invocation) -> str:
-    """Evaluates programs that send mail."""
+    """Judges the files and the input that mail programs send. Returns their output."""
     for path in call.options(names("s a A r c b f q")).values("a", "A", "q"):
         send_file(call, path)
     _sends(call, call.stdin or "")

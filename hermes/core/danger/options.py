@@ -11,7 +11,7 @@ from hermes.types.value import Value
 
 @cache
 def names(text: str) -> frozenset[str]:
-    """Returns the names in a text that separates them by spaces."""
+    """Splits a text at white space, and returns the set of names."""
     return frozenset(text.split())
 
 
@@ -19,10 +19,12 @@ class ParsedOptions(Value):
     """The options and operands of a command line."""
 
     given: dict[str, list[str]]
-    """The options without dashes, each with its values. An option without a value has none."""
+    """The values of each given option, by its name without dashes. The list is empty for an option
+    without a value."""
     operands: list[str]
     dynamic: bool = False
-    """Whether an argument may turn out to be an option when the command runs."""
+    """Whether an operand begins with unknown text, so that it may be an option when the command
+    runs."""
 
     def has(self, *names: str) -> bool:
         """Returns whether one of the options was given. Long options may be abbreviated."""
@@ -39,7 +41,7 @@ class ParsedOptions(Value):
         )
 
     def values(self, *names: str) -> list[str]:
-        """Returns the values of the options."""
+        """Returns all values that were given for these options."""
         return [value for name in names for value in self.given.get(name, [])]
 
 
@@ -52,8 +54,8 @@ def parse_options(
 ) -> ParsedOptions:
     """Parses arguments in the style of GNU getopt.
 
-    `valued` are the options that take a value. Without `permute`, the first operand ends the
-    options. With `single_dash`, `-name` is one option.
+    `valued` are the options that take a value. Without `permute`, all arguments after the first
+    operand are operands. With `single_dash`, `-name` is one option, and not several short options.
     """
     given: dict[str, list[str]] = {}
     operands: list[str] = []
@@ -92,7 +94,8 @@ def _cluster(
     valued: Collection[str],
     given: dict[str, list[str]],
 ) -> int:
-    """Reads short options that share one dash. Returns the position after them."""
+    """Reads short options that share one dash, such as `-xzf`, and the value of the last one.
+    Returns the position after them."""
     for position, letter in enumerate(argument[1:], 1):
         values = given.setdefault(letter, [])
         if letter in valued:

@@ -1,4 +1,5 @@
-"""Computes the output of filters whose input and arguments are constant."""
+"""Computes the output of programs such as `echo` and `base64`, as far as their arguments and input
+are known."""
 
 import base64
 import binascii
@@ -23,7 +24,7 @@ from hermes.core.danger.redirections import file_text
 from hermes.core.danger.words import unescape
 
 MAX_DECODED = 100_000
-"""Number of characters of the longest text that is decoded."""
+"""Length of the longest text that is decoded, in characters."""
 
 _FORMAT = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?([a-zA-Z%])")
 _RANGE = re.compile(r"(.)-(.)", re.DOTALL)
@@ -74,7 +75,8 @@ def _number(kind: str, argument: str) -> str:
 
 
 def text_of(call: Invocation, operands: Sequence[str]) -> str:
-    """Returns the text that a filter reads from its operands or its input."""
+    """Returns the text that a filter reads: the content of the files that are its operands, or its
+    input if it has no operands."""
     files = [one for one in operands if one != "-"]
     if not files:
         return call.stdin if call.stdin is not None else ANYTHING
@@ -100,7 +102,7 @@ def head_output(call: Invocation) -> str:
 
 
 def is_huge(size: str) -> bool:
-    """Returns whether a size fills a disk: 10 GB or more."""
+    """Returns whether a size is 10 GB or more, which may fill a disk."""
     return re.fullmatch(r"\d{2,}\s*G\w*|\d+\s*[TPE]\w*|\d{11,}|\d{5,}M\w*", size) is not None
 
 
@@ -162,7 +164,7 @@ def _lenient_base64(text: bytes) -> bytes:
 
 
 def xxd_output(call: Invocation) -> str:
-    """Returns the output of `xxd -r`."""
+    """Returns the output of `xxd`. With `-r`, it is the decoded input."""
     parsed = call.options(names("c g l o s"))
     text = text_of(call, parsed.operands[:1])
     if not parsed.has("r"):
@@ -171,7 +173,8 @@ def xxd_output(call: Invocation) -> str:
 
 
 def openssl_output(call: Invocation) -> str | None:
-    """Returns the output of `openssl base64 -d` and `openssl enc`."""
+    """Returns the output of `openssl base64` and `openssl enc`; None for other commands of
+    openssl."""
     parsed = call.options(("in", "out", "k", "pass", "K", "iv"), single_dash=True)
     if parsed.operands[:1] not in (["base64"], ["enc"]):
         return None
@@ -227,7 +230,8 @@ def atom_output(call: Invocation) -> str:
 
 
 def date_output(call: Invocation) -> str:
-    """Returns the output of `date`, which is a plain name unless its format is not."""
+    """Returns the output of `date`: a plain name, unless an argument contains a slash or a
+    space."""
     plain = all("/" not in one and " " not in one for one in call.arguments)
     return PLAIN_NAME if plain else ONE_WORD
 
@@ -252,7 +256,7 @@ def basename_output(call: Invocation) -> str:
 
 
 def environment_output(call: Invocation) -> str:
-    """Returns the output of `printenv`, which holds secrets."""
+    """Returns the output of `printenv`, which may contain secrets."""
     return SECRET_TEXT
 
 
@@ -283,5 +287,5 @@ OUTPUTS: dict[str, Callable[[Invocation], str | None]] = {
         names("whoami hostname nproc id uname arch wc uuidgen tty seq expr"), atom_output
     ),
 }
-"""Programs whose output is followed through a pipeline. None stands for output like that of any
-other program."""
+"""Programs, each with the function that computes its output. If the function returns None, the
+output is computed as for any other program."""

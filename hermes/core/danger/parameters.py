@@ -6,11 +6,11 @@ from fnmatch import translate
 from hermes.core.danger.holes import ANYTHING, PLAIN_NAME, derived, is_known, is_open
 
 MAX_PATTERN = 200
-"""Number of characters of the longest pattern that is applied."""
+"""Length of the longest pattern that is applied, in characters."""
 
 
 def apply_operator(operator: str, value: str, operand: str) -> str:
-    """Returns the value after the operator was applied; unknown text if it can't be computed."""
+    """Returns the result of the operator; unknown text if the result can't be computed."""
     if operator in ("-", ":-", "=", ":=", "?", ":?"):
         return value or operand if is_known(value) else derived(value, operand)
     if operator in ("+", ":+"):

@@ -1,4 +1,5 @@
-"""Parses a shell command into a syntax tree. Time and memory grow linearly with the command."""
+"""Parses a shell command into a syntax tree, in time and memory that grow linearly with its
+length."""
 
 import re
 from typing import Literal
@@ -22,18 +23,18 @@ from hermes.core.danger.tokens import KEYWORDS, TokenReader
 from hermes.core.danger.words import ENDS_WORD, WordReader
 
 MAX_LENGTH = 128_000
-"""Number of characters of the longest command that is parsed."""
+"""Length of the longest command that is parsed, in characters."""
 
 _PLAIN_COMMAND = re.compile(
     r"[A-Za-z0-9_./-]+(?:[ \t]+[A-Za-z0-9_./:,@%+-]+)*(?=[ \t]*(?:[;\n|&)]|\Z))", re.ASCII
 )
-"""A command without quotes, expansions and redirections."""
+"""A command without quotes, expansions and redirections, which can be split at its blanks."""
 _PARENTHESES = re.compile(r"[ \t]*\([ \t]*\)")
 _COPROCESS_NAME = re.compile(r"\w+[ \t]+(?=[({])")
 _FUNCTION_NAME = re.compile(r"[^\s;&|<>()$`\"'\\]+")
 _DECLARING = frozenset({"declare", "typeset", "local", "export", "readonly"})
 _SPECIAL = _DECLARING | frozenset(KEYWORDS.split("|"))
-"""First words that need the full parser."""
+"""Words that need the full parser if they are the first word of a command."""
 
 
 def parse(command: str, depth: int = 0) -> ShellScript:
@@ -51,12 +52,12 @@ def parse(command: str, depth: int = 0) -> ShellScript:
 
 
 def parse_from(reader: WordReader, closing: str) -> ShellScript:
-    """Reads statements up to `closing`, which is not consumed."""
+    """Reads statements up to one of the words or operators in `closing`, which is not consumed."""
     return CommandParser(reader).script(*closing.split())
 
 
 class CommandParser:
-    """Reads the commands at the position of a reader."""
+    """Parses commands, beginning at the position of a reader."""
 
     def __init__(self, reader: WordReader) -> None:
         self.reader = reader
@@ -181,7 +182,8 @@ class CommandParser:
         bodies: tuple[ShellScript, ...],
         words: tuple[Word, ...] = (),
     ) -> Compound:
-        """Returns a compound command with the redirections after it."""
+        """Reads the redirections after a compound command. Returns the command with its
+        redirections."""
         return Compound(
             kind=kind, bodies=bodies, words=words, redirections=tuple(self._tokens.redirections())
         )

@@ -11,11 +11,12 @@ PathClass = (
     Literal["root", "home", "system_folder", "system", "device", "startup", "secret", "temporary"]
     | Literal["workspace", "outside", "unknown", "harmless_device", "network"]
 )
-"""`root`, `home` and `system_folder` are whole folders. `startup` are files that run code later.
-`outside` are other files outside of the workspace."""
+"""`root`, `home` and `system_folder` are whole folders, and `system` is a file in a system folder.
+`startup` is a file whose code runs later, for example at the next login. `outside` is any other
+file outside of the workspace. A path that begins with unknown text is `unknown`."""
 
 MAX_PATH = 4096
-"""Number of characters of the longest path that Linux accepts."""
+"""Length of the longest path that Linux accepts, in characters."""
 
 _SYSTEM = (
     "bin|boot|dev|etc|lib|lib32|lib64|opt|proc|root|run|sbin|srv|sys|usr|var|System|Library"
@@ -71,7 +72,7 @@ _FOLDERS: tuple[tuple[re.Pattern[str], PathClass], ...] = (
 
 
 def classify(path: str) -> PathClass:
-    """Returns the class of a path that is relative to the workspace or absolute."""
+    """Returns the class of a path, which is absolute or relative to the workspace."""
     if not path:
         return "workspace"
     if len(path) > MAX_PATH:
@@ -124,12 +125,14 @@ def holds_secret(path: str) -> bool:
 
 
 def may_hold_secret(path: str) -> bool:
-    """Returns whether data from the path must not be sent to the network."""
+    """Returns whether the content of the path may be secret, so that it is dangerous to send it to
+    the network."""
     return holds_secret(path) or is_secret_file(path) or classify(path) in ("root", "home")
 
 
 def is_certain(path: str) -> bool:
-    """Returns whether the path has no unknown part that could change its class."""
+    """Returns whether all unknown parts of the path are plain names, which do not change its
+    class."""
     return is_known(path) or not (HOLES - {PLAIN_NAME}) & set(path)
 
 

@@ -1,4 +1,4 @@
-"""Finds the judges of a program, and returns its output."""
+"""Judges a program with the functions for its name, and computes its output."""
 
 from collections.abc import Callable
 
@@ -47,12 +47,13 @@ _READERS = names(
 )
 """Programs that print or copy the content of their operands."""
 _PATTERN_FIRST = names("grep egrep fgrep rg ag awk gawk mawk sed jq yq")
-"""Readers whose first operand is a pattern or a program."""
+"""Programs of `_READERS` whose first operand is a pattern or a script, not a file."""
 _READER_VALUED = names(
     "e f A B C m g t k d F regexp file context max-count glob type include exclude"
 )
 _PRINTING = names("echo printf grep egrep fgrep rg ag git gh glab hg svn jq : true")
-"""Programs whose arguments are often plain text."""
+"""Programs whose arguments are often text for people, in which invisible characters are
+harmless."""
 
 _RUN: dict[str, Callable[[Invocation], str | None]] = {
     **BUILTINS,
@@ -89,7 +90,8 @@ _RUN: dict[str, Callable[[Invocation], str | None]] = {
     **dict.fromkeys(("redis-cli", "valkey-cli", "keydb-cli"), run_redis),
     **dict.fromkeys(SQL_CLIENTS, run_sql_client),
 }
-"""Programs whose behaviour is evaluated. A function that returns None has no special output."""
+"""Programs, each with the function that evaluates it and returns its output. If the function
+returns None, the output is computed as for any other program."""
 _JUDGES: dict[str, Callable[[Invocation], None]] = {
     **FILE_PROGRAMS,
     "kill": judge_kill,
@@ -99,7 +101,7 @@ _JUDGES: dict[str, Callable[[Invocation], None]] = {
         ("aws", "gsutil", "gcloud", "az", "rclone", "s3cmd", "mc", "s5cmd"), judge_cloud_copy
     ),
 }
-"""Programs that are judged in code, in addition to the table of rules."""
+"""Programs, each with a function that judges it in addition to the table of rules."""
 _DOWNLOADING = names("lynx links w3m http https xh httpie fetch aria2c ftp tftp gh")
 
 
@@ -142,8 +144,8 @@ def _files_of_reader(call: Invocation) -> list[str]:
 
 
 def _output(call: Invocation) -> str:
-    """Returns the output of a program that is not evaluated: it depends on the input and the
-    arguments."""
+    """Returns the output of a program without a function for its output: usually unknown text,
+    which is secret or downloaded if the program reads such text."""
     if call.program == "env":
         return SECRET_TEXT
     if call.program in _DOWNLOADING:

@@ -12,7 +12,7 @@ from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import names
 
 MAX_PYTHON = 50_000
-"""Number of characters of the longest code that is judged."""
+"""Length of the longest code that is judged, in characters. Longer code needs approval."""
 MAX_NODES = 20_000
 
 _SHELL = names(
@@ -20,12 +20,12 @@ _SHELL = names(
     subprocess.check_call subprocess.check_output subprocess.Popen subprocess.getoutput
     subprocess.getstatusoutput asyncio.create_subprocess_shell asyncio.create_subprocess_exec"""
 )
-"""Functions that run a command or a list of arguments."""
+"""Functions whose first argument is a shell command, or a list of a program and its arguments."""
 _ARGUMENTS = names(
     """os.execl os.execle os.execlp os.execlpe os.execv os.execve os.execvp os.execvpe os.spawnl
     os.spawnlp os.spawnv os.spawnvp os.posix_spawn os.posix_spawnp"""
 )
-"""Functions that replace the process or start another one."""
+"""Functions that run a program, and get the program and its arguments as separate arguments."""
 _DELETING = {
     "os.remove": False,
     "os.unlink": False,
@@ -34,13 +34,14 @@ _DELETING = {
     "os.truncate": False,
     "shutil.rmtree": True,
 }
-"""Functions that delete their first argument, and whether they delete folders."""
+"""Functions that delete the file or folder that their first argument names. The value tells whether
+they delete recursively."""
 _DELETING_METHODS = frozenset({"unlink", "rmdir", "rmtree"})
 _WRITING = names(
     """shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move os.rename os.replace
     os.symlink os.link"""
 )
-"""Functions that write to their last argument."""
+"""Functions that write to the file or folder that their last argument names."""
 _MOVING = names("shutil.move os.rename os.replace")
 _WRITING_METHODS = frozenset({"write_text", "write_bytes"})
 _PERMISSIONS = frozenset({"os.chmod", "os.chown", "os.lchown"})
@@ -55,8 +56,8 @@ _RISKY_MODULES = frozenset({"os", "subprocess", "shutil", "pty", "ctypes", "posi
 
 
 def judge_python(code: str, call: Invocation) -> None:
-    """Judges Python code. Constant commands that it runs are evaluated. Code with a syntax error
-    needs approval."""
+    """Judges Python code, and evaluates the shell commands that it contains as constants. Code with
+    a syntax error needs approval."""
     if not code.strip():
         return
     if len(code) > MAX_PYTHON:
@@ -73,7 +74,7 @@ def judge_python(code: str, call: Invocation) -> None:
 
 
 class _PythonJudge:
-    """Judges the calls in a syntax tree."""
+    """Judges the function calls in a syntax tree."""
 
     def __init__(self, call: Invocation) -> None:
         self._call = call
@@ -110,7 +111,7 @@ class _PythonJudge:
             self._call.danger("connects a shell to the network")
 
     def _passes_environment(self, node: ast.AST) -> bool:
-        """Returns whether a call gets all variables of the environment as an argument."""
+        """Returns whether the node is a call that gets all environment variables as an argument."""
         if not isinstance(node, ast.Call):
             return False
         given = [*node.args, *(one.value for one in node.keywords)]
@@ -138,7 +139,8 @@ class _PythonJudge:
                 pass
 
     def _name(self, node: ast.expr) -> str:
-        """Returns the full name of a function or module."""
+        """Returns the full name of a function or module, such as `os.path.join`; it contains `?`
+        for a part that is not known."""
         match node:
             case ast.Name(id=name):
                 return self._names.get(name, name)
@@ -241,7 +243,8 @@ class _PythonJudge:
             judge_write(path, self._call.shell.findings)
 
     def _receiver(self, node: ast.Call) -> str:
-        """Returns the path on which a method of `pathlib.Path` is called."""
+        """Returns the path on which a method of `pathlib.Path` is called; unknown text if the path
+        is not a constant."""
         assert isinstance(node.func, ast.Attribute | ast.Name)
         if isinstance(node.func, ast.Name):
             return ONE_WORD
@@ -275,7 +278,8 @@ class _PythonJudge:
     def _computed(
         self, name: str, function: ast.expr, arguments: Sequence[ast.expr], depth: int
     ) -> str:
-        """Returns the result of a call that computes a string from constants."""
+        """Returns the result of a call that computes a string from constants; unknown text for
+        other calls."""
         if name in ("base64.b64decode", "bytes.fromhex", "binascii.unhexlify") and arguments:
             text = self._text(arguments[0], depth + 1)
             try:

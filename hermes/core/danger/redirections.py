@@ -14,7 +14,7 @@ from hermes.types.value import Value
 
 
 class Streams(Value):
-    """The standard input and output of a command."""
+    """The input and output of a command after its redirections."""
 
     stdin: str | None = None
     """The text that the command reads; None if its input is not redirected."""
@@ -24,7 +24,7 @@ class Streams(Value):
     network: bool = False
     """Whether the output goes to the network."""
     shown: str = ""
-    """The redirections for a reader."""
+    """The redirections, as they are shown to people."""
 
 
 def open_streams(
@@ -33,7 +33,7 @@ def open_streams(
     scope: ShellScope,
     findings: Findings,
 ) -> Streams:
-    """Expands and judges redirections."""
+    """Expands and judges redirections. Returns the input and output that result from them."""
     stdin: str | None = None
     output = ""
     append = network = False
@@ -69,7 +69,8 @@ def _shown(redirection: Redirection, target: str) -> str:
 
 
 def file_text(path: str, scope: ShellScope) -> str:
-    """Returns the content of a file as far as it is known."""
+    """Returns the content of a file that the command has written. For other files, returns unknown
+    text, which is marked as secret, downloaded or endless if the file is."""
     content = scope.content(path)
     if content is not None:
         return content

@@ -70,7 +70,7 @@ def _index() -> _Index:
 
 @lru_cache(maxsize=1024)
 def _rules_of(program: str) -> tuple[tuple[DangerRule, ...], ProgramGrammar | None]:
-    """Returns the rules and the options of a program."""
+    """Returns the rules for a program, and its options if the table contains them."""
     index = _index()
     names_of_rules = [program, *(one for one in index.patterns if fnmatchcase(program, one))]
     rules = [rule for name in names_of_rules for rule in index.rules.get(name, ())]
@@ -134,8 +134,8 @@ def _is_false(rule: DangerRule, parsed: ParsedOptions) -> bool:
 
 
 def _has_verbs(verbs: list[str], operands: list[str]) -> bool:
-    """Returns whether the operands begin with the verbs. `*` stands for any number of operands,
-    and `a|b` for one of two verbs."""
+    """Returns whether the operands begin with the verbs. `*` matches any number of operands, and
+    `a|b` matches the operand `a` or the operand `b`."""
     at = 0
     anywhere = False
     for verb in verbs:

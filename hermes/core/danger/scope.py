@@ -10,7 +10,7 @@ from hermes.core.danger.holes import ANYTHING, PLAIN_NAME, SECRET_TEXT, is_open
 from hermes.core.danger.syntax import Compound, Pipeline, ShellCommand, ShellStatement
 
 HOME = "~"
-"""Stands for the home folder in paths."""
+"""The first part of all paths in the home folder of the user."""
 
 _SECRET_NAME = re.compile(
     r"SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIAL",
@@ -29,7 +29,7 @@ _KNOWN = {
     "BASH": "/bin/bash",
     "IFS": " \t\n",
 }
-"""Variables that every shell has."""
+"""Variables that every shell has, with their values. A value that is not known is a hole."""
 
 
 @lru_cache(maxsize=256)
@@ -38,7 +38,7 @@ def _is_secret(name: str) -> bool:
 
 
 class ShellScope:
-    """Variables, functions, aliases and files, as far as the command itself has set them."""
+    """The variables, functions, aliases and files that the command itself has set so far."""
 
     def __init__(self) -> None:
         self.variables: dict[str, tuple[str, ...]] = {}
@@ -51,9 +51,10 @@ class ShellScope:
         self.files: dict[str, str] = {}
         """Content of the files that the command has written, by path."""
         self.active: tuple[str, ...] = ()
-        """The functions that are being called."""
+        """The functions whose bodies are being evaluated. A call of one of them is recursive."""
         self.conditional = False
-        """Whether the commands that are evaluated may be skipped when the command runs."""
+        """Whether the part that is being evaluated may be skipped when the command runs, such as
+        the body of an `if`."""
 
     def inner(self) -> ShellScope:
         """Returns a copy for a subshell. Files are shared, because they outlive the subshell."""
@@ -81,7 +82,7 @@ class ShellScope:
         return None
 
     def value(self, name: str) -> str:
-        """Returns the value of a variable, which may be unknown."""
+        """Returns the value of a variable; unknown text if the value is not known."""
         values = self.values(name)
         if values is not None:
             return " ".join(values) if name in ("@", "*") else (values or ("",))[0]
@@ -92,15 +93,16 @@ class ShellScope:
         return SECRET_TEXT if _is_secret(name) else ANYTHING
 
     def assign(self, name: str, *values: str) -> None:
-        """Sets a variable. If the assignment may be skipped, the value becomes unknown unless it
-        stays the same."""
+        """Sets a variable. If the assignment may be skipped and the variable had another value
+        before, its value becomes unknown."""
         before = self.variables.get(name)
         if self.conditional and before is not None and before != values:
             values = (ANYTHING,)
         self.variables[name] = values
 
     def define(self, name: str, body: ShellCommand) -> None:
-        """Defines a function. If the definition may be skipped, a call runs both bodies."""
+        """Defines a function. If the definition may be skipped and the function had another body
+        before, a call evaluates both bodies."""
         before = self.functions.get(name)
         if self.conditional and before is not None and before != body:
             scripts = [
@@ -110,7 +112,8 @@ class ShellScope:
         self.functions[name] = body
 
     def path(self, text: str) -> str:
-        """Returns a path relative to the folder in which the command starts, without dots."""
+        """Returns a normalized path: absolute, or relative to the folder in which the command
+        starts."""
         if not text or text.startswith(("/", HOME)) or is_open(text[0]):
             joined = text
         else:
@@ -126,7 +129,8 @@ class ShellScope:
         return self.files.get(self.path(path))
 
     def write(self, path: str, content: str, *, append: bool = False) -> None:
-        """Records the content of a file. A file whose write may be skipped has both contents."""
+        """Records the content of a file. If the write may be skipped, the file gets the old content
+        followed by the new content."""
         place = self.path(path)
         if append:
             content = self.files.get(place, ANYTHING) + content

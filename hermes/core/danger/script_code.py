@@ -1,4 +1,4 @@
-"""Judges code in languages without a parser here, by the functions that it calls."""
+"""Judges code in languages that Hermes can't parse, by the functions that it calls."""
 
 import re
 
@@ -8,7 +8,7 @@ from hermes.core.danger.options import names
 from hermes.core.danger.paths import classify
 
 MAX_SCRIPT = 20_000
-"""Number of characters of the longest code that is judged."""
+"""Length of the longest code that is judged, in characters. Longer code needs approval."""
 
 _STRING = re.compile(
     r'"((?:[^"\\]|\\.)*)"' r"|'((?:[^'\\]|\\.)*)'" r"|`((?:[^`\\]|\\.)*)`", re.DOTALL
@@ -49,7 +49,8 @@ _BACKTICKS = re.compile(r"`([^`]+)`")
 
 
 def judge_code(code: str, call: Invocation) -> None:
-    """Judges code that an interpreter runs. Strings that it passes to a shell are evaluated."""
+    """Judges code that an interpreter runs. If the code runs commands, its strings are evaluated as
+    commands."""
     if len(code) > MAX_SCRIPT:
         call.danger("runs a program that is too long to check")
         return
@@ -69,7 +70,8 @@ def judge_code(code: str, call: Invocation) -> None:
 
 
 def _judge_files(code: str, strings: list[str], call: Invocation) -> None:
-    """Judges the files that code deletes or writes. Any of its strings may be their name."""
+    """Judges the files that code deletes or writes. Every string in the code may be the name of
+    such a file, so all strings are judged."""
     if _DELETES.search(code):
         if not strings:
             call.danger("deletes files whose names are known only when the command runs")
@@ -82,7 +84,8 @@ def _judge_files(code: str, strings: list[str], call: Invocation) -> None:
 
 
 def _judge_commands(strings: list[str], call: Invocation) -> None:
-    """Evaluates the strings of code that runs commands: one by one, and joined as arguments."""
+    """Evaluates the strings of code that runs commands: each string as a shell command, and all
+    strings together as a program with its arguments."""
     commands = [text for text in strings if text not in _MODULES]
     if not commands:
         call.danger("runs commands that are known only when the command runs")

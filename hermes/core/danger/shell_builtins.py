@@ -1,4 +1,4 @@
-"""Evaluates the builtins that change the state of a shell, and those that run text."""
+"""Evaluates the shell builtins that change the state of the shell or run text as a command."""
 
 import re
 from collections.abc import Callable
@@ -25,17 +25,17 @@ _SETTINGS_PROGRAMS = names(
     minikube docker-machine npm pnpm uv rustup poetry register-python-argcomplete lesspipe
     oh-my-posh fzf sheldon golangci-lint stern kind k3d flux argocd task just"""
 )
-"""Programs that can print settings for a shell."""
+"""Programs that can print settings for a shell, which people run with `eval` or `source`."""
 _SETTINGS_WORDS = names(
     """init hook shellenv completion completions env activate shell bash zsh sh fish shell.bash
     shell.zsh posix path docker-env config generate-shell-completion - -s -c -b -k -t --eval --path
     --quiet --bin --shell --bash --zsh --agents ssh virtualenv-init --no-rehash --cmd"""
 )
-"""Arguments with which these programs print only settings."""
+"""Arguments with which the programs of `_SETTINGS_PROGRAMS` print nothing but settings."""
 
 
 def prints_settings(call: Invocation) -> bool:
-    """Returns whether the output of the program is made for `eval` or `source`."""
+    """Returns whether the program prints settings for a shell, which are safe to run."""
     return call.program in _SETTINGS_PROGRAMS and all(
         argument in _SETTINGS_WORDS for argument in call.arguments
     )
@@ -87,7 +87,8 @@ def evaluate_cd(call: Invocation) -> str:
 
 
 def evaluate_declaration(call: Invocation) -> str:
-    """Evaluates the arguments of `export` and similar builtins that are not plain assignments."""
+    """Evaluates those arguments of `export` and similar builtins that the parser has not recognised
+    as assignments, such as `"$name=1"`."""
     if call.arguments == ["-p"]:
         return SECRET_TEXT
     for argument in call.arguments:
@@ -168,12 +169,14 @@ def evaluate_printf(call: Invocation) -> str:
 
 
 def evaluate_exec(call: Invocation) -> str | None:
-    """Evaluates `exec` without a program, which only redirects."""
+    """Evaluates `exec` without a program, which only redirects. Returns None if `exec` has a
+    program."""
     return None if call.options(("a",), permute=False).operands else ""
 
 
 def evaluate_lookup(call: Invocation) -> str | None:
-    """Evaluates `command -v`, which only looks a program up."""
+    """Evaluates `command -v`, which only looks a program up. Returns None for `command` without
+    `-v`, which runs the program."""
     return ANYTHING if call.options(permute=False).has("v", "V") else None
 
 
@@ -209,4 +212,5 @@ BUILTINS: dict[str, Callable[[Invocation], str | None]] = {
     "command": evaluate_lookup,
     "history": evaluate_history,
 }
-"""Builtins. A builtin that returns None is evaluated like a program."""
+"""Builtins, each with the function that evaluates it. If the function returns None, the builtin is
+evaluated like a program."""

@@ -13,7 +13,7 @@ _INVISIBLE = frozenset(
     )
 )
 _JOINERS = frozenset("\u200c\u200d")
-"""Invisible characters that belong to emoji and to some scripts."""
+"""Invisible characters that emoji and some scripts need, and that are allowed outside of names."""
 _HIDING = re.compile(
     "[\\x06-\\x08\\x0b-\\x1f\\x7f-\\x9f" + "".join(sorted(_INVISIBLE - _JOINERS)) + "]"
 )

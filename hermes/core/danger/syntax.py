@@ -13,7 +13,7 @@ class NotParsed(HermesError):
 
 
 class LiteralText(Value, tag=True):
-    """Literal text of a word."""
+    """A part of a word that is literal text."""
 
     text: str
     quoted: bool = False
@@ -24,11 +24,11 @@ class Parameter(Value, tag=True):
 
     name: str
     operator: str = ""
-    """The operator between the name and its operand. `length` and `indirect` stand for `${#x}` and
-    `${!x}`."""
+    """The operator between the name and its operand, such as `:-`. It is `length` for `${#x}`, and
+    `indirect` for `${!x}`."""
     operand: Word = ()
     index: str = ""
-    """The subscript of an array."""
+    """The subscript of an array element, such as `0` in `${x[0]}`."""
     quoted: bool = False
 
 
@@ -41,7 +41,8 @@ class Substitution(Value, tag=True):
 
 
 class Arithmetic(Value, tag=True):
-    """An arithmetic expansion. Only the expansions inside it are kept."""
+    """An arithmetic expansion. `parts` contains only the expansions inside it, not its numbers and
+    operators."""
 
     parts: Word
 
@@ -65,7 +66,8 @@ class Redirection(Value):
 
     operator: str
     target: Word
-    """The file, the descriptor or the text after `<<<`; for a here-document, its body."""
+    """The word after the operator, which is a file, a descriptor or (after `<<<`) a text; for a
+    here-document, its body."""
     descriptor: str = ""
 
 

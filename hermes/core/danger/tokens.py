@@ -24,7 +24,7 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]$`\"'\\]*\])?(\+)?=", re.ASCII
 
 
 class TokenReader:
-    """Reads tokens at the position of a reader."""
+    """Reads tokens, beginning at the position of a `WordReader`."""
 
     def __init__(self, reader: WordReader) -> None:
         self.reader = reader
@@ -49,7 +49,7 @@ class TokenReader:
             items.append(self.required_word())
 
     def required_word(self) -> Word:
-        """Reads a word that must not be empty, and the blanks after it."""
+        """Reads a word and the blanks after it. Raises NotParsed if there is no word."""
         word = self.reader.word()
         if not word:
             raise NotParsed(f"{self.reader.peek(10)!r} is not expected here")
@@ -65,7 +65,8 @@ class TokenReader:
         return found
 
     def redirection(self, found: list[Redirection]) -> bool:
-        """Reads a redirection, if there is one, and appends it to `found`."""
+        """Reads a redirection, and appends it to `found`. Returns False if there is no
+        redirection."""
         reader = self.reader
         matched = _REDIRECTION.match(reader.text, reader.at)
         if not matched:
@@ -84,7 +85,7 @@ class TokenReader:
 
     def _here_document(self, delimiter: Word, raw: str, *, indented: bool) -> Word:
         """Returns the body of a here-document, which begins on the line after the operator. The
-        body is skipped when the reader arrives at that line."""
+        reader stays where it is, and skips the body when it arrives at that line."""
         reader = self.reader
         if len(reader.skips) >= MAX_HERE_DOCUMENTS:
             raise NotParsed("the command has too many here-documents")
@@ -121,7 +122,7 @@ class TokenReader:
             reader.skip_line_end()
 
     def keyword(self) -> str:
-        """Returns the keyword at the position; empty if there is none."""
+        """Returns the keyword at the position of the reader; empty if there is no keyword."""
         found = _KEYWORD.match(self.reader.text, self.reader.at)
         return found[0] if found else ""
 

@@ -17,9 +17,9 @@ from hermes.core.danger.syntax import (
 
 MAX_NESTING = 40
 MAX_TOKENS = 8_000
-"""Number of words and expansions that are parsed."""
+"""Largest number of words and expansions in a command."""
 MAX_SCRIPTS = 150
-"""Number of commands and substitutions that are parsed."""
+"""Largest number of commands and substitutions in the text."""
 
 _PLAIN = re.compile(r"[^ \t\n;&|<>()$`\"'\\]+")
 _IN_QUOTES = re.compile(r"[^\"$`\\]+")
@@ -44,7 +44,7 @@ ENDS_WORD = frozenset(" \t\n;&|<>()")
 
 
 def unescape(text: str) -> str:
-    r"""Returns the meaning of a text in `$'…'`."""
+    r"""Returns a text with its backslash escapes resolved, as in `$'…'`."""
 
     def character(found: re.Match[str]) -> str:
         hexadecimal = found[1] or found[2] or found[3]
@@ -70,9 +70,10 @@ class WordReader:
         self.tokens = 0
         self.scripts = 0
         self.skips: dict[int, int] = {}
-        """The end of the here-documents that begin after each of these line breaks."""
+        """For each line break that is followed by here-documents: the position at which they
+        end."""
         self.skipped: set[int] = set()
-        """The line breaks after which a here-document was skipped."""
+        """The line breaks after which the reader has skipped here-documents."""
         self._script = script
 
     def peek(self, length: int = 1) -> str:
@@ -80,7 +81,7 @@ class WordReader:
         return self.text[self.at : self.at + length]
 
     def enter(self) -> None:
-        """Begins a nested construct."""
+        """Begins a nested construct. Raises NotParsed if it is nested too deeply."""
         self.depth += 1
         if self.depth > MAX_NESTING:
             raise NotParsed("the command is nested too deeply")
@@ -97,7 +98,8 @@ class WordReader:
         self.at = self.skips.get(self.at, self.at + 1)
 
     def inside(self, text: str) -> "WordReader":
-        """Returns a reader of text that is nested in this text."""
+        """Returns a reader of a nested text, such as the body of a here-document. It continues to
+        count the words and commands of this reader."""
         inner = WordReader(text, self._script, self.depth)
         inner.enter()
         inner.tokens, inner.scripts = self.tokens, self.scripts
@@ -130,8 +132,8 @@ class WordReader:
         return tuple(parts)
 
     def quoted_text(self, closing: str) -> Word:
-        """Reads text with expansions up to the closing character, which is skipped. Without a
-        closing character, the text ends with the input."""
+        """Reads text with expansions up to the closing character, which is skipped. If `closing` is
+        empty, reads up to the end."""
         parts: list[Part] = []
         while self.at < len(self.text):
             character = self.text[self.at]

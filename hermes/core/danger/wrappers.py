@@ -1,4 +1,4 @@
-"""Evaluates the programs that other programs start, such as the operand of `sudo`."""
+"""Evaluates the programs that wrappers start, such as `ls` in `sudo ls`."""
 
 import re
 import tomllib
@@ -30,13 +30,14 @@ class WrapperGrammar(Value):
 
 @cache
 def grammars() -> dict[str, WrapperGrammar]:
-    """Returns the grammars by the names of their programs."""
+    """Returns the content of `wrappers.toml`: the options of each wrapper, by its name."""
     table = files("hermes.core.danger").joinpath("wrappers.toml").read_text("utf-8")
     return msgspec.convert(tomllib.loads(table), dict[str, WrapperGrammar])
 
 
 def run_wrapped(call: Invocation) -> str | None:
-    """Evaluates the program that a wrapper starts. Returns None if the program is no wrapper."""
+    """Evaluates the program that a wrapper starts, and returns its output. Returns None if `call`
+    is not a call of a wrapper."""
     grammar = grammars().get(call.program)
     if grammar is None:
         return None
@@ -87,7 +88,8 @@ def skip_assignments(call: Invocation, arguments: list[str]) -> list[str]:
 
 
 def run_env(call: Invocation) -> str | None:
-    """Evaluates `env`, which splits the value of `-S` into arguments."""
+    """Evaluates the program that `env` starts, and returns its output. Returns None if `env` starts
+    no program."""
     arguments = call.arguments
     for position, argument in enumerate(arguments):
         found = re.match(r"-\w*S(.*)|--split-string=?(.*)", argument, re.DOTALL)
@@ -104,7 +106,8 @@ def run_env(call: Invocation) -> str | None:
 
 
 def run_xargs(call: Invocation) -> str:
-    """Evaluates `xargs` with the arguments that it reads, or with unknown arguments."""
+    """Evaluates the program that `xargs` starts, with the arguments that it reads from its input.
+    They may be unknown."""
     valued = "a d E I L n P s arg-file delimiter max-lines max-args max-procs max-chars"
     attached = [one for one in call.arguments if one in ("-i", "-l", "-e", "--replace")]
     parsed = parse_options(call.arguments, [*names(valued), "process-slot-var"], permute=False)
@@ -123,7 +126,7 @@ def _replaced(word: str, mark: str, value: str) -> str:
 
 
 def run_parallel(call: Invocation) -> str:
-    """Evaluates GNU parallel, which runs its operands by a shell."""
+    """Evaluates the commands that GNU parallel runs: its operands, with each item of its input."""
     valued = "j a I S N n d P C jobs arg-file sshlogin max-args colsep delay timeout joblog retries"
     parsed = call.options(names(valued), permute=False)
     command: list[str] = []
@@ -152,5 +155,6 @@ def _unclear(call: Invocation) -> str:
 
 
 def run_busybox(call: Invocation) -> str | None:
-    """Evaluates `busybox` and `toybox`, whose first operand is a program."""
+    """Evaluates the program that is the first operand of `busybox` or `toybox`. Returns None if
+    there is no operand."""
     return call.run(call.arguments) if call.arguments else None

@@ -15,10 +15,10 @@ log = logging.getLogger(__name__)
 
 
 async def save_files(history: Sequence[Message], sandbox: Sandbox, read: ReadMedia) -> bool:
-    """Copies the files of the last request that are not in the workspace yet.
+    """Copies the files of the last request to their paths in the workspace (`Attachment.saved`).
 
-    Returns whether the request has such files. If a file can't be copied, the turn goes on without
-    it.
+    Files that have no such path or are already there are skipped. If a file can't be copied, the
+    turn goes on without it. Returns whether the request has files with such a path.
     """
     files = [
         one

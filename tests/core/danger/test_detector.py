@@ -1,4 +1,4 @@
-"""The verdicts on commands, and their limits."""
+"""The verdicts on commands, and the limits of the detector."""
 
 import logging
 import random
@@ -41,12 +41,12 @@ BOMBS = (
     *("(", "{ ", "$(", '"$(', "`$(", "$((", "if a; then ", "a|", "case a in a) ", "${a:-", "f(){ "),
     *("<", "a=(", "[[ a && ", "! ", "eval ", "for i in a; do ", "a[$(", "<("),
 )
-"""Texts that are nested without an end when they are repeated."""
+"""Texts that open a nested construct without closing it. Repeated, they are nested ever deeper."""
 REPEATED = (
     *("cat <<E\n", "'a", "{a,", "sudo ", "a;", "x=$x$x;", "find . -exec ", "/./", "s/", "\\", "~/"),
     *('sh -c "', "$'", "`", "xargs ", "env ", "-- ", "\n#", "a&", ". ", "echo $(a) "),
 )
-"""Texts that are valid when they are repeated, until they exceed a limit."""
+"""Texts that the detector must be able to handle even if they are repeated many times."""
 
 
 def cases(outcome: str) -> list[str]:
@@ -137,7 +137,7 @@ def test_any_text_gets_a_verdict(text: str) -> None:
 
 
 def mutated(seed: int) -> str:
-    """Returns several cases after each other, with random changes."""
+    """Returns several test cases, joined to one command, with random changes."""
     chosen = random.Random(seed)
     pool = cases("ask") + cases("run") + list(BOMBS + REPEATED)
     text = list("\n".join(chosen.choice(pool) for _ in range(chosen.randint(1, 30))))

@@ -1,4 +1,4 @@
-"""Following data and commands through a script."""
+"""The evaluation of scripts: variables, functions, loops, pipes and files."""
 
 import pytest
 

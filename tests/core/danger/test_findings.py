@@ -1,4 +1,4 @@
-"""The collection of dangers."""
+"""The collected dangers of a command."""
 
 import pytest
 

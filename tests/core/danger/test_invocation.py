@@ -8,7 +8,7 @@ from hermes.core.danger.scope import ShellScope
 
 
 class RecordingShell:
-    """Records the commands that it is asked to evaluate."""
+    """A shell that evaluates nothing, and records the commands that it gets."""
 
     def __init__(self) -> None:
         self.findings = Findings()

@@ -1,4 +1,4 @@
-"""Output that is followed through pipelines."""
+"""The output of programs, which later programs of a pipeline read."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The choice of judges for a program."""
+"""The functions that judge a program, chosen by its name."""
 
 import pytest
 

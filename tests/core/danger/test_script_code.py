@@ -1,4 +1,4 @@
-"""Code in languages without a parser."""
+"""Code in languages that Hermes can't parse."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The error of the parser."""
+"""The error that the parser raises."""
 
 from hermes.core.danger.syntax import NotParsed
 from hermes.types.errors import HermesError

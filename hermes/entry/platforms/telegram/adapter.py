@@ -29,11 +29,11 @@ POLL_SECONDS = 50
 MOST_UPDATES = 100
 """Largest number of updates that one poll returns."""
 ALBUM_SECONDS = 1.0
-"""Time without a new piece after which an album counts as complete."""
+"""An album counts as complete when none of its messages has arrived for this time."""
 PHOTO_BYTES, UPLOAD_BYTES = 10 * 1024 * 1024, 50 * 1024 * 1024
 """Largest photo and largest file that a bot can send."""
 MENU_LIMIT, _MENU_NAME = 256, re.compile("[a-z0-9_]{1,32}")
-"""Longest description and the form of a name in the menu of commands."""
+"""In the menu of commands: the longest description, and the form that a name must have."""
 
 
 class TelegramAdapter:
@@ -69,12 +69,12 @@ class TelegramAdapter:
                 for pieces in updates.grouped(found):
                     await self.receive(pieces, accept)
                 if found:
-                    # The numbers may also become smaller, after a week without updates.
+                    # After a week without updates, Telegram may continue with smaller numbers.
                     offset = found[-1].update_id + 1
                     await cursor.save(str(offset))
 
     async def receive(self, pieces: Sequence[Update], accept: Accept) -> None:
-        """Reports one message, album or button press."""
+        """Reports one message, album or button press to the gateway."""
         event = updates.to_event(await self._recipient(), pieces, time.time())
         if event is not None:
             await accept(event)
@@ -82,7 +82,7 @@ class TelegramAdapter:
             try:
                 await self._api.call("answerCallbackQuery", bool, {"callback_query_id": query.id})
             except HermesError as error:
-                # The button only shows a spinner for longer. An old press can't be answered.
+                # Harmless: the button shows its spinner longer. Telegram refuses late answers.
                 log.info("a button press of %s was not answered: %s", self.account, error)
 
     async def _recipient(self) -> updates.Recipient:
@@ -92,13 +92,13 @@ class TelegramAdapter:
         return self._us
 
     async def _updates(self, offset: int) -> list[Update]:
-        """Waits for updates. If some belong to an album, it also waits for the rest of it."""
+        """Waits for updates. If they contain a part of an album, waits for the other parts too."""
         found = await self._poll(offset, POLL_SECONDS)
         while pieces := sum(updates.album_of(one) is not None for one in found):
             if len(found) == MOST_UPDATES:
                 return updates.without_last_album(found)
             await anyio.sleep(ALBUM_SECONDS)
-            # Nothing is acknowledged yet, so that the server returns the same updates again.
+            # The same offset acknowledges nothing, so the server returns these updates again.
             found = await self._poll(offset, 0)
             if sum(updates.album_of(one) is not None for one in found) == pieces:
                 break
@@ -110,7 +110,7 @@ class TelegramAdapter:
         return [self._read(one) for one in raw]
 
     def _read(self, raw: dict[str, object]) -> Update:
-        """Returns an update. An update that can't be read must not block the ones after it."""
+        """Parses an update. If it is invalid, returns an empty one, so that later ones are read."""
         try:
             return msgspec.convert(raw, Update)
         except msgspec.ValidationError as error:
@@ -139,12 +139,12 @@ class TelegramAdapter:
         try:
             await self._call("editMessageText", Message, target, text)
         except Rejected as error:
-            # The message shows the text already, for example after an attempt without an answer.
+            # The message has this text already: an earlier edit worked, but its answer was lost.
             if "message is not modified" not in str(error):
                 raise
 
     async def draft(self, target: Target, content: Content, key: str) -> bool:
-        # Groups have negative ids, and no drafts.
+        # Groups, which have negative ids, have no drafts.
         if not self._drafts or target.chat_id.startswith("-"):
             return False
         text = {"draft_id": crc32(key.encode()) or 1, "text": content.text, "parse_mode": "HTML"}
@@ -153,7 +153,7 @@ class TelegramAdapter:
         except TargetGone:
             raise
         except (Rejected, AuthFailed) as error:
-            # A server that does not know the method answers with 404, as for a wrong token.
+            # A server without this method answers with 404, which `call` reports as AuthFailed.
             log.info("%s shows previews as messages, not as drafts: %s", self.account, error)
             self._drafts = False
         return self._drafts
@@ -184,7 +184,7 @@ class TelegramAdapter:
         parameters: Mapping[str, object],
         upload: Upload | None = None,
     ) -> T:
-        """Calls a method for a chat. If the chat has become a supergroup, calls it there."""
+        """Calls a method for a chat, or for the supergroup that the chat has become."""
         chat = self._moved.get(target.chat_id, target.chat_id)
         try:
             return await self._api.call(method, returns, {"chat_id": chat, **parameters}, upload)
@@ -194,7 +194,7 @@ class TelegramAdapter:
 
 
 def _topic(target: Target) -> dict[str, object]:
-    # Telegram refuses the number of the General topic.
+    # The General topic has the number 1, which Telegram refuses. It is used without a number.
     return {"message_thread_id": target.thread_id} if target.thread_id not in (None, "1") else {}
 
 
@@ -204,7 +204,7 @@ def _text(content: Content) -> dict[str, object]:
 
 
 def _keyboard(content: Content) -> Keyboard | None:
-    # Telegram allows 64 bytes of data, so the data has the label's number instead of the label.
+    # A button can have 64 bytes of data, so the data has the label's number, not the label.
     rows = [
         (Button(text=label, callback_data=f"{choices.question}:{number}"),)
         for choices in content.choices

@@ -10,7 +10,7 @@ from hermes.text.split import utf16_units
 from hermes.types import nodes
 
 TEXT_LIMIT = 4096
-"""Longest text of a message, in UTF-16 units of the text without tags."""
+"""Longest text of a message, in UTF-16 units. Tags are not counted."""
 
 _TAG = re.compile(r"<[^>]*>")
 _QUOTE_TAG = re.compile(r"</?blockquote>")
@@ -18,12 +18,12 @@ _plain = Plain()
 
 
 def measure(text: str) -> int:
-    """Returns the length of a rendered text, in UTF-16 units of the text without tags."""
+    """Returns the length of a rendered text, in UTF-16 units. Tags are not counted."""
     return utf16_units(html.unescape(_TAG.sub("", text)))
 
 
 class TelegramHtml(HtmlDialect):
-    """Renders the few tags of the Bot API. Tables are preformatted text."""
+    """Renders only the tags that the Bot API supports. Tables become preformatted text."""
 
     def quote(self, node: nodes.Quote) -> str:
         # Telegram does not allow a quote in a quote.

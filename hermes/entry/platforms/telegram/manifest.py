@@ -36,7 +36,7 @@ class TelegramConfig(Value):
     webhook_secret: Annotated[str, Aliases(env=("TELEGRAM_WEBHOOK_SECRET",), secret=True)] = ""
     """The secret that Telegram repeats in each delivery. It is required with `webhook_url`."""
     reactions: Annotated[bool, Aliases(env=("TELEGRAM_REACTIONS",))] = False
-    """Whether the bot reacts with 👀 to a message when it begins to work on it."""
+    """Whether the bot reacts to a message with 👀 when the agent begins to work on the message."""
 
 
 def accounts(config: TelegramConfig) -> Sequence[str]:
@@ -64,7 +64,7 @@ def token_of(account: str, config: TelegramConfig) -> str:
 
 
 def webhook_url(account: str, config: TelegramConfig) -> str:
-    """Returns the address of an account's updates; empty if the gateway polls."""
+    """Returns the address to which Telegram delivers an account's updates; empty for polling."""
     name = account.partition(".")[2]
     url = config.webhook_url.rstrip("/")
     if url and not urlsplit(url).path:

@@ -26,7 +26,7 @@ class Chat(Value):
 
 
 class Entity(Value):
-    """A part of a text, in UTF-16 units."""
+    """A part of a text that has a meaning, such as a mention. Positions are in UTF-16 units."""
 
     type: str
     offset: int
@@ -40,7 +40,7 @@ class RemoteFile(Value):
 
     file_id: str
     file_size: int = 0
-    """Bytes; 0 if unknown."""
+    """Size in bytes; 0 if unknown."""
     file_name: str = ""
     mime_type: str = ""
     file_path: str = ""
@@ -91,7 +91,7 @@ class Message(Value):
 
 
 class CallbackQuery(Value):
-    """A person pressed a button."""
+    """A press of a button."""
 
     id: str
     sender: User = msgspec.field(name="from")
@@ -120,4 +120,4 @@ class Response(Value):
     result: msgspec.Raw = msgspec.Raw(b"null")
     description: str = ""
     parameters: dict[str, int] = msgspec.field(default_factory=dict)
-    """`retry_after` in seconds, or `migrate_to_chat_id`."""
+    """The details of an error: `retry_after` in seconds, or `migrate_to_chat_id`."""

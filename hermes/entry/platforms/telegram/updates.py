@@ -28,7 +28,7 @@ from hermes.types.value import Value
 
 
 class Recipient(Value):
-    """Our account and its user on Telegram."""
+    """Our account, and the bot's own user on Telegram."""
 
     account: str
     user: User
@@ -49,12 +49,12 @@ def to_event(us: Recipient, pieces: Sequence[Update], now: float) -> MessageEven
         return _event(us, key, [message], body, now)
     messages = [piece.message for piece in pieces if piece.message is not None]
     said = _said(messages) if messages else None
-    # The update's own number is not used: it starts anew after a week without updates.
+    # The key has no update number: after a week without updates, Telegram may repeat numbers.
     return _event(us, str(messages[0].message_id), messages, said, now) if said else None
 
 
 def grouped(updates: Iterable[Update]) -> list[list[Update]]:
-    """Groups the updates of each album, at the position of the album's first message."""
+    """Returns groups in the order of their first updates: a whole album, or one other update."""
     groups: dict[object, list[Update]] = {}
     for update in updates:
         groups.setdefault(album_of(update) or update.update_id, []).append(update)
@@ -62,14 +62,14 @@ def grouped(updates: Iterable[Update]) -> list[list[Update]]:
 
 
 def without_last_album(updates: list[Update]) -> list[Update]:
-    """Returns the updates before the album at the end, which may continue in the next batch."""
+    """Removes the album at the end, which may be incomplete, unless nothing would be left."""
     last = album_of(updates[-1])
     kept = list(takewhile(lambda one: last is None or album_of(one) != last, updates))
     return kept or updates
 
 
 def album_of(update: Update) -> tuple[int, str] | None:
-    """Returns the identity of the album that the update belongs to."""
+    """Returns the chat and the id of the update's album; None if it belongs to no album."""
     message = update.message
     if message is None or message.media_group_id is None:
         return None
@@ -77,8 +77,8 @@ def album_of(update: Update) -> tuple[int, str] | None:
 
 
 def target_of(account: str, message: Message) -> Target:
-    """Returns the chat of a message, with its forum topic."""
-    # Outside forums, the thread id is the id of a message that was replied to.
+    """Returns the chat of a message, with the forum topic if the message is in one."""
+    # Outside of forums, `message_thread_id` is a message that was replied to, not a topic.
     topic = message.message_thread_id if message.is_topic_message else None
     thread = None if topic is None else str(topic)
     return Target(account=account, chat_id=str(message.chat.id), thread_id=thread)
@@ -103,7 +103,7 @@ def _event(
 
 
 def _press(us: Recipient, query: CallbackQuery, now: float) -> MessageEvent | None:
-    """Returns the event of a button press; None if the message of the button is not known."""
+    """Returns the event of a button press; None if its message or the button is not known."""
     message = query.message
     rows = message.reply_markup.inline_keyboard if message and message.reply_markup else ()
     labels = [button.text for row in rows for button in row if button.callback_data == query.data]
@@ -120,7 +120,7 @@ def _press(us: Recipient, query: CallbackQuery, now: float) -> MessageEvent | No
 
 
 def _source(us: Recipient, message: Message, author: User | Chat) -> Source:
-    """Returns the source. An anonymous administrator is the group in whose name they write."""
+    """Returns the source. An anonymous administrator has the id of the group as user id."""
     return Source(
         platform="telegram",
         account=us.account,
@@ -153,7 +153,7 @@ def _addresses(user: User, message: Message) -> bool:
 
 
 def _said(messages: Sequence[Message]) -> Said | None:
-    """Returns the text and the files of a message or an album; None if there are none."""
+    """Returns the text and the files of a message or an album; None if it has neither."""
     texts = [text for message in messages if (text := message.text or message.caption)]
     texts += [message.sticker.emoji for message in messages if message.sticker]
     files: list[Attachment] = []

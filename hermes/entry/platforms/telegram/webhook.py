@@ -28,7 +28,7 @@ def webhook_route(account: str, config: TelegramConfig) -> WebhookRoute:
         try:
             update = msgspec.json.decode(request.body, type=Update)
         except msgspec.MsgspecError as error:
-            # Telegram would deliver it again for ever.
+            # After an error status, Telegram would deliver the update again and again.
             log.error("an update of %s can't be read: %s", account, error)
             return WebhookResponse()
         await adapter.receive([update], accept)
