@@ -23,8 +23,8 @@ def target_platforms(
 ) -> tuple[TargetPlatform, ...]:
     """Returns the installed platforms with their configured accounts.
 
-    Raises ConfigError if the settings of a platform can't be used. Unless `strict` is true, such a
-    platform has no accounts instead.
+    Raises ConfigError if the settings of a platform are wrong. If `strict` is false, this platform
+    is returned without accounts instead.
     """
     return tuple(_target_platform(settings, platform, strict=strict) for platform in platforms)
 
@@ -49,14 +49,14 @@ def _target_platform(settings: Settings, platform: AnyPlatform, *, strict: bool)
 def messenger_of(
     settings: Settings, store: Store, platforms: Sequence[TargetPlatform]
 ) -> ChatMessenger:
-    """Returns a messenger for a process that runs no gateway."""
+    """Returns a messenger that uses this store, for a process that runs no gateway."""
     media = MediaIntake(MediaCache(settings.files.media), Egress().download)
     return ChatMessenger(store, Directory(store, platforms), media)
 
 
 @asynccontextmanager
 async def open_messenger(settings: Settings) -> AsyncIterator[ChatMessenger]:
-    """Yields a messenger for a process that runs no gateway."""
+    """Opens the store and yields a messenger, for a process that runs no gateway."""
     platforms = target_platforms(settings, all_plugins().platforms())
     async with home_store(settings) as store:
         yield messenger_of(settings, store, platforms)

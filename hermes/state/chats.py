@@ -1,4 +1,5 @@
-"""The chats that the gateway has seen, the home chat of each account, and chats that are gone."""
+"""The chats from which messages have come, the home chat of each account, and the chats to which
+nothing can be sent any more."""
 
 from hermes.state.storable import storable
 from hermes.types.identity import ChatKind, ChatRef, Source, Target
@@ -13,15 +14,17 @@ class KnownChat(Value):
     chat_id: str
     kind: ChatKind
     name: str | None
-    """The chat's name. A private chat has the name of the person."""
+    """The name of the chat, or of the person if a private chat has no name; None if it is not
+    known."""
     seen_at: float
-    """Time of a recent message from the chat."""
+    """Time of the last message that was recorded with `see`. Not every message is recorded."""
     gone: str | None
     """The reason why nothing can be sent to the chat; None if messages can be sent."""
 
 
 def see(source: Source, now: float) -> Work[None]:
-    """Records that a message came from a chat, so that messages can be sent there."""
+    """Records that a message came from a chat. The chat is then known, and no longer marked as
+    gone."""
     name = source.chat_name or (source.user_name if source.chat_kind == "private" else None)
     yield (
         "insert into chats (account, chat_id, platform, kind, name, seen_at)"
@@ -41,7 +44,7 @@ def see(source: Source, now: float) -> Work[None]:
 
 
 def known() -> Work[list[KnownChat]]:
-    """Returns all chats, the most recently used first."""
+    """Returns all chats from which messages have come, the chat with the newest message first."""
     rows = yield (
         "select chats.account, chats.chat_id, kind, name, seen_at, reason from chats"
         " left join gone_chats on gone_chats.account = chats.account"
@@ -54,7 +57,7 @@ def known() -> Work[list[KnownChat]]:
 
 
 def mark_gone(account: str, chat_id: str, reason: str, now: float) -> Work[None]:
-    """Records that nothing can be sent to the chat."""
+    """Records the reason why nothing can be sent to the chat any more."""
     yield (
         "insert into gone_chats (account, chat_id, reason, since) values (?, ?, ?, ?)"
         " on conflict (account, chat_id) do update set reason = excluded.reason",
@@ -77,7 +80,7 @@ def gone_reason(account: str, chat_id: str) -> Work[str | None]:
 
 
 def set_home(target: Target, now: float) -> Work[None]:
-    """Makes the chat the home chat of its account."""
+    """Makes the chat or thread the home chat of its account. It replaces the earlier home chat."""
     yield (
         "insert into home_chats (account, chat_id, thread_id, set_at) values (?, ?, ?, ?)"
         " on conflict (account) do update set chat_id = excluded.chat_id,"

@@ -1,4 +1,4 @@
-"""A Matrix account in a room with a person, for the tests of the adapter."""
+"""A bot on a real Matrix homeserver, in a room with a person, for the tests of the adapter."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ _numbers = itertools.count(1)
 
 
 def new_user(server: SynapseProcess, name: str) -> MatrixUser:
-    """Creates a user with a name that no other user has."""
+    """Creates a user. A number is added to the name, so that no other user has it."""
     return server.register(f"{name}{os.getpid()}-{next(_numbers)}")
 
 
@@ -29,7 +29,7 @@ def _person(server: SynapseProcess) -> MatrixUser:
 
 
 class MatrixPlatform:
-    """A real homeserver with a direct room, and the adapter of the bot in it."""
+    """A real homeserver, a room in which a person and a bot are alone, and the bot's adapter."""
 
     quality = MATRIX.quality
 
@@ -67,14 +67,17 @@ class MatrixPlatform:
         return [_rendered(content) for content in sent if "url" not in content]
 
     def texts(self) -> list[str]:
-        """Returns the plain texts of our messages."""
+        """Returns the plain texts of the bot's messages, after all edits."""
         return self.person.texts(self.room, self.bot)
 
     async def until_texts(
         self, condition: Callable[[list[str]], object], within: float = 60.0, most: int = 0
     ) -> None:
-        """Waits until the condition is true for our texts. They are read again after every message
-        that we have sent. `most` limits the number of events that are read."""
+        """Waits until the condition is true for the plain texts of the bot's messages.
+
+        The texts are read again only after the bot has sent or edited a message. `most` is the
+        maximum number of events that are read each time; 0 for no limit.
+        """
         seen = -1
 
         def holds() -> object:
@@ -104,7 +107,8 @@ def _rendered(content: dict[str, str]) -> str:
 
 @asynccontextmanager
 async def matrix_platform() -> AsyncIterator[MatrixPlatform]:
-    """Yields a new bot in a new room with a person, on the homeserver of this process."""
+    """Yields a new bot in a new room. All tests of this process share the homeserver and the person
+    in the room."""
     server = shared_synapse()
     async with synapse_proxy(server.url) as proxy:
         yield MatrixPlatform(server, proxy)

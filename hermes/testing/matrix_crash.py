@@ -1,5 +1,5 @@
-"""Kills the gateway and restarts the homeserver while people write on Matrix, and checks what they
-see.
+"""Kills the gateway and restarts the homeserver while a person writes in Matrix rooms. Checks that
+the person sees one answer to each message, in order.
 
 - `python -m hermes.testing.matrix_crash` sends 10 messages in each of 20 rooms, with 5 kills and a
   restart of Synapse.
@@ -31,13 +31,14 @@ from hermes.types.value import Value
 _POLL_SECONDS = 0.05
 _RETRY_SECONDS = 0.2
 _TEXTS = ("{} how are you today", "{} tokens:18 delay:0.02")
-"""The messages. The model quotes the first word, and writes the second answer slowly."""
+"""The messages; `{}` is a word that no other message contains. The fake model quotes this word in
+its answer. The second message makes it write slowly."""
 _WAITING = 0.5
-"""The probability that a person waits for the answer before the next message."""
+"""The probability that the person waits for the answer before the next message in a room."""
 
 
 class TrialSize(Value):
-    """The size of a run."""
+    """The number of rooms, messages and disturbances in a run."""
 
     rooms: int = 20
     messages: int = 10
@@ -49,17 +50,17 @@ class TrialSize(Value):
 
 
 class Conversation:
-    """A room with the agent, as a person sees it."""
+    """The messages in a room with the agent, as the person sees them."""
 
     def __init__(self, room: str) -> None:
         self.room = room
         self.sent: list[str] = []
         """The first words of the person's messages, in order."""
         self.shown: dict[str, str] = {}
-        """The texts of the agent's messages by event, in the order in which they were sent."""
+        """The current texts of the agent's messages by event id, in the order of the messages."""
 
     def read(self, event: dict[str, Any]) -> None:
-        """Applies a message or an edit of the agent."""
+        """Updates `shown` with a message or an edit of the agent."""
         content = event["content"]
         relation = content.get("m.relates_to", {})
         if relation.get("rel_type") == "m.replace":
@@ -68,7 +69,8 @@ class Conversation:
             self.shown[event["event_id"]] = content["body"]
 
     def answers(self) -> list[str]:
-        """Returns the words that complete answers quote, in order."""
+        """Returns the words of `sent` that the answers quote, in the order of the answers.
+        Incomplete answers are ignored."""
         complete = [text for text in self.shown.values() if is_complete(text)]
         return [word for text in complete for word in self.sent if word in text.split()]
 
@@ -87,7 +89,8 @@ class Conversation:
 
 
 class MatrixTrial:
-    """A homeserver, a gateway process that is killed, and a person in many rooms."""
+    """A person writes in many rooms while the gateway process is killed and the homeserver is
+    restarted."""
 
     def __init__(self, plan: TrialSize, server: SynapseProcess, gateway: GatewayProcess) -> None:
         self._plan = plan
@@ -107,7 +110,7 @@ class MatrixTrial:
         return sum(len(set(one.answers())) for one in self.conversations.values())
 
     async def play(self, person: MatrixUser, bot: MatrixUser, seconds: float) -> list[str]:
-        """Plays everything. Returns the violated promises."""
+        """Runs the trial for at most `seconds`. Returns a text for each violated promise."""
         try:
             await self._gateway.start()
             with anyio.move_on_after(seconds) as scope:
@@ -120,7 +123,8 @@ class MatrixTrial:
         return late + found if scope.cancelled_caught else found
 
     async def _run(self, person: MatrixUser, bot: MatrixUser) -> None:
-        """Returns when every message is answered and nothing has been shown for a while."""
+        """Runs until every message is answered, and then for one more second, in which a repeated
+        answer would be seen."""
         for _ in range(self._plan.rooms):
             room = await anyio.to_thread.run_sync(person.create_room, bot)
             self.conversations[room] = Conversation(room)
@@ -148,7 +152,7 @@ class MatrixTrial:
             await anyio.sleep(_POLL_SECONDS)
 
     async def _call(self, person: MatrixUser, *path: str, body: object = None, **query: str) -> Any:
-        """Calls the homeserver, again and again while it does not run."""
+        """Calls the homeserver. Repeats the call while the homeserver is down."""
         method = "GET" if body is None else "PUT"
         while True:
             with suppress(OSError):
@@ -157,7 +161,8 @@ class MatrixTrial:
             await anyio.sleep(_RETRY_SECONDS)
 
     async def _watch(self, person: MatrixUser, bot: MatrixUser) -> None:
-        """Reads the events of all rooms. A first sync without a token would return few of them."""
+        """Reads the agent's messages in all rooms. The first sync returns only the newest events of
+        each room, so it is used only to get a token."""
         token = (await self._call(person, "sync", timeout="0"))["next_batch"]
         limit = '{"room": {"timeline": {"limit": 10000}}}'
         while True:
@@ -182,8 +187,8 @@ class MatrixTrial:
                 await self._until(lambda word=word: word in one.answers())  # type: ignore[misc]
 
     def _unlocked(self, number: int) -> bool:
-        """Whether a room's message of this number may be sent. Some messages are sent only after
-        the next disturbance, so that every disturbance interrupts work."""
+        """Returns whether message `number` of each room may be sent now. The other messages wait
+        for later disturbances, so that every disturbance interrupts work."""
         disturbances = self._plan.kills + self._plan.restarts
         share = (self.kills + self.restarts + 1) / (disturbances + 1)
         return number < self._plan.messages * share
@@ -202,7 +207,9 @@ class MatrixTrial:
                 try:
                     await self._gateway.kill()
                 except ProcessLookupError as error:
-                    raise AssertionError(f"the gateway has ended:\n{log}") from error
+                    raise AssertionError(
+                        f"the gateway ended before it was killed:\n{log}"
+                    ) from error
                 await self._gateway.start()
                 self.kills += 1
             else:
@@ -213,7 +220,8 @@ class MatrixTrial:
 
 
 async def play(plan: TrialSize, seconds: float) -> bool:
-    """Plays the plan. Returns whether every message was answered once and in order."""
+    """Runs a trial of this size and prints a report. Returns whether every message was answered
+    once and in order."""
     since = time.monotonic()
     server = SynapseProcess()
     with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
@@ -247,8 +255,8 @@ async def play(plan: TrialSize, seconds: float) -> bool:
 @click.option("--messages", default=10, help="in each room")
 @click.option("--kills", default=5)
 @click.option("--restarts", default=1, help="of the homeserver")
-@click.option("--seed", type=int, help="a random one unless given")
-@click.option("--seconds", default=600.0, help="for the whole run, at the most")
+@click.option("--seed", type=int, help="random by default")
+@click.option("--seconds", default=600.0, help="maximum time for the whole run")
 def main(
     rooms: int, messages: int, kills: int, restarts: int, seed: int | None, seconds: float
 ) -> None:

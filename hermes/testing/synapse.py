@@ -1,4 +1,4 @@
-"""A Matrix homeserver for tests: Synapse from PyPI, on a loopback port of its own."""
+"""A Matrix homeserver for tests: Synapse from PyPI, on a free port of the loopback interface."""
 
 import base64
 import hashlib
@@ -22,7 +22,7 @@ from hermes.testing.gateway_process import free_port
 from hermes.testing.postgres import end_with_parent
 
 SYNAPSE_SECONDS = 90.0
-"""How long the server may take to start or to stop."""
+"""Maximum number of seconds that the server may take to start or to stop."""
 CALL_SECONDS = 30.0
 SECRET = "a-secret-for-tests-only"  # noqa: S105
 UNLIMITED = {"per_second": 1e6, "burst_count": 1e6}
@@ -46,7 +46,7 @@ def _config(folder: Path, port: int) -> dict[str, object]:
         "trusted_key_servers": [],
         "presence": {"enabled": False},
         "bcrypt_rounds": 4,
-        # Tests about rate limits set the limits of their own user.
+        # By default, tests have no rate limits. Tests of rate limits set a limit for one user.
         "rc_message": UNLIMITED,
         "rc_room_creation": UNLIMITED,
         "rc_login": {"address": UNLIMITED, "account": UNLIMITED, "failed_attempts": UNLIMITED},
@@ -63,8 +63,8 @@ _LOG = {
 
 
 class SynapseProcess:
-    """A homeserver that can be stopped and started again on the same port. It ends with the process
-    that created it."""
+    """A homeserver that can be stopped and started again on the same port. It ends when the process
+    that started it ends, even if that process is killed."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="hermes-synapse-")
@@ -86,7 +86,8 @@ class SynapseProcess:
         self.wait()
 
     def launch(self) -> None:
-        """Starts the server, which ends when the calling thread ends."""
+        """Starts the server without waiting for it. The kernel ends the server when the calling
+        thread ends."""
         self._process = self._launched()
 
     def wait(self) -> None:
@@ -94,7 +95,7 @@ class SynapseProcess:
         deadline = time.monotonic() + SYNAPSE_SECONDS
         while True:
             assert self._process is not None, "the server was not launched"
-            # The server ends if another program has the port at the moment.
+            # The server exits if another program happens to use the port. It is then started again.
             if self._process.poll() is not None:
                 self._process = self._launched()
             with suppress(OSError):
@@ -115,7 +116,7 @@ class SynapseProcess:
             )
 
     def stop(self) -> None:
-        """Kills the server, so that all connections end at once."""
+        """Kills the server, as in a crash. All its connections end at once."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(SYNAPSE_SECONDS)
@@ -128,7 +129,7 @@ class SynapseProcess:
     def call(
         self, method: str, path: str, body: object = None, token: str = "", data: bytes = b""
     ) -> Any:
-        """Calls an endpoint and returns its result. Raises AssertionError if the server refuses."""
+        """Returns the result of an endpoint. Raises AssertionError if the status is not 200."""
         content = data if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=CALL_SECONDS)
@@ -142,7 +143,7 @@ class SynapseProcess:
         return json.loads(answer)
 
     def register(self, name: str, *, admin: bool = False) -> "MatrixUser":
-        """Creates a user, whose password is the name."""
+        """Creates a user. The password is the same as the name."""
         path = "/_synapse/admin/v1/register"
         nonce = self.call("GET", path)["nonce"]
         parts = [nonce, name, name, "admin" if admin else "notadmin"]
@@ -156,13 +157,13 @@ class SynapseProcess:
 
 
 def _end_with_parent() -> None:
-    # The signal would leave a core dump behind.
+    # When the parent ends, the kernel sends SIGQUIT, which would write a core dump.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     end_with_parent()
 
 
 class MatrixUser:
-    """A user of the homeserver, who acts at once and without an event loop."""
+    """A user of the homeserver. Every method blocks until the homeserver has answered."""
 
     def __init__(self, server: SynapseProcess, id: str, token: str) -> None:
         self.id = id
@@ -172,7 +173,8 @@ class MatrixUser:
         self._token = ""
 
     def call(self, method: str, *parts: str, body: object = None, **query: str) -> Any:
-        """Calls an endpoint of the client-server API. The parts of its path are quoted."""
+        """Calls an endpoint of the client-server API. `parts` are the segments of its path, without
+        percent-encoding."""
         path = "/".join(["/_matrix/client/v3", *(quote(part, safe="") for part in parts)])
         if query:
             path += f"?{urlencode(query)}"
@@ -188,7 +190,7 @@ class MatrixUser:
         self.call("POST", "rooms", room, "join", body={})
 
     def say(self, room: str, text: str, **fields: object) -> str:
-        """Sends a message, and returns the id of its event."""
+        """Sends a text message, and returns its event id. `fields` are added to its content."""
         return self.send(room, "m.room.message", {"msgtype": "m.text", "body": text, **fields})
 
     def send(self, room: str, kind: str, content: Mapping[str, object]) -> str:
@@ -200,13 +202,14 @@ class MatrixUser:
         self.call("PUT", "rooms", room, "state", kind, "", body=content)
 
     def upload(self, data: bytes) -> str:
-        """Uploads a file, and returns its address."""
+        """Uploads a file, and returns its `mxc:` address."""
         path = "/_matrix/media/v3/upload"
         address: str = self._server.call("POST", path, token=self.token, data=data)["content_uri"]
         return address
 
     def events(self, room: str, most: int = 0) -> list[dict[str, Any]]:
-        """Returns the newest events of a room, oldest first. If `most` is 0, returns all events."""
+        """Returns the newest events of a room, at most `most`, in the order in which they were
+        sent. If `most` is 0, returns all events."""
         found: list[dict[str, Any]] = []
         start: dict[str, str] = {}
         while True:
@@ -218,8 +221,8 @@ class MatrixUser:
             start = {"from": page["end"]}
 
     def messages(self, room: str, by: "MatrixUser", most: int = 0) -> list[dict[str, Any]]:
-        """Returns the contents of a user's messages, as clients show them: after all edits. `most`
-        limits the number of events that are read."""
+        """Returns the contents of the messages of the user `by`, after all edits. `most` is the
+        maximum number of events that are read; 0 for no limit."""
         shown: dict[str, dict[str, Any]] = {}
         for event in self.events(room, most):
             if event["type"] != "m.room.message" or event["sender"] != by.id:
@@ -232,12 +235,12 @@ class MatrixUser:
         return list(shown.values())
 
     def texts(self, room: str, by: "MatrixUser") -> list[str]:
-        """Returns the plain texts of a user's messages."""
+        """Returns the plain texts of the messages of the user `by`, after all edits."""
         return [content["body"] for content in self.messages(room, by)]
 
     def token_now(self) -> str:
-        """Returns the sync token of this moment."""
-        # For two minutes, Synapse answers the same sync from a cache.
+        """Returns a sync token. A sync with this token returns only events after this moment."""
+        # Synapse answers an identical sync from a cache for two minutes, so `since` must differ.
         since = {"since": self._token} if self._token else {}
         self._token = self.call("GET", "sync", timeout="0", **since)["next_batch"]
         return self._token
@@ -258,7 +261,7 @@ _shared: list[SynapseProcess] = []
 
 
 def shared_synapse() -> SynapseProcess:
-    """Returns the homeserver of this process. It is started when it is first needed."""
+    """Returns the homeserver that all tests of this process share. The first call starts it."""
     if not _shared:
         server = SynapseProcess()
         _shared.append(server)

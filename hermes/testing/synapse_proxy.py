@@ -1,4 +1,5 @@
-"""A proxy in front of a homeserver. It can fail calls, and it counts what an adapter does."""
+"""A proxy between an adapter and a homeserver. It counts requests and messages, and can make
+requests fail."""
 
 import json
 from collections import Counter, deque
@@ -14,18 +15,18 @@ _FORWARDED = ("Authorization", "Content-Type")
 
 
 class SynapseProxy:
-    """Forwards requests to a homeserver, except those that fail."""
+    """Forwards requests to a homeserver, except requests that are made to fail with `failures`."""
 
     def __init__(self, server: str, session: aiohttp.ClientSession) -> None:
         self.failures: deque[HermesError] = deque()
-        """The errors with which the next requests fail, in the way in which a homeserver reports
-        them."""
+        """The errors of the next requests: each error is used for one request. The proxy reports
+        the error in the same way as a homeserver, and does not forward the request."""
         self.requests: Counter[str] = Counter()
-        """Number of requests by the words in their paths, such as `sync` and `typing`."""
+        """Number of requests by path segment: `requests["sync"]` counts the paths with `sync`."""
         self.sent = 0
         """Number of messages and edits that the homeserver has accepted."""
         self.synced: Counter[str] = Counter()
-        """Number of messages that syncs have returned, by sender."""
+        """Number of messages and edits that syncs have returned to the adapter, by sender."""
         self._server = server
         self._session = session
         self._runner = web.AppRunner(self._application(), handler_cancellation=True)
@@ -36,7 +37,7 @@ class SynapseProxy:
 
     @property
     def connections(self) -> int:
-        """Number of open connections."""
+        """Number of open connections to the proxy."""
         return len(self._runner.server.connections) if self._runner.server else 0
 
     async def start(self) -> None:

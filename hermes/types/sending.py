@@ -1,11 +1,13 @@
-"""Messages that are sent to a chat on purpose, and not as the answer to a turn."""
+"""Messages that a tool or `hermes send` sends to a chat. They are not the answer of a turn."""
 
 from typing import Literal, Protocol
 
 from hermes.types.value import Value
 
 SendState = Literal["delivered", "queued", "refused"]
-"""`queued` means that the message is stored and will be sent, or that its file still waits."""
+"""The state of a message and its files. `delivered`: the platform has accepted all of them.
+`queued`: at least one of them is stored and still has to be sent. `refused`: at least one of them
+was refused, and nothing is left to send."""
 
 
 class OutgoingFile(Value):
@@ -22,7 +24,8 @@ class SendResult(Value):
     """The target as text, such as `telegram:-1001234567890`."""
     state: SendState
     reason: str = ""
-    """Why the message or one of its files was refused, or why it waits."""
+    """Why the message or one of its files was refused. `hermes send` also says here why a message
+    is queued."""
     mirrored: bool = False
     """Whether the message is added to the history of the chat's session when it is delivered."""
 
@@ -33,11 +36,11 @@ class Messenger(Protocol):
     async def send(
         self, to: str, text: str, files: tuple[OutgoingFile, ...] = (), *, mirror: bool
     ) -> tuple[SendResult, ...]:
-        """Sends a message to one or more targets, separated by commas, and returns the result for
-        each.
+        """Sends a message to each target in `to`, a list separated by commas. Returns the result
+        for each target.
 
-        `mirror` adds the message to the history of each target's session, as a message of the
-        agent. A call that is repeated after a crash sends nothing twice. Raises ToolFailed if a
-        target can't be used. Nothing is sent then.
+        If `mirror` is true, the message is added to the history of each chat's session, as a
+        message of the agent. A call that is repeated after a crash sends nothing twice. Raises
+        ToolFailed if one of the targets can't be used; the message is then sent to no target.
         """
         ...

@@ -1,4 +1,4 @@
-"""The messenger knows the accounts and home chats of the settings."""
+"""The messenger gets its accounts and home chats from the settings."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Chats are found by id, name, home and origin. No chat is guessed."""
+"""A target is a chat's id or name, a home chat, or the origin. An ambiguous name is an error."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +20,10 @@ ORIGIN = Target(account="chat", chat_id="5", thread_id="9")
 
 @asynccontextmanager
 async def directory(folder: Path, *names: str, home: str = "") -> AsyncIterator[Directory]:
-    """Yields a directory of groups with these names. Their ids are 1, 2, …"""
+    """Yields a directory in which account `chat` knows groups with these names and the ids 1, 2, …
+
+    `home` is the home chat of `chat` in the settings. The home chat of account `chat.b` is 8.
+    """
     async with open_test_store(folder) as store:
         for number, name in enumerate(names, 1):
             source = replace(

@@ -1,4 +1,4 @@
-"""The options decide which sessions a gateway may run."""
+"""The options of a gateway determine its `Placement`, which decides which sessions it may run."""
 
 import pytest
 

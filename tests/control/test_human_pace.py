@@ -1,4 +1,4 @@
-"""The pauses between the messages of a long answer."""
+"""Between the messages of a long answer, there are pauses with a typing indicator."""
 
 from itertools import pairwise
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Messages that answer no turn are sent once, to the right chats, with their files."""
+"""Messages of `hermes send` and of tools are sent once, to the right chats, with their files."""
 
 from pathlib import Path
 
@@ -47,7 +47,8 @@ def order(key: str, to: str, text: str = "hello", *files: OutgoingFile) -> SendO
 
 
 async def sent(folder: Path, *orders: SendOrder, within: float = 10.0) -> list[SendResult]:
-    """Sends the messages from another process, and waits for their results."""
+    """Sends the messages through a store of its own, like a process without a gateway. Waits at
+    most `within` seconds for the results."""
     async with open_test_store(folder) as store:
         outside = messenger(store, folder)
         pending = [one for each in orders for one in await outside.send(each)]
@@ -90,7 +91,7 @@ async def test_each_file_is_a_delivery_with_a_copy_of_the_file(tmp_path: Path) -
 
 
 class FilesRefused(RichAdapter):
-    """A platform that refuses files of a certain name."""
+    """A platform that refuses the file `bad.exe`."""
 
     refused: Exception = Rejected("the type of the file is forbidden")
 

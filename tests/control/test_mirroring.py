@@ -1,4 +1,4 @@
-"""A sent message appears in the history of the right session, or in none."""
+"""A sent message is added to the history of the chat's session, unless the chat has several."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A chat is recorded when it is new, has another name, or was recorded long ago."""
+"""A chat is recorded when it is new, when its name changes, and again after a while."""
 
 from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""Targets are read and written in one grammar, and errors say how to write a target."""
+"""Targets are parsed and formatted. The error for a wrong target says what to write instead."""
 
 from contextlib import suppress
 

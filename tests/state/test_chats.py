@@ -1,4 +1,4 @@
-"""The chats that were seen, and those that are gone."""
+"""The store keeps the names of chats, the chats that are gone, and the home chats."""
 
 from pathlib import Path
 

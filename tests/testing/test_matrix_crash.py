@@ -1,4 +1,4 @@
-"""The gateway is killed and the homeserver restarted, and every message is answered once."""
+"""Every message is answered once, although the gateway is killed and the homeserver restarted."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A name is found as a word of its own, and special characters in it have no meaning."""
+"""A name is found only as a whole word. Special characters in a name match only themselves."""
 
 import pytest
 

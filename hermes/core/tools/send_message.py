@@ -13,7 +13,7 @@ from hermes.types.sending import OutgoingFile, SendResult
 from hermes.types.tools import Tool, ToolContext
 
 FILE_BYTES = 50 * 1024 * 1024
-"""Size of the largest file that can be sent."""
+"""Maximum size of a file, in bytes."""
 
 
 class MessageToSend(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -34,7 +34,7 @@ class MessageToSend(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 async def _send_message(context: ToolContext, arguments: MessageToSend) -> str:
     files = [await _file(context.sandbox, path) for path in arguments.files]
-    # A secret must not reach a chat, in the same way as it must not reach the model.
+    # The model may have written a secret into the text.
     text = context.redact(arguments.text)
     results = await context.messenger.send(arguments.to, text, tuple(files), mirror=True)
     told = "\n".join(map(_told, results))
@@ -71,7 +71,7 @@ send_message = Tool(
     " chat without this tool. Use it only if the person asks for it.",
     arguments=MessageToSend,
     handler=_send_message,
-    # The call's id is the idempotency key, so a repeated call sends nothing twice.
+    # The messenger uses the call's id as idempotency key, so a repeated call sends nothing twice.
     repeatable=True,
     toolset="messaging",
     risk="high",

@@ -1,4 +1,4 @@
-"""The tool that sends a message to a chat."""
+"""The tool `send_message` reports the result for each chat, and checks files before it sends."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from hermes.types.sending import OutgoingFile, SendResult
 
 
 class FakeMessenger:
-    """A messenger that returns these results and records the messages."""
+    """A messenger that records each message in `sent`, and always returns the given results."""
 
     def __init__(self, *results: SendResult) -> None:
         self._results = results

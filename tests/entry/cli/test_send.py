@@ -1,4 +1,4 @@
-"""The command `hermes send`."""
+"""The command `hermes send` sends messages through a running gateway, or queues them."""
 
 import json
 import os
@@ -32,13 +32,13 @@ def hermes(home: Path, *args: str, given: str = "", **variables: str) -> Result:
 
 
 async def sends(home: Path, *args: str, given: str = "", **variables: str) -> Result:
-    """Runs the command beside the gateway of the test."""
+    """Runs the command in a thread, so that the gateway of the test can send the message."""
     return await anyio.to_thread.run_sync(partial(hermes, home, *args, given=given, **variables))
 
 
 @asynccontextmanager
 async def telegram(home: Path, *answers: str) -> AsyncIterator[BotApiServer]:
-    """Runs a gateway that serves a bot on the fake server."""
+    """Runs a gateway with a bot on a fake Telegram server. The model gives these answers."""
     async with BotApiServer().running() as server:
         server.add_bot(TOKEN, "our_bot")
         server.add_chat(PERSON)

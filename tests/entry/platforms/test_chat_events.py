@@ -1,4 +1,4 @@
-"""An event of a chat is answered in the same chat and thread."""
+"""The answer to a message goes to the chat and thread that the message came from."""
 
 from hermes.entry.platforms.chat_events import chat_event
 from hermes.types.identity import Source, Target

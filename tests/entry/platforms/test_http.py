@@ -1,4 +1,4 @@
-"""Statuses of HTTP become our errors, and files that can't be sent are rejected."""
+"""HTTP statuses become Hermes errors, and files that can't be sent are rejected."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The adapter fulfils the contract of adapters, and talks to a real homeserver."""
+"""The Matrix adapter fulfils the contract of all adapters. The tests run a real homeserver."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -43,7 +43,7 @@ from hermes.types.messages import (
 )
 
 PATIENCE = 20.0
-"""Seconds that a test waits for an action of the adapter."""
+"""Maximum number of seconds for which a test waits for an action of the adapter."""
 
 
 class TestMatrix(AdapterContract):
@@ -57,7 +57,7 @@ class TestMatrix(AdapterContract):
 
 
 class InvitedBy:
-    """Accepts the invitations of one person, and the messages of everybody."""
+    """A listener that accepts invitations from one person only, and messages from everybody."""
 
     def __init__(self, person: str) -> None:
         self.heard: list[MessageEvent] = []
@@ -78,7 +78,8 @@ class InvitedBy:
 async def hearing(
     platform: MatrixPlatform, listener: InvitedBy | Listener, cursor: MemoryCursor | None = None
 ) -> AsyncIterator[None]:
-    """Runs the adapter until the block ends. Its events may be of any room."""
+    """Runs the adapter until the block ends. Unlike `listening`, it accepts events from rooms other
+    than `platform.room`."""
     adapter = MatrixAdapter("matrix", platform.credentials)
     async with anyio.create_task_group() as group:
         start = cursor or MemoryCursor(platform.start)

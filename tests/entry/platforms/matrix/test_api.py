@@ -1,4 +1,4 @@
-"""Errors of a homeserver become our errors, and every part of a path is quoted."""
+"""Error responses of a homeserver become Hermes errors, and paths are percent-encoded."""
 
 import json
 

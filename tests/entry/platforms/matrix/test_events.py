@@ -1,4 +1,4 @@
-"""Events of rooms become events of the gateway, and hostile ones become nothing."""
+"""Events of Matrix rooms become events of the gateway. Malformed and hostile events are ignored."""
 
 import msgspec
 import pytest

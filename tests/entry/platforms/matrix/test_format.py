@@ -1,4 +1,4 @@
-"""A rendered text contains the plain text and the HTML, and its parts fit into events."""
+"""A text is rendered as plain text and HTML. Each part of a long text fits into one event."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The settings of Matrix come from config.yaml and the environment, and bad ones are refused."""
+"""Matrix settings are read from config.yaml and the environment. Wrong settings are refused."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The facts about a room are read once, and again after they changed."""
+"""The members and the name of a room are read once, and again only after they have changed."""
 
 from hermes.entry.platforms.matrix.api import MatrixApi
 from hermes.entry.platforms.matrix.rooms import RoomCache

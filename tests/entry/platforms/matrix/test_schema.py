@@ -1,4 +1,4 @@
-"""The objects of the API are read, and malformed content of people is harmless."""
+"""Objects of the Matrix API are decoded. Malformed content from other users causes no error."""
 
 import msgspec
 import pytest
