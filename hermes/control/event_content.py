@@ -35,7 +35,8 @@ def answer_text(event: MessageEvent) -> str | None:
     question."""
     match event.body:
         case Said(text=text) | Asked(stateless=False, messages=(*_, UserMessage(text=text))):
-            # The answer becomes the result of a tool call, and results have no attachments.
+            # The answer becomes the result of a tool call. Results have no attachments, so the text
+            # names the files.
             unseen = [
                 f"{one.label[:-1]}: came with the answer, not shown]" for one in files_of(event)
             ]

@@ -96,7 +96,7 @@ class Maintenance:
 
     async def _holds_lease(self) -> bool:
         """Takes the lease if it is free. Returns whether this process holds the lease now. A
-        process that was paused may have lost it."""
+        process that was paused may have lost the lease."""
         owner = self._store.owner
         if self._lease is not None and not await self._store.read(
             owners.holds_lease, SCHEDULER, owner, self._lease

@@ -145,7 +145,7 @@ def is_known(key: str) -> Work[bool]:
 def restore(name: str) -> Work[int]:
     """Removes the summaries of a current conversation. Returns the number of removed summaries.
 
-    The model then reads the messages that they replaced.
+    The model then reads the messages that the summaries replaced.
     """
     found = yield from find(name)
     found = yield from _idle(found)

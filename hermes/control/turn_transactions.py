@@ -79,7 +79,7 @@ class Claim(Value):
     before: History | None = None
     """The history of the session as it was stored when the turn was opened."""
     spans: tuple[Span, ...] = ()
-    """The rows that each message of the history represents."""
+    """For each message of the history, the stored rows that it represents."""
 
 
 class Closing(Value):

@@ -282,8 +282,8 @@ class TurnCheckpoint:
 
         number = await persist(self._store, work)
         if folder:
-            # If this commit did not store the folder, it stays set: another call of the step may
-            # have set it meanwhile.
+            # Otherwise `_new_folder` stays set: another call of the step may have set it during the
+            # commit, which has then not stored it.
             self._new_folder = None
         self.used += usage
         self._spans.append((number, number))

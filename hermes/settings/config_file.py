@@ -96,7 +96,8 @@ def _change(
             _change(below, before if isinstance(before, Mapping) else {}, value)
         elif value != old.get(name):
             if isinstance(below, str) and "\n" in below:
-                # A comment after a multi-line text belongs to the next entry.
+                # ruamel attaches the comment after a multi-line text to this entry. It belongs to
+                # the next one.
                 tree.ca.items.pop(keys[name], None)
             tree[keys[name]] = _node(value)
 
