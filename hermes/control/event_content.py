@@ -59,6 +59,7 @@ def has_files(messages: Sequence[Message]) -> bool:
 
 
 def first_step(asked: Asked) -> int:
-    """Returns the number of the step in which the model is first called after the request."""
+    """Returns the number of the step in which the model is first called: 0, or the step after the
+    calls whose results the request contains."""
     place = parse_call_id(asked.results[0].call) if asked.results else None
     return place.step + 1 if place else 0

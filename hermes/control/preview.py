@@ -122,7 +122,8 @@ class Preview:
         if delivery.placed:
             plan.restore(anyio.current_time(), [one.text for one in delivery.placed])
         fold = EventFold(View(segments=tuple(text for text in claim.said if text.strip())))
-        # The text of earlier claims on the turn is in `claim.said`.
+        # The text of earlier claims on the turn is in `claim.said`, so only the events of this
+        # claim are read.
         following = Following(
             EventPages(self._store), live, live.epoch * EVENTS_PER_CLAIM, expected=True
         )

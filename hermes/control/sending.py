@@ -130,8 +130,8 @@ class Sending:
         except (FormatRefused, TargetGone):
             raise
         except Rejected:
-            # An interrupted attempt may have made this edit, and platforms reject an edit without a
-            # change.
+            # An interrupted attempt may have made this edit already. Platforms reject an edit that
+            # changes nothing, so the rejection is ignored.
             if self._delivery.doubtful and index < len(self._delivery.placed):
                 return
             await self._place(index, part, "replace")

@@ -96,8 +96,8 @@ def _change(
             _change(below, before if isinstance(before, Mapping) else {}, value)
         elif value != old.get(name):
             if isinstance(below, str) and "\n" in below:
-                # ruamel attaches the comment after a multi-line text to this entry. It belongs to
-                # the next one.
+                # After a multi-line text, ruamel attaches the comment of the next entry to this
+                # entry.
                 tree.ca.items.pop(keys[name], None)
             tree[keys[name]] = _node(value)
 
@@ -155,7 +155,7 @@ def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]
         if kind == "equal":
             result += lines[first:last]
             continue
-        # ruamel treats a comment as part of the entry before it.
+        # ruamel treats a comment as part of the entry before it. Comments around a change are kept.
         head = _comments(lines[first:last])
         tail = _comments(reversed(lines[first + len(head) : last]))
         new = after[new_start:new_end]

@@ -175,16 +175,17 @@ class StreamingSettings(Value):
     cursor: Annotated[str, Aliases(keys=("gateway.streaming.cursor",))] = " ▉"
     """The text that is shown at the end of an answer that is still growing."""
     first: Literal["text", "placeholder"] = "text"
-    """Whether the first message shows real text or only `…`. With `…`, no text is shown twice, even
-    if the gateway crashes while it sends the first message."""
+    """Whether the first message of an answer shows real text (`text`) or only `…` (`placeholder`).
+    With `…`, no text is shown twice, even if the gateway crashes while it sends the first
+    message."""
 
 
 class HumanDelaySettings(Value):
     mode: Annotated[
         Literal["off", "natural", "custom"], Aliases(env=("HERMES_HUMAN_DELAY_MODE",))
     ] = "off"
-    """Whether there are pauses between the messages of a long answer; `natural` means 800 to 2500
-    ms."""
+    """Whether there are pauses between the messages of a long answer: `off` for none, `natural` for
+    800 to 2500 ms, `custom` for `min_ms` to `max_ms`."""
     min_ms: Annotated[Count, Aliases(env=("HERMES_HUMAN_DELAY_MIN_MS",))] = 800
     """The shortest pause in milliseconds, if mode is `custom`."""
     max_ms: Annotated[Count, Aliases(env=("HERMES_HUMAN_DELAY_MAX_MS",))] = 2500
@@ -282,8 +283,8 @@ class RetentionSettings(Value):
     stateless_hours: Annotated[float, msgspec.Meta(ge=0)] = 24.0
     """Hours for which API requests without a session are kept."""
     inbox_days: Annotated[float, msgspec.Meta(ge=0)] = 30.0
-    """Days for which the keys of answered messages are kept, so that no message is answered
-    twice."""
+    """Days for which the keys of answered messages are kept. If a platform delivers a message again
+    within this time, the message is not answered twice."""
     media_days: Annotated[float, msgspec.Meta(ge=0)] = 30.0
     """Days for which files of a session's messages are kept after their last use."""
 

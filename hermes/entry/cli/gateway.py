@@ -80,7 +80,8 @@ def run(
     """Run the service in the foreground, until Ctrl-C or SIGTERM.
 
     The embedded demo model runs in a process of this machine and has no tools. It is downloaded
-    once. The choice is saved in config.yaml, and the first key or address that you set replaces it.
+    once. The choice is saved in config.yaml. The first key or address of another model that you set
+    replaces the embedded model.
     """
     wished = {
         "API_SERVER_HOST": host,
@@ -114,7 +115,8 @@ def run(
 
 
 def _log_findings(runtime: Runtime, settings: Settings) -> None:
-    """Logs facts about the home that the operator should know, in a few lines."""
+    """Logs warnings and other facts about the home that the operator should know, in a few
+    lines."""
     for line in shortened((*settings.warnings, *_ignored_keys(settings))):
         log.warning(line)
     if unused := runtime.unused_data(settings):
@@ -402,8 +404,8 @@ def status(runtime: Runtime, as_json: bool) -> None:
 def stop(runtime: Runtime, port: int | None, everything: bool) -> None:
     """Stop the running service. Its turns get agent.drain_seconds to finish.
 
-    The service on the configured port is stopped. If only one service runs and neither --port nor
-    the environment names a port, that service is stopped.
+    Stops the service on the configured port. If neither --port nor the environment names a port and
+    only one service runs, stops that service on any port.
     """
     settings = configuration.load()
     running = runtime.running_gateways(settings.home.run)

@@ -32,7 +32,8 @@ class LogFile:
         self._checked = 0.0
 
     def write(self, data: bytes) -> None:
-        """Appends complete lines. Raises OSError if the write fails. A later call tries again."""
+        """Appends complete lines. Raises OSError if these lines can't be written. Later calls can
+        still succeed."""
         now = self._clock()
         if now - self._checked >= REOPEN_SECONDS:
             self._checked = now
