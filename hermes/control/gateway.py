@@ -181,7 +181,7 @@ class Gateway:
         return taken.receipt
 
     def admits(self, event: MessageEvent) -> bool:
-        """Whether the message is for us, and its sender may talk to us."""
+        """Returns whether the message is addressed to us and its sender may talk to us."""
         admitted = self._access.admits(event.source, event.origin.principal)
         return admitted and _is_addressed(event)
 

@@ -47,7 +47,8 @@ class Maintenance:
         media: MediaIntake,
         stranded: StrandedWork | None = None,
     ) -> None:
-        """`stranded` is None if all processes of the store have the same files."""
+        """`stranded` ends the work whose files no living node has. It is None if all processes that
+        use the store have the same files."""
         self._store = store
         self._recovery = recovery
         self._retention = retention

@@ -1,5 +1,5 @@
 """Sends messages to chats that a target names: for `hermes send`, for tools and for other senders
-that answer no turn."""
+whose messages are not the answer to a turn."""
 
 import mimetypes
 import time

@@ -44,9 +44,9 @@ class ChatQueue:
     def __init__(self) -> None:
         self.waiting: list[Ticket] = []
         self.free_at = -math.inf
-        """The time of the next call, by the clock of the caller."""
+        """The earliest time of the next call, on the clock of the caller."""
         self.edit_at = -math.inf
-        """The time of the next edit."""
+        """The earliest time of the next edit."""
         self.changed = anyio.Event()
         self._last = 0
 

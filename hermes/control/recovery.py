@@ -112,7 +112,8 @@ class Recovery:
         return await self._resume_turn(row)
 
     async def _end_command(self, call: CallId, handle: str) -> None:
-        """Ends the command, which may belong to the backend of any agent."""
+        """Ends a command. All backends are tried, because the command may belong to the backend of
+        any agent."""
         for agent in self._agents.values():
             try:
                 if await agent.backend.end(handle):

@@ -8,7 +8,7 @@ from hermes.types.messages import MessageEvent
 SIGHTING_SECONDS = 60.0
 """Seconds for which a chat is not recorded again."""
 MOST_SIGHTINGS = 10_000
-"""Number of chats that are remembered."""
+"""Maximum number of chats that are remembered."""
 
 _Known = tuple[str | None, str | None, str]
 """The names of the chat and of the person, and the kind of the chat."""

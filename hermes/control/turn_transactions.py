@@ -134,7 +134,7 @@ class TurnTransactions:
             )
             session = yield from sessions.touch(key, source, person, title, now)
         if folder is None and has_files(new):
-            # The entry point of this process has stored the attachments in its folder.
+            # The entry point has stored the attachments in the folder of this process.
             folder = self.placement.folder
         if session and folder and folder != session.folder:
             yield from sessions.use_folder(str(key), session.generation, folder)

@@ -405,7 +405,7 @@ def stop(runtime: Runtime, port: int | None, everything: bool) -> None:
     """Stop the running service. Its turns get agent.drain_seconds to finish.
 
     Stops the service on the configured port. If neither --port nor the environment names a port and
-    only one service runs, stops that service on any port.
+    only one service runs, stops that service, whatever its port is.
     """
     settings = configuration.load()
     running = runtime.running_gateways(settings.home.run)

@@ -59,7 +59,8 @@ class LogFile:
         self._size = os.fstat(self._descriptor).st_size
 
     def _check(self) -> None:
-        """Closes the file if it was rotated or moved, and updates its size."""
+        """Closes the file if another process has rotated or moved it. Otherwise only updates
+        `_size`."""
         if self._descriptor is None:
             return
         own = os.fstat(self._descriptor)

@@ -102,8 +102,8 @@ class Commands(click.Group):
 
 
 class HermesCommands(Commands):
-    """The commands of `hermes`. If the words are not a command, the error says how to send them to
-    the agent as a question."""
+    """The commands of `hermes`. If the arguments name no command, the error says how to send them
+    to the agent as a question."""
 
     def advice(self, ctx: click.Context, args: list[str]) -> str:
         words = shlex.quote(" ".join(args))

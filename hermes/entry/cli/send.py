@@ -65,8 +65,8 @@ def send(
 
     TARGET is the name of a platform, which means its home chat, or `platform:chat` with the id or
     name of a chat. Separate several targets by commas. If TEXT is `-`, it is read from standard
-    input. The gateway that serves the platform sends the message. If that gateway does not run, the
-    message waits until it is started.
+    input. The gateway that serves the platform sends the message. If no such gateway runs, the
+    message waits until one is started.
 
     The exit code is 0 if the message is delivered or waits, and 1 if it or a file is refused.
 

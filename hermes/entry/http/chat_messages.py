@@ -40,7 +40,7 @@ class RequestCall(msgspec.Struct):
     type: str = "function"
     """Always `function`."""
     function: CalledFunction | None = None
-    """The call."""
+    """The name of the called tool, and its arguments."""
 
 
 class RequestMessage(msgspec.Struct):

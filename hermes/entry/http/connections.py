@@ -23,9 +23,10 @@ ClientState = Literal["idle", "sending", "body", "unread"]
 """The state of a connection says what the server waits for. To make room, connections are closed in
 this order:
 
-- `idle`: the next request; - `sending`: the rest of a header, or the rest of a request that has
-been answered already; - `body`: the body of a request that is in progress; - `unread`: that the
-client reads the response.
+- `idle`: the next request;
+- `sending`: the rest of a header, or the rest of a request that has been answered already;
+- `body`: the body of a request that is in progress;
+- `unread`: that the client reads the response.
 """
 
 

@@ -36,7 +36,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    """Returns the first header of that name."""
+    """Returns the value of the first header with this name, or None if there is no such header."""
     for found, value in scope["headers"]:
         if found == name:
             return str(value, "latin-1")

@@ -176,8 +176,8 @@ async def serve_app(app: ASGIApp, options: ApiOptions, ready: Callable[[str], No
             group.start_soon(table.watch)
             try:
                 await server.listening.wait()
-                # asyncio has also set the kernel's queue to the short `backlog`, so it is made
-                # longer here.
+                # asyncio has limited the kernel's queue to `backlog` too. This call makes the queue
+                # longer.
                 listening.listen(BACKLOG)
                 ready(f"http://{shown}:{port}")
                 await anyio.sleep_forever()
