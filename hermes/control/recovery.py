@@ -1,4 +1,5 @@
-"""Finds turns that no process runs: those of dead processes, and those that can be resumed."""
+"""Finds turns that no process runs: the turns of dead processes, and suspended turns that can be
+resumed."""
 
 import logging
 import platform

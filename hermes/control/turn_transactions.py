@@ -238,7 +238,7 @@ class TurnTransactions:
 
     def resume_if_here(self, row: TurnRow, now: float) -> Work[Claim | None]:
         """Resumes a suspended turn that waits for nobody any more. If its files are on other nodes,
-        the turn is left to them, and the result is None."""
+        these nodes resume the turn, and the result is None."""
         return (yield from self.resume(row, now)) if self.placement.has(row.folder) else None
 
     def close(self, claim: Claim, closing: Closing, now: float) -> Work[Claim | None]:

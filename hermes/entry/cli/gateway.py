@@ -367,7 +367,7 @@ def new_key() -> None:
 
 
 @gateway.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def status(runtime: Runtime, as_json: bool) -> None:
     """Show the services that run for this home. The exit code is 1 if none runs.
@@ -399,7 +399,7 @@ def status(runtime: Runtime, as_json: bool) -> None:
 
 @gateway.command()
 @click.option("--port", type=int, help="The port of the service, instead of api_server.port.")
-@click.option("--all", "everything", is_flag=True, help="Every one of this home.")
+@click.option("--all", "everything", is_flag=True, help="Stop all services of this home.")
 @click.pass_obj
 def stop(runtime: Runtime, port: int | None, everything: bool) -> None:
     """Stop the running service. Its turns get agent.drain_seconds to finish.

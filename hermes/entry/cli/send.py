@@ -48,7 +48,7 @@ WIDEST_TARGET = 40
     help="How many seconds to wait for the delivery.",
 )
 @click.option("--force", is_flag=True, help="Try a chat that has refused earlier messages.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.pass_obj
 @plainly
 def send(
