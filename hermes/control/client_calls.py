@@ -90,7 +90,7 @@ class ClientCalls:
         return TakenResults(receipt=Accepted(id=id, turn=row.id, after=after), claim=claim)
 
     def give_up(self, row: TurnRow, now: float) -> Work[None]:
-        """Answers the open calls of a turn as "not answered"."""
+        """Gives each open call of a turn a result which says that the client did not answer."""
         writer = self._transactions.writer(row)
         for call in (yield from turns.open_client_calls(row.id)):
             result = ToolMessage(call=call, text=NOT_ANSWERED, failed=True)
@@ -100,7 +100,7 @@ class ClientCalls:
     def end(self, row: TurnRow, now: float) -> Work[None]:
         """Ends a turn whose client has sent a new message instead of the results of its tools."""
         yield from self.give_up(row, now)
-        # A call whose question has expired may have no result yet.
+        # Other calls may lack a result too, for example a call whose question has expired.
         yield from transcript.answer_open_calls(self._transactions.writer(row), NOT_FINISHED, now)
         epoch = yield from turns.claim(row.id, row.epoch, self._transactions.owner)
         yield from turns.close(row.id, epoch, "stopped", now, reason=(WENT_ON, ""))
@@ -178,8 +178,8 @@ def _check(row: TurnRow, waiting: list[CallId], results: tuple[ToolMessage, ...]
 
 
 def _refuse_expired(row: TurnRow, results: tuple[ToolMessage, ...]) -> Work[None]:
-    """Raises ResultsRefused if the call has expired. The turn may still be suspended then, because
-    a question of the turn is open."""
+    """Raises ResultsRefused if the call of the first result has expired. The turn may be suspended
+    even then, because one of its questions is open."""
     decisions = yield from turns.decisions(row.id)
     if isinstance(decisions.get(results[0].call), Expired):
         raise _closed(results[0].call, expired=True)

@@ -79,7 +79,7 @@ def _text(event: MessageEvent) -> str:
 
 
 def _fail(text: str) -> Action:
-    """Returns an action that only replies with this text. It is for a command that can't be
+    """Returns an action that only replies with this text, for a message whose command can't be
     found."""
 
     def say(command: CommandContext) -> Work[CommandReply]:

@@ -29,7 +29,8 @@ class ListedChat(Value):
     name: str = ""
     kind: str = ""
     home: bool = False
-    """Whether the name of the account alone names this chat."""
+    """Whether this is the home chat of its account, so that the account's name alone names the
+    chat."""
     gone: str = ""
     """The reason why nothing can be sent to the chat; empty if messages can be sent."""
 
@@ -45,15 +46,16 @@ class FoundTarget(Value):
 
 
 class Directory:
-    """Resolves targets. In order: the id of a chat, the exact name, the beginning of one name."""
+    """Resolves targets. Text that names a chat is compared first with the ids of chats, then with
+    their names, then with the beginnings of their names."""
 
     def __init__(self, store: Store, platforms: Sequence[TargetPlatform]) -> None:
         self._store = store
         self.grammar = TargetGrammar(platforms)
 
     async def resolve(self, text: str, origin: Target | None = None) -> list[FoundTarget]:
-        """Returns the chats that a list of targets names, each once. Raises BadTarget if one of
-        them can't be found."""
+        """Returns the chats that a list of targets names, each once. Raises BadTarget if a target
+        names no chat, or several."""
         specs = self.grammar.parse(text)
         seen, homes = await self._store.read(_read)
         found = {
@@ -140,7 +142,8 @@ class Directory:
     def _home(
         self, account: str, seen: Sequence[KnownChat], homes: dict[str, ChatRef]
     ) -> ChatRef | None:
-        """Returns the home chat: the one of /sethome, or else the one in the settings."""
+        """Returns the home chat that was chosen with /sethome, or else the home chat in the
+        settings."""
         if account in homes:
             return homes[account]
         platform = self.grammar.platform_of(account)

@@ -35,7 +35,8 @@ def answer_text(event: MessageEvent) -> str | None:
     question."""
     match event.body:
         case Said(text=text) | Asked(stateless=False, messages=(*_, UserMessage(text=text))):
-            # The answer becomes the result of a tool call, and results have no attachments.
+            # The answer becomes the result of a tool call. Results have no attachments, so the text
+            # names the files.
             unseen = [
                 f"{one.label[:-1]}: came with the answer, not shown]" for one in files_of(event)
             ]
@@ -58,6 +59,7 @@ def has_files(messages: Sequence[Message]) -> bool:
 
 
 def first_step(asked: Asked) -> int:
-    """Returns the number of the step in which the model is first called after the request."""
+    """Returns the number of the step in which the model is first called: 0, or the step after the
+    calls whose results the request contains."""
     place = parse_call_id(asked.results[0].call) if asked.results else None
     return place.step + 1 if place else 0

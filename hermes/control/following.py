@@ -19,9 +19,9 @@ class Following:
     """A cursor in the events of one turn. It never slows the turn down.
 
     A turn that runs here is read from its log in memory. Everything else is read from the store:
-    the events of an earlier claim on the turn, and those of a turn that another process runs. If
-    the other process sends events that it has not stored yet, these events are read from the log in
-    memory too.
+    the events of an earlier claim on the turn, and the events of a turn that another process runs.
+    If the other process sends events that it has not stored yet, these events are read from the log
+    in memory too.
     """
 
     def __init__(self, pages: EventPages, log: EventLog, after: int, *, expected: bool) -> None:

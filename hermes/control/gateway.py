@@ -154,8 +154,8 @@ class Gateway:
         try:
             key = self.session_of(event)
         except RoutingFailed as error:
-            # On an error, the platform would deliver the event again and again and block other
-            # chats.
+            # If this raised an error, the platform would deliver the event again and again and
+            # block other chats.
             log.error("a message is refused: %s", error, exc_info=error.__cause__)
             return Refused(reason="no agent could be chosen")
         if isinstance(event.body, Asked):
@@ -165,7 +165,8 @@ class Gateway:
             stored = store_message(self._store, self._intake, self._sightings, event, key, person)
             taken = await stored
         except UnicodeEncodeError as error:
-            # This text can't be stored. On an error, the platform would deliver it again and again.
+            # This text can't be stored. If this raised an error, the platform would deliver it
+            # forever.
             log.warning("a message of %s is not valid text: %s", source.account, error)
             return Refused(reason="not valid text")
         log_receipt(event, key, taken.receipt)
@@ -180,7 +181,7 @@ class Gateway:
         return taken.receipt
 
     def admits(self, event: MessageEvent) -> bool:
-        """Whether the message is for us, and its sender may talk to us."""
+        """Returns whether the message is addressed to us and its sender may talk to us."""
         admitted = self._access.admits(event.source, event.origin.principal)
         return admitted and _is_addressed(event)
 
@@ -254,8 +255,8 @@ class Gateway:
         return row is not None and row.trigger == "api" and row.account == account
 
     async def hold_account(self, adapter: PlatformAdapter, credential: str = "") -> Cursor | None:
-        """Makes this process serve the account; returns its cursor, or None if another process of
-        the store serves it.
+        """Makes this process serve the account; returns its cursor, or None if another process that
+        uses the store serves the account.
 
         `credential` is the key of the account's credential. Raises CredentialInUse if another
         account or another gateway uses the same credential.

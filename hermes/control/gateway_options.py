@@ -23,7 +23,7 @@ class GatewayOptions(Value):
     most_runs: int = 4096
     """Maximum number of API turns that run at once; 0 for no limit."""
     unread_seconds: float = 10.0
-    """Seconds for which a stateless request continues without a reader."""
+    """Seconds for which a stateless request continues after its last reader has left."""
     folder: NodeFolder | None = None
     """The folder with the files of the agents; None if there are no files, as in some tests."""
     several_folders: bool = False
@@ -33,7 +33,8 @@ class GatewayOptions(Value):
     """The locks on the credentials of accounts, which all homes of the user share; None if
     credentials are not locked, as in some tests."""
     redact: Callable[[str], str] = redact_tokens
-    """Removes secrets from texts that everybody may read."""
+    """Removes secrets from texts that everybody may read, such as the reason why an account is
+    down."""
     terminal: bool = False
     """Whether this is the gateway of a terminal. Such a gateway runs only its own sessions and the
     sessions of terminals that died."""

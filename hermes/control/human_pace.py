@@ -21,7 +21,7 @@ class HumanPace(Value):
     longest: float = 0.0
 
     async def pause(self, gate: RateGate, adapter: PlatformAdapter, target: Target) -> None:
-        """Waits for a random time. Shows the typing indicator meanwhile, if the platform has
+        """Waits for a random time. During the wait, shows the typing indicator if the platform has
         one."""
         if not self.longest:
             return

@@ -64,7 +64,8 @@ class Intake:
         *,
         sighted: bool = False,
     ) -> Work[IntakeResult]:
-        """Stores the message. `sighted` also records its chat in the directory of chats."""
+        """Stores the message. If `sighted` is true, also records the message's chat in the
+        directory of chats."""
         taken = yield from self._take_locked(event, key, person, now)
         if sighted:
             yield from chats.see(event.source, now)
@@ -265,7 +266,7 @@ class Intake:
     def _tell(
         self, id: str, event: MessageEvent, key: SessionKey, done: CommandReply, now: float
     ) -> Work[IntakeResult]:
-        """Answers at once, without running a turn."""
+        """Sends this reply at once, without running a turn."""
         receipt = Accepted(id=id, reply=done.reply, failed=done.failed)
         if event.fingerprint:
             # The request may be repeated, so the reply is stored like the events of a turn.

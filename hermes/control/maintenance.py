@@ -47,7 +47,8 @@ class Maintenance:
         media: MediaIntake,
         stranded: StrandedWork | None = None,
     ) -> None:
-        """`stranded` is None if all processes of the store have the same files."""
+        """`stranded` ends the work whose files no living node has. It is None if all processes that
+        use the store have the same files."""
         self._store = store
         self._recovery = recovery
         self._retention = retention
@@ -96,7 +97,7 @@ class Maintenance:
 
     async def _holds_lease(self) -> bool:
         """Takes the lease if it is free. Returns whether this process holds the lease now. A
-        process that was paused may have lost it."""
+        process that was paused may have lost the lease."""
         owner = self._store.owner
         if self._lease is not None and not await self._store.read(
             owners.holds_lease, SCHEDULER, owner, self._lease

@@ -1,5 +1,5 @@
 """Sends messages to chats that a target names: for `hermes send`, for tools and for other senders
-that answer no turn."""
+whose messages are not the answer to a turn."""
 
 import mimetypes
 import time
@@ -41,16 +41,18 @@ class SendOrder(Value):
     agent: AgentId
     mirror: bool
     """Whether the message is added to the history of each chat's session. The output of background
-    work is usually not."""
+    work is usually not added."""
     files: tuple[OutgoingFile, ...] = ()
     origin: Target | None = None
     """The chat that the target `origin` names."""
     session: str | None = None
-    """The session that sends the message. The message is not added to its history again."""
+    """The session that sends the message. Its history already contains the message, so it is not
+    added there again."""
     known_only: bool = False
     """Whether only these targets are allowed: the origin, home chats, and known chats."""
     again: bool = False
-    """Whether to try a chat that has refused all messages so far."""
+    """Whether to send even to a chat that was marked as gone, because the platform refused a
+    message to it."""
 
 
 class PendingSend(Value):
@@ -114,7 +116,8 @@ class ChatMessenger:
         return found
 
     async def holder(self, account: str) -> LeaseHolder | None:
-        """Returns the process that serves the account, or has served it before it died."""
+        """Returns the process that serves the account, or that served it until it died; None if
+        there is no such process."""
         return await self._store.read(owners.lease_owner, f"account:{account}")
 
     async def _results(self, pending: Sequence[PendingSend]) -> list[SendResult]:

@@ -14,8 +14,8 @@ def session_of_chat(target: Target, agent: AgentId, own: str | None) -> Work[str
     """Returns the session whose history receives a message to the chat.
 
     Returns None if the chat has no session with the agent. Also returns None if it has several,
-    because a message must not appear in the conversation of the wrong person. The session `own`
-    sends the message, and has it in its history already.
+    because a message must not appear in the conversation of the wrong person. Also returns None for
+    the session `own`, which sends the message and therefore has it in its history already.
     """
     found = yield from sessions.in_chat(target, agent)
     return found[0] if len(found) == 1 and found[0] != own else None

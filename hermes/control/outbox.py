@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 SEND_BACKOFF = (1.0, 2.0, 5.0, 10.0, 20.0)
 """Seconds before the next attempt, by the number of failed attempts."""
 REVOKED_SECONDS = 60.0
-"""Seconds before the next attempt of an account that may not send."""
+"""Seconds before the next attempt, if the platform does not let the account send."""
 
 
 class Outbox:
@@ -233,7 +233,8 @@ class Outbox:
 
 
 def _refuse(delivery: Delivery, error: str, now: float) -> Work[None]:
-    """Marks the delivery as dead. If it is a file, the person is told that it is missing."""
+    """Marks the delivery as dead. If it is a file, stores a message that tells the person that the
+    file is missing."""
     files = delivery.content.attachments
     if not files:
         yield from deliveries.mark_dead(delivery.id, delivery.attempts, error, now)

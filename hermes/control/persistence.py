@@ -1,4 +1,5 @@
-"""Commits changes that have already happened and must not be lost."""
+"""Commits the records of things that have already happened, because these records must not be
+lost."""
 
 import logging
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Decides which sessions this process may run: those whose files it has."""
+"""Decides which sessions this process may run: the sessions whose files are in its folder."""
 
 from pathlib import Path
 

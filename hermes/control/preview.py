@@ -87,7 +87,7 @@ class Preview:
             await self._grow(claim, live, delivery, adapter)
 
     async def _react(self, claim: Claim, target: Target) -> None:
-        """Shows on the message of the turn that the agent works on it."""
+        """Adds a reaction to the person's message, which shows that the agent works on it."""
         adapter = await self._adapter_of(target.account)
         if isinstance(adapter, CanReact):
             event = await self._store.read(inbox.event_of, claim.turn.id)
@@ -104,7 +104,7 @@ class Preview:
     async def _sign(
         self, claim: Claim, target: Target, show: Callable[[], Awaitable[None]]
     ) -> None:
-        """Shows a sign that the agent works. The turn does not depend on it."""
+        """Shows a sign that the agent works. If this fails, the turn still continues."""
         adapter = await self._adapter_of(target.account)
         try:
             interval = adapter.limits.chat_interval
@@ -122,7 +122,8 @@ class Preview:
         if delivery.placed:
             plan.restore(anyio.current_time(), [one.text for one in delivery.placed])
         fold = EventFold(View(segments=tuple(text for text in claim.said if text.strip())))
-        # The text of earlier claims on the turn is in `claim.said`.
+        # The text of earlier claims on the turn is in `claim.said`, so only the events of this
+        # claim are read.
         following = Following(
             EventPages(self._store), live, live.epoch * EVENTS_PER_CLAIM, expected=True
         )
@@ -181,7 +182,7 @@ class Preview:
         if not isinstance(adapter, CanDraft):
             return False
         if step.part:
-            # A draft shows only the first part of a long answer.
+            # A draft shows only the first part of a long answer, so later parts are not shown.
             return True
         target, content = delivery.target, Content(text=step.text)
         await self._gate.enter(target, adapter.limits.chat_interval, Priority.PREVIEW, edit=True)

@@ -44,9 +44,9 @@ class ChatQueue:
     def __init__(self) -> None:
         self.waiting: list[Ticket] = []
         self.free_at = -math.inf
-        """The time of the next call, by the clock of the caller."""
+        """The earliest time of the next call, on the clock of the caller."""
         self.edit_at = -math.inf
-        """The time of the next edit."""
+        """The earliest time of the next edit."""
         self.changed = anyio.Event()
         self._last = 0
 
@@ -62,7 +62,8 @@ class ChatQueue:
         self._notify()
 
     def wait_of(self, ticket: Ticket, now: float) -> float:
-        """Returns the seconds until the call may be made; infinity while it is not the next."""
+        """Returns the seconds until the call may be made; infinity while another call comes before
+        it."""
         if min(one.rank for one in self.waiting) != ticket.rank:
             return math.inf
         at = max(self.free_at, self.edit_at) if ticket.edit else self.free_at

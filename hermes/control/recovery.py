@@ -1,4 +1,5 @@
-"""Finds turns that no process runs: those of dead processes, and those that can be resumed."""
+"""Finds turns that no process runs: the turns of dead processes, and suspended turns that can be
+resumed."""
 
 import logging
 import platform
@@ -112,7 +113,8 @@ class Recovery:
         return await self._resume_turn(row)
 
     async def _end_command(self, call: CallId, handle: str) -> None:
-        """Ends the command, which may belong to the backend of any agent."""
+        """Ends a command. All backends are tried, because the command may belong to the backend of
+        any agent."""
         for agent in self._agents.values():
             try:
                 if await agent.backend.end(handle):

@@ -23,7 +23,7 @@ class LiveEvents(Value, tag=True):
     """The number of the first event."""
     recorded: tuple[Recorded, ...] = ()
     over: bool = False
-    """Whether the turn no longer runs on the node that sends this."""
+    """Whether the turn no longer runs on the node that sends these events."""
 
 
 class RemoteEvents:

@@ -31,7 +31,8 @@ from hermes.types.store import Store, Work
 log = logging.getLogger(__name__)
 
 SEND_SECONDS, SEND_FILE_SECONDS = 60.0, 360.0
-"""Longest time of one call to the platform, and of a call that sends a file."""
+"""Longest time in seconds of a call to the platform without a file, and of a call that sends a
+file."""
 LONG_TEXT = 4000
 """Number of characters above which a text is split in a worker thread, to keep the event loop
 free."""
@@ -96,8 +97,8 @@ class Sending:
                 await self._keep_placed()
 
     def _restore_plain(self, index: int) -> None:
-        """Splits a part again as an earlier attempt has split it, if that attempt sent it as plain
-        text."""
+        """If an earlier attempt sent the part as plain text, splits the part again in the same
+        way."""
         if index < len(self._placed) and self._placed[index].plain:
             self._make_plain(index)
 
@@ -129,8 +130,8 @@ class Sending:
         except (FormatRefused, TargetGone):
             raise
         except Rejected:
-            # An interrupted attempt may have made this edit, and platforms reject an edit without a
-            # change.
+            # An interrupted attempt may have made this edit already. Platforms reject an edit that
+            # changes nothing, so the rejection is ignored.
             if self._delivery.doubtful and index < len(self._delivery.placed):
                 return
             await self._place(index, part, "replace")
@@ -161,7 +162,8 @@ class Sending:
         self._placed.append(Placed(ref=ref, text=text, final=True, plain=part.plain))
 
     async def _marked_as_repeat(self, index: int, part: MessagePart) -> MessagePart:
-        """Returns the part with a warning. If the warning does not fit, sends it by itself."""
+        """Returns the part with a warning that it may be a repeat. If the part has no room for the
+        warning, sends the warning as a message of its own and returns the part unchanged."""
         marked = replace(part, tree=(*tree_of(REPEAT), *part.tree))
         if self._adapter.measure(self._rendered(marked)) <= self._adapter.limits.text:
             return marked
@@ -174,7 +176,8 @@ class Sending:
         return self._delivery.doubtful and first and not self._adapter.limits.deduplicates
 
     async def _clear_left_over(self) -> None:
-        """Edits the messages of a preview that was longer than the answer."""
+        """If the preview had more messages than the answer, edits the superfluous messages so that
+        they say so."""
         text = self._adapter.render(tree_of(LEFT_OVER))
         part = MessagePart(tree=tree_of(LEFT_OVER))
         for index in range(len(self._parts), len(self._placed)):

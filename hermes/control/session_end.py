@@ -24,8 +24,8 @@ finished."""
 
 
 class SessionEndWorker:
-    """Finds ended conversations. A gateway handles all of them; a terminal handles those that it
-    ended."""
+    """Finds ended conversations. A gateway handles all of them. A terminal handles only the
+    conversations that ended in it."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class SessionEndWorker:
         *,
         gateway: bool,
     ) -> None:
-        """Conversations that have used another folder than `folder` are left to other nodes."""
+        """Conversations that have used another folder than `folder` are handled by other nodes."""
         self._store = store
         self._folder = folder
         self._agents = agents

@@ -17,7 +17,8 @@ __all__ = ["Entry", "FoundMessage", "Summary", "short_id"]
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 _PAST = re.compile(r"(.+)\.([1-9][0-9]{0,5})", re.DOTALL)
-"""The id of a past conversation: its session, and its place among the session's conversations."""
+"""Matches the id of a past conversation: the key of its session, a dot, and its number in the
+session."""
 
 
 class NoSuchSession(HermesError):
@@ -145,7 +146,7 @@ def is_known(key: str) -> Work[bool]:
 def restore(name: str) -> Work[int]:
     """Removes the summaries of a current conversation. Returns the number of removed summaries.
 
-    The model then reads the messages that they replaced.
+    The model then reads the messages that the summaries replaced.
     """
     found = yield from find(name)
     found = yield from _idle(found)

@@ -8,7 +8,7 @@ from hermes.types.messages import MessageEvent
 SIGHTING_SECONDS = 60.0
 """Seconds for which a chat is not recorded again."""
 MOST_SIGHTINGS = 10_000
-"""Number of chats that are remembered."""
+"""Maximum number of chats that are remembered."""
 
 _Known = tuple[str | None, str | None, str]
 """The names of the chat and of the person, and the kind of the chat."""
@@ -28,7 +28,7 @@ class ChatSightings:
         return known != _known(event) or now - at > SIGHTING_SECONDS
 
     def note(self, event: MessageEvent, now: float) -> None:
-        """Reports that the chat was recorded."""
+        """Notes that the chat of the message was recorded at this time."""
         key = (event.source.account, event.source.chat_id)
         self._seen[key] = (_known(event), now)
         self._seen.move_to_end(key)
@@ -36,7 +36,8 @@ class ChatSightings:
             self._seen.popitem(last=False)
 
     def forget(self, account: str, chat_id: str) -> None:
-        """Makes the next message of the chat be recorded, because the chat seems to be gone."""
+        """Forgets a chat that seems to be gone. If a message comes from it, the chat is recorded
+        again."""
         self._seen.pop((account, chat_id), None)
 
 

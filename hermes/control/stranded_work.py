@@ -21,7 +21,7 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 FOLDER_SECONDS = 60.0
-"""How long work waits for a node that has its files."""
+"""Seconds for which work waits for a node that has the files of the work."""
 
 
 class FailedMessage(Value):

@@ -73,7 +73,7 @@ TargetSpec = OriginTarget | HomeTarget | ChatTarget | NamedTarget
 
 
 class TargetGrammar:
-    """Reads and writes targets. Text that `format` returns is read as the same target."""
+    """Reads and writes targets. `parse` reads the text that `format` returns as the same target."""
 
     def __init__(self, platforms: Sequence[TargetPlatform]) -> None:
         self.platforms = {platform.name: platform for platform in platforms}
@@ -90,7 +90,8 @@ class TargetGrammar:
         return self._accounts[account]
 
     def parse(self, text: str) -> list[TargetSpec]:
-        """Reads a list of targets. Raises a BadTarget that says how to write the wrong one."""
+        """Reads a list of targets. If a target is wrong, raises a BadTarget that says how to
+        correct it."""
         items = [item.strip() for item in _items(text)]
         if not any(items):
             raise BadTarget(f"No target is named. {self._advice()}")

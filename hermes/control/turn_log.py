@@ -58,7 +58,7 @@ def log_finished(claim: Claim, outcome: Outcome, steps: int, usage: UsageReporte
 
 
 def _log_failed(claim: Claim, outcome: Failed, steps: int, usage: UsageReported) -> None:
-    # Warnings are limited to one a minute for each code, because during a fault every turn fails.
+    # Only one warning a minute is logged for each error code: during a fault, every turn fails.
     log.warning(
         "%s: turn %s of %s failed in %.1f s: %s, %d tokens in, %d out: %s",
         outcome.code,

@@ -79,7 +79,7 @@ class Claim(Value):
     before: History | None = None
     """The history of the session as it was stored when the turn was opened."""
     spans: tuple[Span, ...] = ()
-    """The rows that each message of the history represents."""
+    """For each message of the history, the stored rows that it represents."""
 
 
 class Closing(Value):
@@ -134,7 +134,7 @@ class TurnTransactions:
             )
             session = yield from sessions.touch(key, source, person, title, now)
         if folder is None and has_files(new):
-            # The entry point of this process has stored the attachments in its folder.
+            # The entry point has stored the attachments in the folder of this process.
             folder = self.placement.folder
         if session and folder and folder != session.folder:
             yield from sessions.use_folder(str(key), session.generation, folder)
@@ -238,7 +238,7 @@ class TurnTransactions:
 
     def resume_if_here(self, row: TurnRow, now: float) -> Work[Claim | None]:
         """Resumes a suspended turn that waits for nobody any more. If its files are on other nodes,
-        the turn is left to them, and the result is None."""
+        these nodes resume the turn, and the result is None."""
         return (yield from self.resume(row, now)) if self.placement.has(row.folder) else None
 
     def close(self, claim: Claim, closing: Closing, now: float) -> Work[Claim | None]:

@@ -282,8 +282,8 @@ class TurnCheckpoint:
 
         number = await persist(self._store, work)
         if folder:
-            # If this commit did not store the folder, it stays set: another call of the step may
-            # have set it meanwhile.
+            # If this commit has stored no folder, `_new_folder` must not be cleared: another call
+            # of the step may have set it during the commit.
             self._new_folder = None
         self.used += usage
         self._spans.append((number, number))
@@ -320,8 +320,8 @@ class TurnCheckpoint:
             self._places[call.id] = (step, index)
 
     def _find_places(self) -> None:
-        """Finds the places of the calls in the last message of the model. A resumed turn still has
-        to answer these calls."""
+        """Finds the places in the transcript for the results of the calls in the model's last
+        message. A resumed turn still has to store these results."""
         for message in reversed(self._claim.turn.history):
             if isinstance(message, AssistantMessage):
                 self._place(self.steps - 1, message)
@@ -329,7 +329,8 @@ class TurnCheckpoint:
 
 
 async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
-    """Ends the background processes of a stateless request. No later turn could see them."""
+    """Ends the background processes of a stateless request, because no later turn could use
+    them."""
     profile = agent.profile
     scope = SandboxScope(
         agent=session.agent, session=session, workspace=profile.workspace, home=profile.home

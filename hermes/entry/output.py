@@ -54,8 +54,8 @@ def _wrapped(text: str, *, err: bool = False) -> str:
 
 
 def write(text: str) -> None:
-    """Writes to stdout at once. Text from other sources must have been made printable by the
-    caller."""
+    """Writes to stdout at once. The caller must already have made text from other sources
+    printable."""
     if text:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -44,7 +44,7 @@ class Settings(Value):
     """All settings of the operator. `load` creates them, in the same way for every entry point."""
 
     home: Home
-    """The folder of the profile: `HERMES_HOME`, or ~/.hermes."""
+    """The folder of the profile: `HERMES_HOME`, or ~/.hermes if that variable is not set."""
     model: ModelSettings = ModelSettings()
     """The model that answers, and its endpoint."""
     auxiliary: AuxiliarySettings = AuxiliarySettings()
@@ -68,7 +68,8 @@ class Settings(Value):
     access: AccessSettings = AccessSettings()
     """The people who may talk to the agent on any platform."""
     platforms: dict[str, PlatformSettings] = msgspec.field(default_factory=dict)
-    """Messaging platforms by name. Platforms without settings are left out."""
+    """The settings of each messaging platform, by its name. Platforms without settings are left
+    out."""
     display: DisplaySettings = DisplaySettings()
     """Settings for messages that arrive while the agent works."""
     logging: LoggingSettings = LoggingSettings()
@@ -94,12 +95,12 @@ class Settings(Value):
 
     @property
     def files(self) -> Home:
-        """The folder of workspaces, memory, media, long results and lists of tasks."""
+        """The folder that contains workspaces, memory, media, long results and lists of tasks."""
         shared = self.store.shared_folder
         return Home(root=Path(shared).expanduser()) if shared else self.home
 
     def with_shared_folder(self, folder: str) -> "Settings":
-        """Returns the settings with this shared folder. "" means that the files are in the home."""
+        """Returns a copy of the settings with this shared folder, or without one if it is ""."""
         inside = self.workspace.is_relative_to(self.files.root)
         store = msgspec.structs.replace(self.store, shared_folder=folder)
         changed = msgspec.structs.replace(self, store=store)
@@ -130,7 +131,7 @@ class Settings(Value):
 
 
 def _made_key(home: Home) -> str:
-    """Returns the API key that was generated, or "" if there is none."""
+    """Returns the key in the key file of the home, or "" if the file can't be read."""
     try:
         return home.api_key.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -146,7 +147,8 @@ def schema() -> Schema:
 
 
 def describe() -> list[FieldDoc]:
-    """Describes every setting for the reference page. Platform settings are listed once."""
+    """Describes every setting for the reference page. The settings that all platforms have are
+    listed only once."""
     home = FieldDoc(
         key="HERMES_HOME",
         type="a path",
@@ -233,7 +235,7 @@ _LOOPBACK = re.compile(r"localhost|::1|127(\.\d{1,3}){3}")
 
 
 def _access_problems(settings: Settings) -> list[str]:
-    """Returns problems that would give strangers access to the API."""
+    """Returns mistakes in the settings that would give strangers access to the API."""
     api, source = settings.api_server, settings.explain("api_server.key").source
     if not api.enabled:
         return []

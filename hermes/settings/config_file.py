@@ -96,13 +96,15 @@ def _change(
             _change(below, before if isinstance(before, Mapping) else {}, value)
         elif value != old.get(name):
             if isinstance(below, str) and "\n" in below:
-                # A comment after a multi-line text belongs to the next entry.
+                # After a multi-line text, ruamel attaches the comment of the next entry to this
+                # entry.
                 tree.ca.items.pop(keys[name], None)
             tree[keys[name]] = _node(value)
 
 
 def _keys(tree: "CommentedMap") -> dict[str, object]:
-    """Maps the text of each key to the key itself. `read_yaml` returns keys as text."""
+    """Maps the text of each key to the key in the tree, which may be a number. `read_yaml` returns
+    all keys as text."""
     return {str(key): key for key in tree}
 
 
@@ -154,7 +156,7 @@ def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]
         if kind == "equal":
             result += lines[first:last]
             continue
-        # ruamel treats a comment as part of the entry before it.
+        # ruamel treats a comment as part of the entry before it. Comments around a change are kept.
         head = _comments(lines[first:last])
         tail = _comments(reversed(lines[first + len(head) : last]))
         new = after[new_start:new_end]

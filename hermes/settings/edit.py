@@ -161,7 +161,8 @@ def _verified(
     """Returns the source that overrides the change, or "". Raises ConfigProblems if the change
     causes new problems.
 
-    `change` is the name of the setting, and the beginning of the source that has the new value.
+    `change` is a pair: the name of the setting, and the text with which the source of the new value
+    begins.
     """
     key, ours = change
     try:
@@ -192,8 +193,8 @@ def _problems(
 
 
 def _variable(field: Field, home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> str:
-    """Returns the variable for a secret. The key of a provider is stored in the provider's own
-    variable."""
+    """Returns the name of the variable in .env that stores a secret. For the key of a provider,
+    this is the provider's own variable."""
     if field.key != "model.api_key":
         return field.aliases.env[0]
     try:

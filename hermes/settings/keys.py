@@ -55,7 +55,8 @@ def _without_sequences(text: str) -> str:
 
 
 def read_key(home: Home) -> str:
-    """Returns the key in the home's key file, or "". Raises ConfigError if the key is unusable."""
+    """Returns the key in the home's key file, or "" if there is no file. Raises ConfigError if the
+    key is unusable."""
     path = home.api_key
     try:
         key = path.read_text("utf-8").strip() if path.exists() else ""

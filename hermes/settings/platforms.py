@@ -30,7 +30,8 @@ from hermes.text.spelling import nearest, suggestion
 from hermes.types.platforms import AnyPlatform, ConfigT, Platform
 
 _SAME_PLATFORM, _SAME_SETTING = 0.75, 0.9
-"""Minimum similarity at which an unknown name counts as a misspelling of a known name."""
+"""Minimum similarity at which an unknown name counts as a misspelling of a known platform, and of a
+known setting."""
 
 
 class PlatformField:
@@ -59,8 +60,9 @@ class PlatformField:
         return (self.field.key, *self.field.aliases.keys, *self.variables)
 
     def explain(self, settings: Settings) -> Explanation:
-        """Returns the value, its source, and the values that it overrides. Only the names of a
-        mapping of sections are shown, because its values may contain secrets."""
+        """Returns the value, its source, and the values that it overrides. If the value is a
+        mapping of sections, only the names of the sections are shown, because their contents may be
+        secret."""
         found = [_shown(settings, one) for one in _all_found(settings, self.platform, self._short)]
         sources = replace(settings.sources, found={self.field.key: tuple(reversed(found))})
         return sources.explain(self.field)

@@ -68,7 +68,8 @@ _UNSUPPORTED_SECTIONS = {
 
 @cache
 def unsupported_keys() -> frozenset[str]:
-    """Returns the keys of a Hermes Agent configuration that are ignored with a warning."""
+    """Returns the settings of Hermes Agent that Hermes does not support. A warning says that they
+    are ignored."""
     sections = _UNSUPPORTED_SECTIONS.items()
     own = {section + name for section, names in sections for name in names.split()}
     return frozenset(own.union(Catalog.load().unsupported_settings))
@@ -93,7 +94,8 @@ class Aliases(Value):
     """Environment variables, those with the highest precedence first. `{}` is replaced by the name
     of a platform."""
     keys: tuple[str, ...] = ()
-    """Other keys in config.yaml. For a platform's own setting, they are relative to its section."""
+    """Other keys in config.yaml. For a platform's own setting, these keys are relative to the
+    platform's section."""
     secret: bool = False
     """Whether the value is a secret, which is never shown and is written to .env."""
 
@@ -235,7 +237,8 @@ class Schema(Value):
         )
 
     def at(self, place: str) -> Field | None:
-        """Returns the setting at a path in config.yaml, or None. Platforms may have any name."""
+        """Returns the setting at a path in config.yaml, or None. In the path of a platform setting,
+        any name of a platform is accepted."""
         key = self.places.get(place)
         if key is not None:
             return self.fields[key]
@@ -266,8 +269,8 @@ class Schema(Value):
         return None
 
     def field(self, key: str) -> Field:
-        """Returns the setting for a key, an alias or a variable. Raises ConfigError if there is
-        none."""
+        """Returns the setting for a key, an alias or a variable. Raises ConfigError if there is no
+        such setting."""
         if found := self.at(key) or self.field_of_variable(key):
             return found
         hint = did_you_mean(key, {*self.fields, *self.variables})
@@ -323,7 +326,7 @@ def convert(field: Field, value: object) -> object:
 def _words(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         value = _bracketed(value) if re.fullmatch(r"(?s)\s*\[.*\]\s*", value) else value.split(",")
-    # People write numeric ids of chats and users without quotes.
+    # People write numeric ids without quotes, and YAML reads these ids as numbers.
     items = msgspec.convert(value, list[str | int])
     return tuple(text for item in items if (text := str(item).strip()))
 

@@ -14,7 +14,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 Dollars = Annotated[float, msgspec.Meta(ge=0)]
 
 LARGE_BYTES = 1 << 30
-"""Size in bytes of a large database, whose snapshots are taken less often."""
+"""Size in bytes above which snapshots of the database are taken less often."""
 
 
 class ModelSettings(Value):
@@ -44,13 +44,13 @@ class ModelSettings(Value):
     """Name of the endpoint's wire format; `auto` means the wire format of the provider."""
     attachments: tuple[str, ...] | None = None
     """Kinds of files that the model accepts: `image`, `audio`, `file`; an empty list for none. If
-    it is not set, the provider's list of models and the built-in table are used."""
+    it is not set, the kinds are found in the provider's list of models or in a built-in table."""
     fallbacks: tuple[str, ...] = ()
     """Models that are called if the main model fails, each as `provider/model`."""
     input_price: Dollars | None = None
-    """Dollars per million input tokens, if the price is not known."""
+    """Dollars per million input tokens, for a model whose price Hermes does not know."""
     output_price: Dollars | None = None
-    """Dollars per million output tokens, if the price is not known."""
+    """Dollars per million output tokens, for a model whose price Hermes does not know."""
 
     def __repr__(self) -> str:
         return f"ModelSettings(default={self.default!r}, provider={self.provider!r})"
@@ -81,7 +81,8 @@ class ApiServerSettings(Value):
     host: Annotated[
         str, Aliases(env=("API_SERVER_HOST",), keys=("platforms.api_server.extra.host",))
     ] = "127.0.0.1"
-    """The address that the API listens on. An address that others can reach needs a key."""
+    """The address that the API listens on. If other machines can reach the address, `key` must be
+    set."""
     port: Annotated[
         int,
         msgspec.Meta(ge=0, le=65535),
@@ -174,16 +175,17 @@ class StreamingSettings(Value):
     cursor: Annotated[str, Aliases(keys=("gateway.streaming.cursor",))] = " ▉"
     """The text that is shown at the end of an answer that is still growing."""
     first: Literal["text", "placeholder"] = "text"
-    """Whether the first message shows real text or only `…`. With `…`, no text is shown twice, even
-    if the gateway crashes while it sends the first message."""
+    """Whether the first message of an answer shows real text (`text`) or only `…` (`placeholder`).
+    With `…`, no text is shown twice, even if the gateway crashes while it sends the first
+    message."""
 
 
 class HumanDelaySettings(Value):
     mode: Annotated[
         Literal["off", "natural", "custom"], Aliases(env=("HERMES_HUMAN_DELAY_MODE",))
     ] = "off"
-    """Whether there are pauses between the messages of a long answer; `natural` means 800 to 2500
-    ms."""
+    """Whether there are pauses between the messages of a long answer: `off` for none, `natural` for
+    800 to 2500 ms, `custom` for `min_ms` to `max_ms`."""
     min_ms: Annotated[Count, Aliases(env=("HERMES_HUMAN_DELAY_MIN_MS",))] = 800
     """The shortest pause in milliseconds, if mode is `custom`."""
     max_ms: Annotated[Count, Aliases(env=("HERMES_HUMAN_DELAY_MAX_MS",))] = 2500
@@ -218,10 +220,10 @@ class PlatformSettings(Value):
     toolsets: tuple[str, ...] | None = None
     """Toolsets and tools for this platform, instead of agent.toolsets; an empty list for none."""
     home_channel: Annotated[str | int, Aliases(env=("{}_HOME_CHANNEL", "{}_HOME_ROOM"))] = ""
-    """The chat that gets messages to the platform without a chat: its id, `id:thread` or its name.
-    /sethome in a chat takes precedence."""
+    """The id, `id:thread` or name of the chat that receives a message if its target names only the
+    platform. A chat that was chosen with /sethome takes precedence."""
     channel_prompts: dict[str, str] = msgspec.field(default_factory=dict)
-    """Instructions for single chats, by their id. They are never stored."""
+    """Instructions for single chats, by the id of the chat. The instructions are never stored."""
 
 
 class DisplaySettings(Value):
@@ -281,8 +283,8 @@ class RetentionSettings(Value):
     stateless_hours: Annotated[float, msgspec.Meta(ge=0)] = 24.0
     """Hours for which API requests without a session are kept."""
     inbox_days: Annotated[float, msgspec.Meta(ge=0)] = 30.0
-    """Days for which the keys of answered messages are kept, so that no message is answered
-    twice."""
+    """Days for which the keys of answered messages are kept. If a platform delivers a message again
+    within this time, the message is not answered twice."""
     media_days: Annotated[float, msgspec.Meta(ge=0)] = 30.0
     """Days for which files of a session's messages are kept after their last use."""
 

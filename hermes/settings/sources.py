@@ -224,8 +224,8 @@ class _Config:
             elif self.schema.is_section(key):
                 self.problems.append(f"{self._where(key)}: {key} must be a mapping of settings")
             elif self.schema.is_platform(section.removesuffix(".")):
-                # The platform's manifest declares these settings. It is not known here, so they are
-                # checked later.
+                # These settings are checked later, because the platform's manifest, which declares
+                # them, is not known here.
                 found = FoundValue(layer=CONFIG, source=self._where(key), value=value)
                 self.platforms[section.split(".")[1]].settings[str(name)] = found
             elif self.schema.unsupported(key):
@@ -362,7 +362,8 @@ def _secrets(values: Mapping[str, object]) -> Iterator[str]:
 
 
 def _is_no_common_word(password: str) -> bool:
-    # A password such as `postgres` in `postgres:postgres@` must not be masked everywhere.
+    # A password may be a common word, as in `postgres:postgres@`. Masking it would mask the word in
+    # all texts.
     return len(password) >= (12 if password.isalpha() else 8)
 
 

@@ -61,12 +61,12 @@ def chat(
 
     With -q, or with text on standard input, the answer is printed and the command ends. The exit
     code is 0 if the turn was completed, 130 if it was stopped, 2 if the command line is wrong, 78
-    if a setting can't be used, and 1 otherwise. Everything else is printed to standard error. With
-    -q, standard input is read to its end and added to the question, unless it is a terminal. In a
-    shell loop that reads a list from standard input, add </dev/null to the command, or it reads the
-    rest of the list.
+    if a setting can't be used, and 1 otherwise. Everything except the answer is printed to standard
+    error. With -q, standard input is read to its end and added to the question, unless it is a
+    terminal. In a shell loop that reads a list from standard input, add </dev/null to the command,
+    or it reads the rest of the list.
 
-    File tools work in the current directory, unless the setting `workspace` says otherwise.
+    File tools work in the current directory, unless the setting `workspace` names another folder.
     """
     if [latest, resume is not None, session is not None].count(True) > 1:
         raise click.UsageError("use only one of --continue, --resume and --session")

@@ -34,7 +34,7 @@ def config() -> None:
 
 
 @config.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 @plainly
 def show(runtime: Runtime, as_json: bool) -> None:
@@ -105,7 +105,7 @@ def _tell_backup(change: Change) -> None:
 
 @config.command()
 @click.argument("key")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 @plainly
 def explain(runtime: Runtime, key: str, as_json: bool) -> None:

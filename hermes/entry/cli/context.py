@@ -23,7 +23,7 @@ def context() -> None:
 
 
 @context.command(name="list")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.pass_obj
 @plainly
 def list_(runtime: Runtime, as_json: bool) -> None:

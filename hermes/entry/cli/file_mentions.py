@@ -26,7 +26,7 @@ _FILE_NAME = re.compile(r"[^\s()\[\]{}<>=,;|&$*'\"`]+\.[A-Za-z0-9]{1,5}")
 
 
 class FileNotAttached(HermesError):
-    """Raised if a file that a message mentions can't be sent with it."""
+    """Raised if a message mentions a file that can't be sent with the message."""
 
     code = "file_not_attached"
     status = 400
@@ -97,7 +97,7 @@ def _mentions(text: str, folder: Path) -> Iterator[_Mention]:
                 path = folder / Path(name).expanduser()
                 mode = _mode(path)
             except (RuntimeError, ValueError):
-                # The path is the home of an unknown user, or a name with a NUL.
+                # The path begins with `~` and the name of an unknown user, or it contains a NUL.
                 continue
             if mode is not None or _looks_like_path(name, folder):
                 yield _Mention(
@@ -112,7 +112,7 @@ def _mentions(text: str, folder: Path) -> Iterator[_Mention]:
 
 
 def _candidates(word: str) -> list[str]:
-    """Returns the word without trailing punctuation, and the word with it."""
+    """Returns the word without its trailing punctuation, and then the unchanged word."""
     bare = word.rstrip(_PUNCTUATION)
     return [bare, word] if bare and bare != word else [word]
 

@@ -80,7 +80,8 @@ def run(
     """Run the service in the foreground, until Ctrl-C or SIGTERM.
 
     The embedded demo model runs in a process of this machine and has no tools. It is downloaded
-    once. The choice is saved in config.yaml, and the first key or address that you set replaces it.
+    once. The choice is saved in config.yaml. The first key or address of another model that you set
+    replaces the embedded model.
     """
     wished = {
         "API_SERVER_HOST": host,
@@ -114,7 +115,8 @@ def run(
 
 
 def _log_findings(runtime: Runtime, settings: Settings) -> None:
-    """Logs facts about the home that the operator should know, in a few lines."""
+    """Logs warnings and other facts about the home that the operator should know, in a few
+    lines."""
     for line in shortened((*settings.warnings, *_ignored_keys(settings))):
         log.warning(line)
     if unused := runtime.unused_data(settings):
@@ -365,7 +367,7 @@ def new_key() -> None:
 
 
 @gateway.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def status(runtime: Runtime, as_json: bool) -> None:
     """Show the services that run for this home. The exit code is 1 if none runs.
@@ -397,13 +399,13 @@ def status(runtime: Runtime, as_json: bool) -> None:
 
 @gateway.command()
 @click.option("--port", type=int, help="The port of the service, instead of api_server.port.")
-@click.option("--all", "everything", is_flag=True, help="Every one of this home.")
+@click.option("--all", "everything", is_flag=True, help="Stop all services of this home.")
 @click.pass_obj
 def stop(runtime: Runtime, port: int | None, everything: bool) -> None:
     """Stop the running service. Its turns get agent.drain_seconds to finish.
 
-    The service on the configured port is stopped. If only one service runs and neither --port nor
-    the environment names a port, that service is stopped.
+    Stops the service on the configured port. If neither --port nor the environment names a port and
+    only one service runs, stops that service, whatever its port is.
     """
     settings = configuration.load()
     running = runtime.running_gateways(settings.home.run)

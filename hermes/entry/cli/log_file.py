@@ -32,7 +32,8 @@ class LogFile:
         self._checked = 0.0
 
     def write(self, data: bytes) -> None:
-        """Appends complete lines. Raises OSError if the write fails. A later call tries again."""
+        """Appends complete lines. Raises OSError if these lines can't be written. Later calls can
+        still succeed."""
         now = self._clock()
         if now - self._checked >= REOPEN_SECONDS:
             self._checked = now
@@ -58,7 +59,8 @@ class LogFile:
         self._size = os.fstat(self._descriptor).st_size
 
     def _check(self) -> None:
-        """Closes the file if it was rotated or moved, and updates its size."""
+        """Closes the file if another process has rotated or moved it. Otherwise only updates
+        `_size`."""
         if self._descriptor is None:
             return
         own = os.fstat(self._descriptor)

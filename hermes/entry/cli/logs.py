@@ -125,7 +125,8 @@ class LogWriter(logging.Handler):
         try:
             self._waiting.append(self._form(record))
         except (KeyError, TypeError, ValueError):
-            # If the arguments do not fit the message, the caller has made a mistake.
+            # The arguments of the record do not fit its message, which is a mistake in the code
+            # that logs.
             self.handleError(record)
             return
         urgent = record.levelno >= logging.WARNING

@@ -102,7 +102,8 @@ class Commands(click.Group):
 
 
 class HermesCommands(Commands):
-    """The commands of `hermes`. Words that are not a command were probably meant as a question."""
+    """The commands of `hermes`. If the arguments name no command, the error says how to send them
+    to the agent as a question."""
 
     def advice(self, ctx: click.Context, args: list[str]) -> str:
         words = shlex.quote(" ".join(args))
@@ -195,7 +196,8 @@ def sole(error: BaseException) -> BaseException:
 
 
 def plainly(command: Callable[P, T]) -> Callable[P, T]:
-    """Prints a mistake of the user as a sentence, with exit code 2."""
+    """Wraps a command. If it raises a HermesError, prints only the message and exits with code
+    2."""
 
     @wraps(command)
     def shown(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -46,7 +46,7 @@ def model() -> None:
 
 
 @model.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 @plainly
 def show(runtime: Runtime, as_json: bool) -> None:
@@ -146,7 +146,7 @@ def _confirm(runtime: Runtime, meant: ModelName) -> None:
 @model.command(name="list")
 @click.argument("provider", required=False)
 @click.option("--refresh", is_flag=True, help="Request the lists now, instead of once a day.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 @plainly
 def list_(runtime: Runtime, provider: str | None, refresh: bool, as_json: bool) -> None:
@@ -192,7 +192,7 @@ async def _refresh(
 
 @model.command()
 @click.argument("name", required=False, metavar="[ID]")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def test(runtime: Runtime, name: str | None, as_json: bool) -> None:
     """Send a model one small question.

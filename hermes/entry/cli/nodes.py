@@ -20,7 +20,7 @@ class NodeReport(Value):
     own: frozenset[str] = frozenset()
     """The ids of the nodes that are gateways of this home on this machine."""
     problem: str = ""
-    """The reason why the nodes can't be listed."""
+    """The reason why the nodes can't be listed; empty if they are listed."""
 
     def fields(self) -> list[dict[str, object]]:
         """Returns the nodes in a form for scripts."""

@@ -32,10 +32,10 @@ def prompt() -> None:
     default="cli",
     show_default=True,
     metavar="NAME",
-    help="As it is told there.",
+    help="Show the prompt of a conversation on this platform.",
 )
-@click.option("--full", is_flag=True, help="The text of every part, not only its size.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--full", is_flag=True, help="Show the text of every part, not only its size.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def show(runtime: Runtime, platform: str, full: bool, as_json: bool) -> None:
     """Show each part of the prompt of a new conversation, with its size."""

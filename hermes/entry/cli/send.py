@@ -48,7 +48,7 @@ WIDEST_TARGET = 40
     help="How many seconds to wait for the delivery.",
 )
 @click.option("--force", is_flag=True, help="Try a chat that has refused earlier messages.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.pass_obj
 @plainly
 def send(
@@ -63,9 +63,10 @@ def send(
 ) -> None:
     """Send a message to a chat.
 
-    TARGET is a platform for its home chat, or a chat of the platform by id or name. Separate
-    several targets by commas. If TEXT is `-`, it is read from standard input. The gateway that
-    serves the platform sends the message. If none runs, the message waits until one is started.
+    TARGET is the name of a platform, which means its home chat, or `platform:chat` with the id or
+    name of a chat. Separate several targets by commas. If TEXT is `-`, it is read from standard
+    input. The gateway that serves the platform sends the message. If no such gateway runs, the
+    message waits until one is started.
 
     The exit code is 0 if the message is delivered or waits, and 1 if it or a file is refused.
 

@@ -57,8 +57,10 @@ def sessions() -> None:
     metavar="NAME",
     help="Only conversations of one platform, such as cli or telegram.",
 )
-@click.option("--limit", type=COUNT, default=20, show_default=True, help="How many.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option(
+    "--limit", type=COUNT, default=20, show_default=True, help="Maximum number of conversations."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.pass_obj
 def list_(runtime: Runtime, platform: str | None, limit: int, as_json: bool) -> None:
     """List conversations, the most recently used first."""
@@ -82,7 +84,7 @@ def list_(runtime: Runtime, platform: str | None, limit: int, as_json: bool) -> 
 
 @sessions.command()
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.pass_obj
 def show(runtime: Runtime, name: str, as_json: bool) -> None:
     """Show the messages of a conversation."""
@@ -96,8 +98,10 @@ def show(runtime: Runtime, name: str, as_json: bool) -> None:
 
 @sessions.command()
 @click.argument("words", nargs=-1, required=True)
-@click.option("--limit", type=COUNT, default=20, show_default=True, help="How many.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option(
+    "--limit", type=COUNT, default=20, show_default=True, help="Maximum number of messages."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @click.pass_obj
 def search(runtime: Runtime, words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Find messages with these words, in all conversations."""
@@ -115,8 +119,10 @@ def search(runtime: Runtime, words: tuple[str, ...], limit: int, as_json: bool) 
 
 @sessions.command()
 @click.argument("name", required=False)
-@click.option("--all", "everything", is_flag=True, help="Every conversation.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="A file, instead of stdout.")
+@click.option("--all", "everything", is_flag=True, help="Export every conversation.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of stdout."
+)
 @click.option(
     "--format",
     "form",
@@ -174,7 +180,7 @@ def rename(runtime: Runtime, name: str, title: tuple[str, ...]) -> None:
 
 @sessions.command()
 @click.argument("name")
-@click.option("-y", "--yes", is_flag=True, help="Don't ask.")
+@click.option("-y", "--yes", is_flag=True, help="Delete without asking first.")
 @click.pass_obj
 def delete(runtime: Runtime, name: str, yes: bool) -> None:
     """Delete a conversation and all its messages."""
@@ -207,11 +213,11 @@ def _described(one: Summary) -> str:
     default=90,
     show_default=True,
     metavar="DAYS",
-    help="Days since the last message.",
+    help="Delete conversations that were last used more than this many days ago.",
 )
 @click.option("--platform", metavar="NAME", help="Only conversations of one platform.")
-@click.option("--dry-run", is_flag=True, help="Only list them.")
-@click.option("-y", "--yes", is_flag=True, help="Don't ask.")
+@click.option("--dry-run", is_flag=True, help="Only list the conversations, and delete nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Delete without asking first.")
 @click.pass_obj
 def prune(runtime: Runtime, days: float, platform: str | None, dry_run: bool, yes: bool) -> None:
     """Delete conversations that were not used for a long time. Sessions with a running turn are

@@ -39,7 +39,7 @@ class StatusReport(Value):
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def status(runtime: Runtime, as_json: bool) -> None:
     """Show the model, the service and the home.

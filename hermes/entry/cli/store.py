@@ -28,7 +28,7 @@ def store() -> None:
     metavar="TARGET",
     help="postgresql://…, `sqlite` for hermes.db in the home, or the path of a new SQLite file.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.pass_obj
 def copy(runtime: Runtime, to: str, as_json: bool) -> None:
     """Copy everything in the store to another, empty database.

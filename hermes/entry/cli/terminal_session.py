@@ -98,8 +98,8 @@ class TerminalSession:
     async def say(self, text: str, piped: str = "") -> TurnEnding:
         """Sends a message and shows its turn or its reply. An interrupt stops the turn.
 
-        `piped` is added to the text. Files that `piped` mentions are not attached, because the
-        person may not have written it.
+        `piped` is added to the text. Files that `piped` mentions are not attached, because another
+        person may have written `piped`.
         """
         screen = self._new_screen()
         match await self._accepted(text, piped, screen):
@@ -148,8 +148,8 @@ class TerminalSession:
                 raise AssertionError("a fresh message has a turn or a reply")
 
     async def owes(self) -> bool:
-        """Returns whether a queued message can be answered now, because no question waits for the
-        person."""
+        """Returns whether there is a queued message that can be answered now. A queued message is
+        not answered while a question waits for the person."""
         if not self._queued or self.interrupts.leaving:
             return False
         return not await self._gateway.read(sessions.waiting, self.key)

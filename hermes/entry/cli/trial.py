@@ -23,7 +23,7 @@ class Trial:
     def __init__(self, patience: float = 60.0) -> None:
         self.text = ""
         self.first = self.total = 0.0
-        """Seconds until the first word, and until the end."""
+        """Seconds until the first word of the answer, and until its end."""
         self.usage: UsageReported | None = None
         self._patience = patience
         self._begun = 0.0

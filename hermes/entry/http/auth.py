@@ -22,7 +22,8 @@ ADDRESSES = 1024
 DELAY_SECONDS = 1.0
 """Seconds by which the answer to each further wrong key is delayed."""
 DELAYED = 32
-"""Maximum number of delayed answers at the same time. Further requests are answered at once."""
+"""Maximum number of answers that are delayed at the same time. Further wrong keys are answered at
+once."""
 KEY_CHARACTERS = 1024
 """Maximum length of a key. A longer key is wrong, and is not hashed."""
 
@@ -40,8 +41,8 @@ class Auth:
         """Returns the principal of the key in the header. Raises ApiError if the header has no
         valid key.
 
-        The error is delayed if the address has sent many wrong keys. The right key is never
-        delayed.
+        The error is delayed if the address has sent many wrong keys. A request with the right key
+        is never delayed.
         """
         scheme, _, key = authorization.partition(" ")
         if scheme.lower() == "bearer" and self._is_ours(key.strip()):
@@ -64,7 +65,7 @@ class Auth:
         return hmac.compare_digest(given, self._digest)
 
     def _count(self, address: str) -> int:
-        """Counts this wrong key, and returns the number of wrong keys that the address has sent."""
+        """Counts one more wrong key of the address. Returns the number of its wrong keys so far."""
         now, address = self._clock(), network_of(address)
         last, count = self._guesses.pop(address, (now, 0))
         if now - last > FORGET_SECONDS:
@@ -94,8 +95,8 @@ def network_of(address: str) -> str:
 
 
 def principal_of(request: Request) -> Principal:
-    """Returns the principal that the key middleware has found. Endpoints that need no key have
-    no principal."""
+    """Returns the principal that the key middleware has found. Endpoints that need no key must not
+    call this, because their requests have no principal."""
     principal = request.scope["user"]
     assert isinstance(principal, Principal)
     return principal

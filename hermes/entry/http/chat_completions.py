@@ -120,7 +120,8 @@ class ChatCompletions:
     async def _answer(
         self, turn: TurnId, after: int, form: ResponseFormat | None
     ) -> tuple[PlainAnswer, View]:
-        """Waits until the answer is committed. Returns the whole answer, and the turn's view."""
+        """Waits until the answer is committed. Returns the whole answer, and a view of the turn
+        with its outcome."""
         answer = PlainAnswer()
         with self._gateway.following(turn, after) as following:
             while not answer.end and not following.ended:

@@ -40,7 +40,7 @@ class RequestCall(msgspec.Struct):
     type: str = "function"
     """Always `function`."""
     function: CalledFunction | None = None
-    """The call."""
+    """The name of the called tool, and its arguments."""
 
 
 class RequestMessage(msgspec.Struct):
@@ -56,7 +56,7 @@ class RequestMessage(msgspec.Struct):
     name: str | None = None
     """The name of the person who speaks, for `user` messages only. The model sees it."""
     refusal: str | None = None
-    """The text of an assistant that refused to answer."""
+    """The text with which the assistant refused to answer."""
     function_call: Raw | UnsetType = UNSET
     """Ignored; use `tool_calls`."""
     audio: Raw | UnsetType = UNSET
@@ -67,8 +67,8 @@ class ReadMessages(Value):
     """The messages of a request."""
 
     messages: tuple[Message, ...]
-    """The messages for the turn. Without a session, this is the whole history. In a session, it is
-    the new messages. If there are results, it is the messages after them."""
+    """The messages for the turn. Without a session, these are the whole history. In a session, they
+    are the new messages. If `results` is not empty, they are the messages after the results."""
     results: tuple[ToolMessage, ...] = ()
     """Results of calls that this gateway has made. They resume a turn."""
 

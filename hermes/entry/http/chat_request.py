@@ -33,11 +33,11 @@ class ChatCompletionRequest(msgspec.Struct):
     temperature: float | None = None
     """The sampling temperature, which is passed on to the model."""
     top_p: float | None = None
-    """The share for nucleus sampling, which is passed on to the model."""
+    """The probability mass for nucleus sampling, which is passed on to the model."""
     max_tokens: int | None = None
     """The longest answer, in tokens."""
     max_completion_tokens: int | None = None
-    """The newer name of `max_tokens`. It is used if both are given."""
+    """The newer name of `max_tokens`. If both are given, this field is used."""
     stop: str | list[str] | None = None
     """Texts at which the model stops."""
     seed: int | None = None
@@ -93,7 +93,8 @@ class ChatCompletionRequest(msgspec.Struct):
 
 
 class _KnownFieldsOnly(ChatCompletionRequest, forbid_unknown_fields=True):
-    """The same request, but decoding fails if it has a field that is not listed above."""
+    """The same request, but decoding fails if it has a field that `ChatCompletionRequest` does not
+    declare."""
 
 
 _IGNORED = ("functions",)

@@ -52,7 +52,7 @@ class HttpConfig(uvicorn.Config):
 
 
 class HttpConnection(HttpToolsProtocol):
-    """A client's connection. Requests find it in their scope."""
+    """A client's connection. A request finds its connection in its ASGI scope."""
 
     on_lost: Callable[[], None] | None = None
 
@@ -110,7 +110,8 @@ class HttpConnection(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # We offer no other protocol, and the parser can't continue after the upgrade request.
+            # We offer no other protocol, and the parser can't continue after an upgrade request, so
+            # the connection is closed after the response.
             self.cycle.keep_alive = False
         except httptools.HttpParserError as error:
             refused = error.__context__
@@ -203,7 +204,7 @@ class HttpConnection(HttpToolsProtocol):
     def cut(self) -> None:
         """Closes the connection at once, without waiting for a client that does not read."""
         client: socket.socket = self.transport.get_extra_info("socket")
-        # Without this, the kernel keeps unread data for as long as the client likes.
+        # Without this option, the kernel would keep unread data until the client reads it.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
 
@@ -211,7 +212,7 @@ class HttpConnection(HttpToolsProtocol):
         """Answers with an error and reads nothing more. The client gets time to receive the
         answer."""
         if self._busy:
-            # A response is being sent, and an error in the middle of it would not be recognised.
+            # A response is being sent. The client would take an error for a part of that response.
             self._refused = True
             self.cut()
             return

@@ -26,7 +26,7 @@ this order:
 - `idle`: the next request;
 - `sending`: the rest of a header, or the rest of a request that has been answered already;
 - `body`: the body of a request that is in progress;
-- `unread`: the client to read the response.
+- `unread`: that the client reads the response.
 """
 
 
@@ -143,7 +143,7 @@ class ConnectionTable:
             self.sweep()
 
     def sweep(self) -> None:
-        """Closes the connections that have exceeded their time."""
+        """Closes the connections whose clients have exceeded a time limit."""
         limits = self._limits
         for connection in self._overdue("idle", limits.idle):
             connection.close()

@@ -123,7 +123,8 @@ def user_message(content: MessageContent, index: int, attached: Attached) -> Use
     texts: list[str] = []
     files: list[Attachment] = []
     for number, part in enumerate(content):
-        # If a file was not stored, it is in an earlier message that the session already has.
+        # A file that was not stored is in a message that the session already has. A label replaces
+        # it.
         found = attached.get((index, number), f"[{part.type}]")
         if part.type in TEXT_PARTS:
             texts.append(part.text)

@@ -14,7 +14,8 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 RATE_LIMIT_SECONDS = 10.0
-"""The `Retry-After` of a response with status 429, if the error has no value of its own."""
+"""The header `Retry-After` of a response with status 429, in seconds, if the error itself states no
+time."""
 
 
 class ApiError(HermesError):

@@ -36,7 +36,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    """Returns the first header of that name."""
+    """Returns the value of the first header with this name, or None if there is no such header."""
     for found, value in scope["headers"]:
         if found == name:
             return str(value, "latin-1")
@@ -110,8 +110,8 @@ class DisconnectMiddleware:
 
 
 class HostMiddleware:
-    """Refuses requests to a local server that name another host. They come from a web page whose
-    host name was made to resolve to this machine (DNS rebinding).
+    """Refuses requests to a local server that name another host. Such requests come from a web page
+    whose host name was made to resolve to this machine (DNS rebinding).
 
     `public_paths` are served under every host name, because platforms reach their webhooks through
     a tunnel.
@@ -120,7 +120,7 @@ class HostMiddleware:
     def __init__(self, app: ASGIApp, host: str, public_paths: frozenset[str] = frozenset()) -> None:
         self._app = app
         self._public_paths = public_paths
-        # The name is checked only on a local server, because any name may lead to a public one.
+        # The name is checked only on a local server, because a public server may have any name.
         self._local = is_loopback(host)
         self._names = LOOPBACK | {host.lower()}
 

@@ -53,8 +53,8 @@ class RunEvents:
 def _rendered(
     events: Sequence[Envelope], frames: RunStream
 ) -> list[bytes | tuple[int, TurnFinished]]:
-    """Returns the frames of the events. An end event is returned itself, because its frame needs
-    the whole answer."""
+    """Returns the frames of the events. An end event is returned without a frame, because its frame
+    needs the whole answer."""
     parts: list[bytes | tuple[int, TurnFinished]] = []
     sent: list[bytes] = []
     for one in events:

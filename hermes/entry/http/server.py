@@ -176,7 +176,8 @@ async def serve_app(app: ASGIApp, options: ApiOptions, ready: Callable[[str], No
             group.start_soon(table.watch)
             try:
                 await server.listening.wait()
-                # asyncio has also limited the kernel's queue to `backlog`. The queue may be longer.
+                # asyncio has limited the kernel's queue to `backlog` too. This call makes the queue
+                # longer.
                 listening.listen(BACKLOG)
                 ready(f"http://{shown}:{port}")
                 await anyio.sleep_forever()
@@ -202,7 +203,8 @@ class _Server(uvicorn.Server):
         self.listening.set()
 
     async def run_to_the_end(self, listening: socket.socket) -> None:
-        """Serves until `should_exit` is set. Cancelling it instead would leave connections open."""
+        """Serves until `should_exit` is set. Cancelling the server instead would leave connections
+        open."""
         with anyio.CancelScope(shield=True):
             await self.serve([listening])
 

@@ -12,8 +12,8 @@ from hermes.types.errors import StoreUnavailable
 
 
 def waiting_app(options: ApiOptions, reason: str) -> ASGIApp:
-    """Returns an app that reports that it is healthy but not ready. It answers all other requests
-    with 503."""
+    """Returns an app that reports to health checks that the gateway is healthy but not ready. The
+    app answers all other requests with 503."""
 
     async def ready(request: Request) -> JsonResponse:
         return json_response(Readiness(status="not ready", reason=reason), 503)

@@ -22,7 +22,8 @@ from hermes.types.value import Value
 T = TypeVar("T")
 
 CALL_SECONDS, FILE_SECONDS, CLOSE_SECONDS = 30.0, 300.0, 5.0
-"""Longest time of a call, of a call that transfers a file, and of closing the session."""
+"""Longest time in seconds of a call without a file, of a call with a file, and of closing the
+session."""
 
 
 class PlatformRequest(Value):
@@ -47,7 +48,7 @@ class PlatformResponse(Value):
 
 
 class PlatformSession:
-    """An HTTP session that is open only while it is used, because its user may be any task."""
+    """An HTTP session that several tasks share. It is open only while at least one task uses it."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -93,8 +94,8 @@ class PlatformSession:
 
 
 def error_for_status(response: PlatformResponse, said: str, pause: float | None) -> HermesError:
-    """Returns the error for a status of 400 or more. `pause` is the number of seconds to wait, if
-    the body states it. Otherwise the header `Retry-After` does."""
+    """Returns the error for a status of 400 or more. `pause` is the number of seconds to wait that
+    the body states. If it is None, the header `Retry-After` is used."""
     match response.status:
         case 429:
             header = response.headers.get("Retry-After", "")
@@ -111,7 +112,7 @@ def error_for_status(response: PlatformResponse, said: str, pause: float | None)
 
 
 def decoded(body: bytes, returns: type[T]) -> T:
-    """Returns the value of a JSON text. Raises Disconnected if it has another type."""
+    """Returns the value of a JSON text. Raises Disconnected if the text does not have this type."""
     try:
         return msgspec.json.decode(body, type=returns)
     except msgspec.MsgspecError as error:
@@ -119,8 +120,8 @@ def decoded(body: bytes, returns: type[T]) -> T:
 
 
 def decoded_or(default: T, data: bytes | msgspec.Raw) -> T:
-    """Returns the value of a JSON text that a person has chosen, or `default` if it has another
-    type."""
+    """Returns the value of a JSON text that a person may have written, or `default` if the value is
+    not of the same type as `default`."""
     try:
         return msgspec.json.decode(data, type=type(default))
     except msgspec.MsgspecError:

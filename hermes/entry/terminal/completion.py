@@ -57,7 +57,8 @@ class Completions(Completer):
 
 
 def names(folder: Path, begun: str) -> Iterator[str]:
-    """Yields the names that begin like the last part of a path. A folder ends with a slash.
+    """Yields the names in the folder of a path that begin with the path's last part. A slash is
+    added to the name of a folder.
 
     Hidden files are left out, unless the last part begins with a dot.
     """

@@ -25,7 +25,7 @@ from hermes.entry.terminal.type_ahead import TypeAhead
 from hermes.text.console import printable
 
 RECALLED = 600
-"""Number of characters of an earlier question and of its answer that are shown again."""
+"""Maximum number of characters that are shown of an earlier question, and of its answer."""
 ESCAPE_SECONDS = 0.1
 """Seconds within which the other bytes of a key follow its Esc byte."""
 _PASTE_ON, _PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
@@ -76,7 +76,8 @@ class InteractiveTerminal:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Turns off the echo, because typed keys would appear inside the answer."""
+        """Turns off the terminal's echo until the block ends, because typed keys would appear
+        inside the answer."""
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
         quiet = termios.tcgetattr(descriptor)

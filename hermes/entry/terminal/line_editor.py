@@ -46,7 +46,7 @@ STYLE = Style.from_dict(
 
 
 class LineEditor:
-    """Reads one message after the other, below a status line."""
+    """Reads messages, one per call of `read`. A status line is shown above the input."""
 
     def __init__(
         self,

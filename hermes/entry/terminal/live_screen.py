@@ -65,9 +65,9 @@ class LiveScreen:
         self._above: BlockKind | None = None
         """The kind of the last permanent line."""
         self._labels: dict[CallId, str] = {}
-        """The lines of the running calls."""
+        """The line that describes each running call."""
         self._targets: dict[CallId, str] = {}
-        """The lines of the running calls with only the first argument, such as the path."""
+        """The same line for each running call, with only the first argument, such as the path."""
         self._usage: UsageReported | None = None
 
     def show_question(self, text: str) -> None:

@@ -10,8 +10,8 @@ SHORTEST_NAME = 8
 
 
 def status_line(use: ContextUse, columns: int, hint: str = "") -> str:
-    """Returns the line in at most this many columns. The hint is left out if there is no room
-    for it."""
+    """Returns the status line with at most `columns` columns. If the line has no room for the hint,
+    the hint is left out."""
     name = printable_line(use.model) or "no model"
     share = f" · context {_percent(use.share)} of {_short_count(use.window)}" if use.parts else ""
     behind = f" · {hint}" if hint else ""

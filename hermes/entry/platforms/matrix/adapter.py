@@ -26,7 +26,7 @@ from hermes.types.protocols import Accept
 log = logging.getLogger(__name__)
 
 SYNC_SECONDS, PAGE = 30, 20
-"""Longest time that a sync waits for an event, and largest number of a room's events in a reply."""
+"""Seconds that a sync waits for an event, and maximum number of a room's events in a reply."""
 UPLOAD, DOWNLOAD = "_matrix/media/v3/upload", "_matrix/client/v1/media/download"
 ENCRYPTED = "I can't read this room, because it is encrypted. Please invite me to one that is not."
 
@@ -76,7 +76,7 @@ class MatrixAdapter:
         try:
             await self._api.call("POST", api_path("rooms", room_id, "join"), object, {})
         except (Rejected, Disconnected) as error:
-            # Another homeserver may never let us join, and the other rooms must not wait.
+            # A homeserver may never let us join. The other rooms must not wait for it.
             log.warning("%s can't join %s, invite it again: %s", self.account, room_id, error)
 
     async def _missed(self, us: str, room_id: str, news: Timeline, since: str) -> list[RoomEvent]:
@@ -142,7 +142,7 @@ class MatrixAdapter:
             "m.new_content": {"msgtype": "m.text", **fields},
             "m.relates_to": {"rel_type": "m.replace", "event_id": ref.id},
         }
-        # A text may return to an earlier one, so the key does not depend on the text.
+        # An edit may restore an earlier text, so the key does not depend on the text.
         await self._put(target.chat_id, edited, new_id())
 
     async def typing(self, target: Target) -> None:
@@ -173,7 +173,7 @@ class MatrixAdapter:
 
 
 def _fields(content: Content) -> dict[str, str]:
-    """Returns the fields that show the text, which `render` has made; empty if there is no text."""
+    """Returns the fields of a message that shows the text; empty if there is no text."""
     if len(content.text.encode()) > TEXT_LIMIT:
         raise Rejected(f"the text has more than {TEXT_LIMIT} bytes")
     if content.plain:

@@ -78,7 +78,7 @@ class MatrixApi:
         return http.decoded(await self.send(request), returns)
 
     async def find(self, path: str, returns: type[T]) -> T | None:
-        """Returns the result of a GET, or None if there is nothing that we may read."""
+        """Returns the result of a GET, or None if the object is missing or we may not read it."""
         try:
             return await self.call("GET", path, returns)
         except Rejected:

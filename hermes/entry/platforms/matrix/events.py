@@ -80,6 +80,6 @@ def _addresses(room: Room, content: EventContent, related: RoomEvent | None) -> 
 
 
 def _text(content: EventContent) -> str:
-    # Clients keep a text that begins with a slash for their own commands.
+    # Matrix clients keep `/` for their own commands, so people can write `!` instead.
     text = as_slash_command(content.body, "!")
     return f"* {text}" if content.msgtype == "m.emote" else text

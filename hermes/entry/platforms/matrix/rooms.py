@@ -18,7 +18,7 @@ class RoomCache:
         self._rooms: dict[str, Room] = {}
 
     def notice(self, room_id: str, news: Timeline) -> None:
-        """Must be called with the news of a room before `get`."""
+        """Finds changes in the news of a room. Must be called before `get`."""
         if news.limited or any(event.type in FACTS for event in news.events):
             self._rooms.pop(room_id, None)
 

@@ -9,7 +9,7 @@ from hermes.entry.platforms.http import decoded_or
 from hermes.types.value import Value
 
 MXC = re.compile(r"mxc://([\w\[][\w.:\[\]-]*/[\w-]+)", re.ASCII)
-"""The address of a file. People choose it, so it must not name another endpoint of the API."""
+"""A file's address. The sender chooses it, so it must not be able to name another API endpoint."""
 
 
 class Login(Value):
@@ -76,7 +76,7 @@ class RoomEvent(Value):
         return decoded_or(EventContent(), self.raw)
 
     def lets_in(self, user_id: str) -> bool:
-        """Whether the event let the user into the room: an invitation, or a join without one."""
+        """Whether the event let the user into the room: an invitation, or an uninvited join."""
         if self.type != "m.room.member" or self.state_key != user_id:
             return False
         old, now = self.unsigned.get("prev_content", msgspec.Raw()), self.content.membership
