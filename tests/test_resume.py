@@ -59,7 +59,7 @@ WHOLE = 10
 """In every tenth copy the turn runs all remaining steps. In the other copies the turn ends with
 the next answer."""
 REQUEST = "Work for thirty steps."
-CLOSED, DELIVERED = "TurnTransactions.close", "mark_delivered"
+CLOSED, DELIVERED = "TurnTransactions.close", "Sending._mark_delivered"
 """If a kill happens between these two changes, nobody knows whether the answer reached a
 platform that can't edit messages."""
 

@@ -1,7 +1,9 @@
 """Serves the addresses at which chat platforms deliver messages over HTTP."""
 
+import time
 from collections.abc import Sequence
 
+import anyio.lowlevel
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, compile_path
@@ -19,6 +21,9 @@ from hermes.types.protocols import Accept
 MOST_DELIVERIES = 64
 """Maximum number of requests of one route that wait until their messages are stored. Further
 requests are refused, so that the time to accept a message stays short."""
+FEW_DELIVERIES, LATE_SECONDS = 4, 0.02
+"""If more than this few requests wait, and the event loop needs more than this time to come back to
+a task, the turns already use all of the processor. Then further requests are refused, too."""
 REDELIVERY_SECONDS = 1.0
 
 
@@ -60,7 +65,7 @@ def _endpoint(gateway: Gateway, route: WebhookRoute) -> EndpointFunction:
             query=dict(request.query_params),
             body=await body_of(request),
         )
-        if waiting >= MOST_DELIVERIES:
+        if waiting >= MOST_DELIVERIES or (waiting > FEW_DELIVERIES and await _is_late()):
             # The platform delivers the message again later.
             message = "Too many messages at once; deliver this one again."
             raise ApiError(503, message, "webhook_busy", retry_after=REDELIVERY_SECONDS)
@@ -72,3 +77,9 @@ def _endpoint(gateway: Gateway, route: WebhookRoute) -> EndpointFunction:
         return Response(response.body, response.status, media_type=response.media_type)
 
     return answer
+
+
+async def _is_late() -> bool:
+    began = time.perf_counter()
+    await anyio.lowlevel.checkpoint()
+    return time.perf_counter() - began > LATE_SECONDS

@@ -31,6 +31,7 @@ COMMANDS = [
     *("prompt show", "chat -q hello", "help", "status", "logs"),
     "store copy --to copy.db",
     "approvals explain pwd",
+    "send --list",
     *("context list", "context allow AGENTS.md", "context revoke AGENTS.md"),
 ]
 
