@@ -18,7 +18,7 @@ from hermes.types.errors import ConfigError
 from hermes.types.platforms import WebhookRequest, WebhookRoute
 from hermes.types.protocols import Accept
 
-MOST_DELIVERIES = 64
+MOST_DELIVERIES = 16
 """Maximum number of requests of one route that wait until their messages are stored. Further
 requests are refused, so that the time to accept a message stays short."""
 FEW_DELIVERIES, LATE_SECONDS = 4, 0.02
