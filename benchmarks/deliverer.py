@@ -28,8 +28,8 @@ class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True):
 async def deliver_all(
     port: int, secret: str, planned: list[PlannedDelivery], seconds: float
 ) -> list[DeliveryResult]:
-    """Starts the deliveries at even intervals over this time. Updates of one chat are delivered one
-    after the other, as Telegram does."""
+    """Starts the deliveries at even intervals over this time. Like Telegram, it delivers the
+    updates of one chat one after the other."""
     locks: dict[int, anyio.Lock] = defaultdict(anyio.Lock)
     idle: list[Client] = []
     results: list[DeliveryResult] = []

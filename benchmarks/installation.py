@@ -11,7 +11,7 @@ from benchmarks.stage import Stage
 ROOT = Path(__file__).parents[1]
 SECONDS = 300.0
 TOOLS = {"pip", "setuptools", "wheel"}
-"""The packages of an empty environment."""
+"""The packages that every new environment contains."""
 
 
 async def install(stage: Stage, sizes: Sizes) -> None:

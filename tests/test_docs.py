@@ -152,7 +152,7 @@ def test_every_link_has_a_target(page: Path) -> None:
 
 
 def messages_in_code() -> str:
-    """Returns all strings in the code. Each value that a string inserts is written as `…`."""
+    """Returns all strings in the code. In an f-string, `…` replaces each inserted value."""
     found = []
     for path in sorted((ROOT / "hermes").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -222,7 +222,7 @@ async def test_the_answer_of_another_node_is_sent_by_the_node_that_holds_the_acc
 async def test_words_are_live_again_after_nats_was_away(
     tmp_path: Path, nats: NatsProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Words that are not stored yet reach another node only over the bus.
+    # Now the store is not read again in time, so the words can arrive only over the bus.
     monkeypatch.setattr(followings, "STORE_SECONDS", 60.0)
     model = Speaker()
     async with (

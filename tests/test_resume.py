@@ -75,8 +75,7 @@ class Moment(Value):
 
 
 class World:
-    """A home and a platform. Both are copied at each change, while the test checks earlier
-    copies."""
+    """A home and a platform. Each change waits until the test has checked a copy of both."""
 
     def __init__(self, root: Path) -> None:
         self.home = root / "home"

@@ -55,8 +55,9 @@ class RemoteReader:
         self.sent = 0
         """The number of the newest event that was sent."""
         self.sent_before = 0
-        """The value of `sent` at the time of the last request. The events up to this number should
-        have arrived before the next request."""
+        """The number of the last event that was sent before the latest request of the reader. When
+        the reader sends its next request, the events up to this number should have arrived
+        there."""
         self.forget_at = 0.0
 
     def renew(self, last: int) -> None:

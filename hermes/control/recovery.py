@@ -224,7 +224,7 @@ class Recovery:
         limit = self._placement.limit
         yield from turns.adopt_suspended(dead, self._store.owner, self._agents, limit)
         for owner in dead:
-            # A process stays registered as long as rows name it as their owner.
+            # This removes the registration, unless rows still name the process as their owner.
             yield from owners.leave(owner)
 
     def _to_resume(self) -> Work[tuple[list[TurnRow], list[str]]]:

@@ -88,7 +88,7 @@ def entries_of(one: Summary) -> Work[list[Entry]]:
 
 
 def waiting(name: str) -> Work[list[OpenQuestion]]:
-    """Returns the open questions of the session's turn, which a person has to answer."""
+    """Returns the questions of the session's turn that a person still has to answer."""
     found = yield from find(name)
     turn = yield from turns.open_in(found.key)
     return (yield from turns.open_questions(turn.id)) if turn else []

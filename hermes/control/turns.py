@@ -217,7 +217,7 @@ class TurnCheckpoint:
         self._folder = folder
         self._used_folder = claim.row.folder
         self._new_folder: FolderId | None = None
-        """The folder that the turn has begun to use; None after this was stored."""
+        """The folder that the turn has begun to use and that is not stored yet; otherwise None."""
         self._live = live
         self.steps = claim.row.steps
         self.said_texts: list[str] = []

@@ -205,8 +205,8 @@ def _variable(field: Field, home: Home, files: ConfigFiles, environ: Mapping[str
         return field.aliases.env[0]
     if model.provider in ("", "auto"):
         raise ConfigError(
-            "model.api_key needs model.base_url or model.provider: set one of them first,"
-            " or the provider's own variable, as in"
+            "model.api_key does not say which endpoint the key is for: set model.base_url or"
+            " model.provider first, or set the provider's own variable instead, as in"
             f" `hermes config set {Catalog.load().providers[0].keys[0]} …`"
         )
     provider = Catalog.load().named(model.provider)

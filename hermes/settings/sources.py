@@ -345,8 +345,8 @@ def _lines(node: object, section: str = "", depth: int = 0) -> Iterator[tuple[st
 
 
 def _secrets(values: Mapping[str, object]) -> Iterator[str]:
-    """Yields values that look like credentials because of their name, and passwords in
-    addresses."""
+    """Yields passwords in addresses, and the values of settings whose names suggest a
+    credential."""
     for name, value in values.items():
         match value:
             case Mapping():

@@ -11,8 +11,8 @@ SHORT_ID_CHARS = 8
 """Number of characters that are shown of a random chat name. They are the last characters of the
 name."""
 SHORTEST_END = 6
-"""Minimum length of a text that selects a session by the end of its chat name. A shorter text must
-be the beginning of the name."""
+"""A text of at least this many characters can select a session whose chat name ends with it. A
+shorter text must be the beginning of the name."""
 
 _MADE_NAME = re.compile(r"[0-9a-f]{21}")
 

@@ -58,7 +58,7 @@ def _checked(edit: EntryEdit) -> EntryEdit:
         raise ToolFailed(f"To {edit.action} an entry, give a part of its text in 'old'.")
     if any(line.strip() == SEPARATOR for line in lines):
         raise ToolFailed(
-            f"An entry can't contain a line of {SEPARATOR!r}: give an edit for each entry."
+            f"{SEPARATOR!r} on a line of its own separates entries: give an edit for each entry."
         )
     return EntryEdit(
         action=edit.action,

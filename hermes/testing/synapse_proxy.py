@@ -15,7 +15,8 @@ _FORWARDED = ("Authorization", "Content-Type")
 
 
 class SynapseProxy:
-    """Forwards requests to a homeserver, except requests that are made to fail with `failures`."""
+    """Forwards requests to a homeserver. While there are errors in `failures`, a request fails with
+    the first of them instead."""
 
     def __init__(self, server: str, session: aiohttp.ClientSession) -> None:
         self.failures: deque[HermesError] = deque()

@@ -14,8 +14,8 @@ match exactly."""
 CONTEXT_LINES = 2
 """Number of context lines that a diff shows around a change."""
 MOST_DIFF_LINES = 200
-"""Maximum number of lines, from the first to the last change, that are compared. The time for the
-comparison grows with the cube of their number."""
+"""Maximum number of lines that are compared. Equal lines at the beginning and at the end do not
+count. The time for the comparison grows with the cube of this number."""
 DIFF_WIDTH = 200
 LONGEST_DIFF = 4000
 """Maximum number of characters of a diff."""

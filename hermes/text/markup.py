@@ -10,9 +10,9 @@ import re
 from hermes.types.value import Value
 
 MOST_STEPS = 50_000_000
-"""Limit on the parser's work, which is measured as the number of open elements, summed over all
-tags. The limit corresponds to about 0.3 s of the parser's time. The part of the page after the
-limit is left out. A well-formed page of any length stays far below the limit."""
+"""Limit on the parser's work. For each tag, the number of elements that are open at that moment is
+added to the work. The limit corresponds to about 0.3 s of the parser's time. The part of the page
+after the limit is left out. A well-formed page of any length stays far below the limit."""
 LINK_NUMBER = "n"
 """Attribute that identifies a link. It is needed because the parser repeats a link in every block
 that the link spans."""
@@ -64,7 +64,8 @@ _LEFT_OUT = frozenset(
 )
 # These elements get another name, so that the parser does not treat them in a special way. It would
 # reopen `b` and other formatting elements in every later block, and elements such as `template`
-# change how it reads the text after them. `a` keeps its name, because the parser reopens only one.
+# change how it reads the text after them. `a` keeps its name, because the parser reopens at
+# most one `a`.
 _SPECIAL = frozenset(
     {
         *("b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt"),

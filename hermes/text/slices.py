@@ -217,7 +217,8 @@ def drop_first(tree: nodes.Document, count: int) -> nodes.Document:
 
 
 _Dropped = tuple[tuple[_T, ...], int]
-"""The part of the tree that is left, and how many more characters must be dropped after it."""
+"""The nodes that remain, and the number of characters that must still be dropped from the nodes
+that follow."""
 
 
 def _drop_each(

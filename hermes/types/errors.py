@@ -1,4 +1,4 @@
-"""The errors that are raised on purpose, named for the party that acts on them.
+"""The errors that are raised on purpose. The last column says who reacts to an error, and how.
 
 Errors marked with * are possibly temporary: the same request may succeed later.
 

@@ -85,7 +85,8 @@ async def test_a_suspended_turn_fails_and_its_chat_is_told(store: Store) -> None
     done = await store.run(close_open_work, "4 min", NOW)
     assert done == RestoredWork(turns=1, waiting=0, deliveries=1)
     owed = await store.read(select, "select state, doubtful from deliveries order by seq")
-    # The question may have been sent after the snapshot. The notice is new.
+    # The first row is the question, which may already have been sent, so it is doubtful. The second
+    # row is the notice, which is new.
     assert owed == [("ready", 1), ("ready", 0)]
     assert await store.read(turns.all_open) == []
 

@@ -121,7 +121,7 @@ def run_sql_client(call: Invocation) -> str:
 
 
 def run_mongo(call: Invocation) -> str:
-    """Judges the code that the shell of MongoDB runs. Returns its output."""
+    """Judges the code that is passed to the shell of MongoDB. Returns the output of the shell."""
     texts = [*call.options(names("eval u p host port f file")).values("eval"), call.stdin or ""]
     for text in texts:
         if _MONGO.search(text):

@@ -61,8 +61,8 @@ class Invocation:
         return self.shell.run(argv, self.scope, self.stdin if stdin is None else stdin)
 
     def run_text(self, text: str, stdin: str | None = None) -> str:
-        """Evaluates a shell command that this program starts, in a new shell. Its input is that of
-        this program unless `stdin` is given."""
+        """Evaluates a shell command that the judged program runs in a new shell. The input of the
+        command is `stdin`, or the input of the program if `stdin` is None."""
         return self.shell.run_text(text, self.scope.inner(), self.stdin if stdin is None else stdin)
 
     def path(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Judges a program with the functions for its name, and computes its output."""
+"""Finds the functions that judge a program by the name of the program, and computes its output."""
 
 from collections.abc import Callable
 

@@ -63,7 +63,7 @@ def _clean(content: str) -> str:
     text = remove_invisible(content)
     if redact(text) != text:
         raise ToolFailed(
-            "Nothing was kept: an entry looks like it holds a password or key. Notes are sent"
-            " with every conversation; note where the secret is kept instead."
+            "Nothing was stored: an entry seems to contain a password or key. Notes are sent with"
+            " every conversation. Write down where the secret is, not the secret itself."
         )
     return text

@@ -49,8 +49,7 @@ class BodyStream:
         self._send = send
 
     async def send(self, data: bytes) -> None:
-        """Sends the data. Returns as soon as the client has received so much of it that more can be
-        sent."""
+        """Sends the data. Waits while the send buffer is full because the client reads slowly."""
         for start in range(0, len(data), SLICE):
             part = data[start : start + SLICE]
             await self._send({"type": "http.response.body", "body": part, "more_body": True})

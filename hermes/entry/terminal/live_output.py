@@ -68,7 +68,8 @@ class LiveOutput:
         self._tail, self._columns = shown, size.columns
 
     def _lines(self, what: Sequence[RenderableType], columns: int) -> list[str]:
-        # The last column stays free, because terminals differ in when they wrap after it.
+        # The last column stays free: after a character in it, some terminals wrap at once, and
+        # others only before the next character.
         self._console.width = max(1, columns - 1)
         with self._console.capture() as captured:
             self._console.print(Group(*what), end="")

@@ -160,7 +160,7 @@ def test_without_room_no_snapshot_is_taken_and_old_snapshots_are_kept(
 
 
 def limit_disk(home: Home, monkeypatch: pytest.MonkeyPatch, copies: float) -> None:
-    """Makes the disk so small that a tenth of the free disk holds only this many copies of the
+    """Limits the free space of the disk. A tenth of it has room for `copies` copies of the
     database."""
     size = home.store.stat().st_size + wal_of(home.store).stat().st_size
 

@@ -245,7 +245,7 @@ async def test_a_process_that_is_killed_while_it_writes_loses_no_acknowledged_co
 
 
 def _emptied() -> Work[list[str]]:
-    """Deletes all rows. Returns the names of the remaining rows, which should be none."""
+    """Deletes all rows. Returns the names in the rows that remain; the list should be empty."""
     yield "delete from leases", ()
     return (yield from names())
 

@@ -61,7 +61,7 @@ def _said(event_id: str, content: EventContent) -> messages.Said | None:
             kind=kind, path=content.url, media_type=info.mimetype, name=name or None, size=info.size
         )
         text, files = "" if content.body == name else text, (file,)
-    # Bots write notices, which must not be answered.
+    # Other types, such as the notices of bots, must not be answered.
     elif content.msgtype not in ("m.text", "m.emote") or not text.strip():
         return None
     answered = content.relation.answered
