@@ -178,8 +178,8 @@ def _check(row: TurnRow, waiting: list[CallId], results: tuple[ToolMessage, ...]
 
 
 def _refuse_expired(row: TurnRow, results: tuple[ToolMessage, ...]) -> Work[None]:
-    """Raises ResultsRefused if the call of the first result has expired. The turn may be suspended
-    even then, because one of its questions is open."""
+    """Raises ResultsRefused if the call of the first result has expired. Usually the turn goes on
+    when its calls expire, but it stays suspended while one of its questions is open."""
     decisions = yield from turns.decisions(row.id)
     if isinstance(decisions.get(results[0].call), Expired):
         raise _closed(results[0].call, expired=True)

@@ -53,7 +53,8 @@ class Following:
             if events := await self._new():
                 last, end = events[-1]
                 self._after = last
-                # A suspension also has an end event. If the turn was resumed, more pages follow it.
+                # After a suspension, which has an end event too, the turn may have been resumed.
+                # Then more pages follow.
                 last_page = self._replayed and not self._log.running
                 self.ended = isinstance(end, TurnFinished) and last_page
                 return self._envelopes(events)

@@ -35,8 +35,8 @@ class FollowRequest(Value, tag=True):
     turn: TurnId
     node: OwnerId
     last: int
-    """The number of the newest event that the node has; 0 if it needs all events that are not
-    stored."""
+    """The number of the newest event that the node has; 0 if it has none, and needs all events that
+    can not be read from the store."""
 
 
 _decoder: msgspec.json.Decoder[FollowRequest | LiveEvents] = msgspec.json.Decoder(

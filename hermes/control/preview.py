@@ -182,7 +182,7 @@ class Preview:
         if not isinstance(adapter, CanDraft):
             return False
         if step.part:
-            # A draft shows only the first part of a long answer, so later parts are not shown.
+            # A draft shows only the first part of a long answer. Nothing is sent for later parts.
             return True
         target, content = delivery.target, Content(text=step.text)
         await self._gate.enter(target, adapter.limits.chat_interval, Priority.PREVIEW, edit=True)

@@ -42,7 +42,7 @@ class TargetPlatform(Value):
     """The configured accounts. Empty if the platform is not configured."""
     refs: ChatRefs = ChatRefs()
     home: str = ""
-    """The home chat of the default account in the settings, in the form of the platform."""
+    """The home chat of the default account, as the settings name it; empty if they name none."""
 
 
 class OriginTarget(Value, tag=True):

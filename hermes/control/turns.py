@@ -164,7 +164,8 @@ class TurnRunner:
         self, claim: Claim, live: EventLog, checkpoint: "TurnCheckpoint", outcome: Outcome
     ) -> Claim | None:
         questions = outcome.questions if isinstance(outcome, Suspended) else ()
-        # The ids are sorted, so that text answers the questions in the order they are shown.
+        # The ids are sorted, because a text from the person answers the open question with the
+        # smallest id, and the questions are shown in this order.
         ids = tuple(sorted(new_id() for _ in questions))
         last: list[AgentEvent] = [
             QuestionAsked(

@@ -57,8 +57,8 @@ async def serve(
     """Receives and sends the messages of the account until it is cancelled. Returns early if the
     account's credential is invalid.
 
-    `credential` is the key under which the credential is locked; empty for no lock. Failures of the
-    adapter are logged and not raised, so that one account can't stop the others.
+    `credential` is the hash of the account's credential that names its lock; empty for no lock.
+    Failures of the adapter are logged and not raised, so that one account can't stop the others.
     """
     supervisor = _Supervisor(gateway, adapter, credential, times)
     try:

@@ -12,7 +12,8 @@ _Method = ctypes.c_void_p
 _OPEN = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.c_void_p,
-    # The path is passed on as a pointer, because SQLite uses its memory until the file is closed.
+    # The path is passed on as a pointer: SQLite reads the path at this place until the file is
+    # closed.
     ctypes.c_void_p,
     ctypes.c_void_p,
     ctypes.c_int,

@@ -104,8 +104,8 @@ class Dialect:
         return [self.inlines(cell).replace("|", "\\|") for cell in row]
 
     def rule(self, node: nodes.Rule) -> str:
-        # With dashes, a rule in a list would become "- ---", which Markdown reads as a rule outside
-        # the list.
+        # Dashes are not used: a horizontal rule in a list would become "- ---", and Markdown reads
+        # that as a rule outside the list.
         return "***"
 
     def text(self, node: nodes.Text) -> str:

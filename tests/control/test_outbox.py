@@ -52,7 +52,8 @@ class LossyWire:
 
     async def edit(self, id: str, content: Content) -> None:
         await self._server.edit(id, content)
-        # Replies to edits of a preview always arrive. Only replies to the whole answer are lost.
+        # The server's response is lost only for the edit to the whole answer, not for edits of a
+        # preview.
         if content.text == ANSWER:
             await self._lose("edit")
 

@@ -158,7 +158,7 @@ class Supervisor:
                 self._tell(f"shell {self._code}")
                 told = True
         left = end_descendants(os.getpid())
-        # Without /proc, only the group of the shell can be found.
+        # Without /proc, only the processes in the process group of the shell can be found.
         with contextlib.suppress(OSError):
             os.killpg(self._shell, signal.SIGKILL)
         self._reap(0)

@@ -69,7 +69,8 @@ def _rendered(
 async def _send_end(
     seq: int, event: TurnFinished, frames: RunStream, following: Following, out: EventStream
 ) -> None:
-    """Sends the last frame. It contains the whole answer, which is read again page by page."""
+    """Sends the last frame. It contains the whole answer, so this function reads the events of the
+    turn again, page by page."""
     outline, last = AnswerOutline(), 0
     while page := await following.earlier(last, seq):
         for one in page:

@@ -50,8 +50,8 @@ _NAMESPACE = 0x48524D53
 
 
 def held_locks() -> Work[dict[OwnerId, bool]]:
-    """Returns the registered processes that count as alive. The value is True if the heartbeat of
-    the process is older than `STALE_SECONDS`."""
+    """Returns the registered processes that hold their lock or may still take it. The value says
+    whether the process hangs: its heartbeat is then older than `STALE_SECONDS`."""
     rows = yield (
         "select o.id, o.beat_at < extract(epoch from clock_timestamp()) - ?"
         " from owners o where o.beat_at is not null"
