@@ -74,16 +74,18 @@ CHATTING = Sizes(
         ("repeats", chats.repeats, 20),
         ("outage", chats.outage, 12),
         ("ordered", chats.ordered, 32),
-        ("burst", chats.burst, 100),
+        # A burst is refused in part. `burst.lost` counts messages that are not refused either.
+        ("burst", chats.burst, None),
     ],
 )
 async def test_every_message_on_telegram_is_answered_once_and_in_order(
-    name: str, run: Callable[[Record, Sizes], Awaitable[None]], messages: int
+    name: str, run: Callable[[Record, Sizes], Awaitable[None]], messages: int | None
 ) -> None:
     record = Record()
     await run(record, CHATTING)
     assert record.samples == []
-    assert record.figures[f"{name}.answered"].ours == messages
+    expected = record.figures[f"{name}.accepted"].ours if messages is None else messages
+    assert record.figures[f"{name}.answered"].ours == expected > 0
     measured = {row.bar.key for row in rows(record)}
     assert {f"{name}.answered", f"{name}.twice", f"{name}.order"} <= measured
     for key in ("repeats.surplus", "burst.lost"):

@@ -14,6 +14,7 @@ from hermes.state.credential_locks import CredentialHolder, CredentialLock, Cred
 from hermes.testing.rows import NOW, THEM
 from hermes.testing.running import WrappedStore, running
 from hermes.testing.scripted import ScriptedModel
+from hermes.testing.stores import open_test_store
 from hermes.types.errors import StoreUnavailable
 from hermes.types.identity import OwnerId
 from hermes.types.store import OwnerKind, Work
@@ -57,18 +58,14 @@ async def test_a_node_of_the_same_store_is_refused_and_frees_the_lock_file(
 ) -> None:
     async with gateway_in(tmp_path) as gateway:
         store, own = gateway._store, credentials(gateway, tmp_path, tmp_path / "locks")
-        await store.run(owners.register, THEM, "gateway", NOW)
-        await store.run(owners.claim_lease, lease_name(KEY), THEM, set(), NOW)
-        found = await store.read(owners.lease_holder, lease_name(KEY))
-        assert found is not None
-
-        async def nothing(name: str) -> int | None:
-            return None
-
-        refused = Credentials(store, nothing, CredentialLocks(home=tmp_path, folder=tmp_path / "l"))
-        with pytest.raises(CredentialInUse, match=f"the gateway with pid {found[1]} on {found[0]}"):
-            await refused.claim("chat", KEY)
-        await store.run(owners.forget, THEM)
+        refused = credentials(gateway, tmp_path, tmp_path / "l")
+        async with open_test_store(tmp_path, "gateway") as node:
+            await node.run(owners.claim_lease, lease_name(KEY), node.owner, set(), NOW)
+            found = await store.read(owners.lease_holder, lease_name(KEY))
+            assert found is not None
+            holder = f"the gateway with pid {found[1]} on {found[0]}"
+            with pytest.raises(CredentialInUse, match=holder):
+                await refused.claim("chat", KEY)
         # The lock file of the refused claim is free again.
         other = CredentialLocks(home=tmp_path, folder=tmp_path / "l").take(KEY, "chat", THEM)
         assert isinstance(other, CredentialLock)
