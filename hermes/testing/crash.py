@@ -182,8 +182,9 @@ class Tally:
             click.echo(f"FAILED {name}: {refusal}")
 
 
-async def enumerate_points(names: list[str], point: str) -> bool:
-    """Runs each scenario once for each of its points. Returns whether all promises were kept."""
+async def enumerate_points(names: list[str], point: str, every: int) -> bool:
+    """Runs each scenario once for every `every`-th of its points. Returns whether all promises were
+    kept."""
     tally = Tally()
     limiter = anyio.CapacityLimiter(AT_ONCE)
     since = time.monotonic()
@@ -198,7 +199,7 @@ async def enumerate_points(names: list[str], point: str) -> bool:
             if not point:
                 counted = await play(name, model, count=True)
                 tally.add(name, "", counted)
-                points = [one for one in counted.points if int(one.split()[-1]) <= ALIKE]
+                points = [one for one in counted.points if int(one.split()[-1]) <= ALIKE][::every]
             async with anyio.create_task_group() as group:
                 for each in points:
                     group.start_soon(one, name, each, model)
@@ -329,7 +330,13 @@ def use_store(context: click.Context, option: click.Parameter, name: str) -> Non
 @click.option("--kills", default=20)
 @click.option("--seed", type=int, help="a random one unless given")
 @click.option("--seconds", default=150.0, help="for the whole run, at the most")
-@click.option("--points", is_flag=True, help="a kill at every point instead")
+@click.option(
+    "--points",
+    is_flag=False,
+    flag_value=1,
+    default=0,
+    help="a kill at every point instead; `--points 3` kills at every third point",
+)
 @click.option("--scenario", multiple=True, type=click.Choice(list(SCENARIOS)))
 @click.option("--point", default="", help="such as 'after send 2'")
 @click.option(
@@ -347,11 +354,10 @@ def main(
     seconds: float,
     scenario: tuple[str, ...],
     point: str,
-    *,
-    points: bool,
+    points: int,
 ) -> None:
     if points or scenario:
-        sound = anyio.run(enumerate_points, list(scenario or SCENARIOS), point)
+        sound = anyio.run(enumerate_points, list(scenario or SCENARIOS), point, points or 1)
     else:
         seed = random.randrange(1 << 16) if seed is None else seed  # noqa: S311
         sound = anyio.run(storm, messages, chats, kills, seed, seconds)
