@@ -1,6 +1,7 @@
 """Runs `hermes gateway run` as a process, which can be killed and started again."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -22,6 +23,7 @@ from hermes.testing.service import SERVICE_KEY
 from hermes.types.value import Value
 
 START_SECONDS = 30
+SERVER_PORTS = (10_000, 32_000)
 
 
 class SharedStore(Value):
@@ -170,11 +172,13 @@ async def gateway_process(
 
 
 def free_port() -> int:
-    """Returns a port that nobody uses at the moment."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
+    """Returns a port that nobody uses at the moment. It is below the ports that the system gives to
+    outgoing connections, so that no connection takes it before a server does."""
+    while True:
+        port = random.randrange(*SERVER_PORTS)  # noqa: S311
+        with socket.socket() as found, suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port
 
 
 @asynccontextmanager

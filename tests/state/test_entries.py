@@ -103,8 +103,8 @@ def test_later_edits_of_a_change_see_the_earlier_edits() -> None:
         (replace("", "y"), "'old'"),
         (replace("tea", " \n"), "'content'"),
         (add(""), "'content'"),
-        (add("one\n§\ntwo"), "a line of '§'"),
-        (add("§"), "a line of '§'"),
+        (add("one\n§\ntwo"), "separates entries"),
+        (add("§"), "separates entries"),
     ],
 )
 def test_the_error_for_an_impossible_edit_says_what_to_do(edit: EntryEdit, why: str) -> None:

@@ -38,6 +38,8 @@ async def test_a_cancelled_caller_waits_only_a_while_for_the_outcome_of_a_commit
         await store.run(put, "counter")
         # The last statement is the announcement of the commit.
         await until(lambda: proxy.statements == 5)
+        # The next transaction must find the connection idle, because the proxy refuses new ones.
+        await until(lambda: store._pool._idle)
         proxy.arm(4, "after")
         proxy.refusing = True
 
