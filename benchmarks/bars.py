@@ -382,8 +382,11 @@ BARS = (
     ),
     *_promised("ordered", "200 chats × 50 messages with kills", 10_000),
     _none("ordered.overlap", "200 chats × 50 messages with kills: overlapping turns"),
-    *_promised("burst", "10,000 messages in 10 s", 0),
     _shown("burst.accepted", "10,000 messages in 10 s: accepted", 0),
+    _shown("burst.answered", "10,000 messages in 10 s: answered", 0),
+    _none("burst.unanswered", "10,000 messages in 10 s: accepted and not answered"),
+    _none("burst.twice", "10,000 messages in 10 s: answered twice"),
+    _none("burst.order", "10,000 messages in 10 s: answered out of order"),
     _none("burst.lost", "10,000 messages in 10 s: neither accepted nor refused"),
     _shown("burst.seconds", "10,000 messages in 10 s: all answered after, s"),
     Bar(

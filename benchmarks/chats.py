@@ -155,6 +155,7 @@ async def burst(record: Record, sizes: Sizes) -> None:
     refused = [one for one in results if one.status in (429, 503)]
     late = sorted(delay for at, delay in stage.delays if began < at < ended)
     record.put("burst.accepted", len(accepted))
+    record.put("burst.unanswered", len(accepted) - record.figures["burst.answered"].ours)
     record.put("burst.lost", sizes.burst - len(accepted) - len(refused))
     record.put("burst.p99", accepted[int(len(accepted) * 0.99)] * 1000)
     record.put("burst.memory", peak)

@@ -103,7 +103,7 @@ async def hostile(stage: Stage, sizes: Sizes) -> None:
 
 
 async def _refused(port: int, one: HostileRequest) -> tuple[int, float]:
-    """Sends the request. Returns the status of the answer (0 if there is none), and the seconds
+    """Sends the request. Returns the status of the answer (0 if no answer comes), and the seconds
     from the start of the request to the first line of the answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     began, status = time.perf_counter(), b""

@@ -115,8 +115,10 @@ class Credentials:
         epoch = await self._lease(name)
         if epoch is None:
             found = await self._store.read(owners.lease_holder, name)
-            node = f"the gateway with pid {found[1]} on {found[0]}" if found else "another gateway"
-            raise _in_use(account, node)
+            holder = "another gateway"
+            if found is not None:
+                holder = f"the gateway with pid {found.pid} on {found.host}"
+            raise _in_use(account, holder)
         return epoch
 
 

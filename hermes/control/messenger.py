@@ -118,7 +118,7 @@ class ChatMessenger:
     async def holder(self, account: str) -> LeaseHolder | None:
         """Returns the process that serves the account, or that served it until it died; None if
         there is no such process."""
-        return await self._store.read(owners.lease_owner, f"account:{account}")
+        return await self._store.read(owners.lease_holder, f"account:{account}")
 
     async def _results(self, pending: Sequence[PendingSend]) -> list[SendResult]:
         return [await self._store.read(_result, one) for one in pending]

@@ -121,7 +121,7 @@ def resembling(name: str) -> Work[list[Summary]]:
 
 def of_generation(session: str, generation: int) -> Work[list[Summary]]:
     """Returns a list with the session's conversation of this generation (the number of earlier
-    conversations); an empty list if there is none."""
+    conversations); an empty list if there is no such conversation."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found where key = ? and generation = ?",
         (session, generation),

@@ -148,8 +148,8 @@ def has_been_owed(account: str, chat_id: str) -> Work[bool]:
 def take_next(
     account: str, chat_id: str, lease: tuple[OwnerId, int], now: float
 ) -> Work[Delivery | None]:
-    """Returns the chat's oldest pending delivery, or None if there is none. Marks the delivery as
-    *sending* if it is due.
+    """Returns the chat's oldest pending delivery, or None if no delivery is pending. Marks the
+    delivery as *sending* if it is due.
 
     Only the process that holds the account may call this. If the delivery is *sending* already, it
     is doubtful, because an attempt to send it was interrupted. A delivery that can't be read, or

@@ -62,8 +62,9 @@ def holds_lease(name: str, owner: OwnerId, epoch: int) -> Work[bool]:
     return bool(rows)
 
 
-def lease_owner(name: str) -> Work[LeaseHolder | None]:
-    """Returns the process that holds the lease. The process may have died."""
+def lease_holder(name: str) -> Work[LeaseHolder | None]:
+    """Returns the process that holds the lease, or None if no registered process holds it. The
+    process may have died."""
     rows = yield (
         "select owners.id, owners.host, owners.pid from leases"
         " join owners on owners.id = leases.owner where leases.name = ?",
@@ -73,17 +74,6 @@ def lease_owner(name: str) -> Work[LeaseHolder | None]:
         return None
     id, host, pid = rows[0]
     return LeaseHolder(id=id, host=host, pid=pid)
-
-
-def lease_holder(name: str) -> Work[tuple[str, int] | None]:
-    """Returns the host and the pid of the process that holds the lease, or None if there is no such
-    process."""
-    rows = yield (
-        "select owners.host, owners.pid from leases join owners on owners.id = leases.owner"
-        " where leases.name = ?",
-        (name,),
-    )
-    return (rows[0][0], rows[0][1]) if rows else None
 
 
 def release_lease(name: str, owner: OwnerId, epoch: int) -> Work[None]:

@@ -319,7 +319,9 @@ class OwnersContract(StoreFixture):
         await store.run(owners.register, US, "gateway", NOW)
         assert await store.read(owners.lease_holder, "scheduler") is None
         await store.run(owners.claim_lease, "scheduler", US, set(), NOW)
-        assert await store.read(owners.lease_holder, "scheduler") == (platform.node(), os.getpid())
+        holder = await store.read(owners.lease_holder, "scheduler")
+        assert holder is not None
+        assert (holder.host, holder.pid) == (platform.node(), os.getpid())
         await store.run(owners.release_lease, "scheduler", THEM, 1)
         await store.run(owners.release_lease, "scheduler", US, 2)
         assert await store.read(owners.holds_lease, "scheduler", US, 1)

@@ -17,4 +17,4 @@ class Verdict(Value):
     """A sentence without a final period that explains the outcome."""
     resolved: str
     """The programs that the command would start, one per line, with all quoting and all constant
-    expansions resolved. An ellipsis stands for text that is known only when the command runs."""
+    expansions resolved. An ellipsis replaces text that is known only when the command runs."""

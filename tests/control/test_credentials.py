@@ -63,7 +63,7 @@ async def test_a_node_of_the_same_store_is_refused_and_frees_the_lock_file(
             await node.run(owners.claim_lease, lease_name(KEY), node.owner, set(), NOW)
             found = await store.read(owners.lease_holder, lease_name(KEY))
             assert found is not None
-            holder = f"the gateway with pid {found[1]} on {found[0]}"
+            holder = f"the gateway with pid {found.pid} on {found.host}"
             with pytest.raises(CredentialInUse, match=holder):
                 await refused.claim("chat", KEY)
         # The lock file of the refused claim is free again.

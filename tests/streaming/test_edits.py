@@ -118,7 +118,7 @@ def test_a_text_that_replaces_a_long_one_begins_in_the_first_message() -> None:
     made.restore(0, ["a sentence that is"])
     assert made.wants(3, LONG) == PlacePreview(text="longer than …", part=1)
     made.shown(3, "longer than …")
-    assert made.wants(6, "Said anew") == EditPreview(text="Said anew ▉", part=0)
+    assert made.wants(6, "Said again") == EditPreview(text="Said again ▉", part=0)
 
 
 def test_the_limit_is_counted_in_the_units_of_the_platform() -> None:
@@ -205,7 +205,7 @@ def test_a_text_that_exceeds_the_limit_is_not_rendered_again(block: str, limit: 
     assert isinstance(following, PlacePreview)
     assert following.part == 1
     assert len(rendered) <= 40
-    assert made.wants(199, "Said anew") == EditPreview(text="Said anew ▉", part=0)
+    assert made.wants(199, "Said again") == EditPreview(text="Said again ▉", part=0)
 
 
 def test_a_text_that_fits_is_rendered_once() -> None:

@@ -68,8 +68,10 @@ class Findings:
         NotParsed if one of the two numbers exceeds its limit."""
         self._commands += 1
         self._work -= characters
-        if self._commands > MAX_COMMANDS or self._work < 0:
+        if self._commands > MAX_COMMANDS:
             raise NotParsed("the command runs too many programs")
+        if self._work < 0:
+            raise NotParsed("the command takes too long to check")
 
     def leave(self) -> None:
         self.depth -= 1

@@ -30,7 +30,7 @@ class TokenReader:
         self.reader = reader
 
     def assignment(self) -> Assignment | None:
-        """Reads an assignment; returns None if there is none."""
+        """Reads an assignment; returns None if the text does not continue with one."""
         reader = self.reader
         found = _ASSIGNMENT.match(reader.text, reader.at)
         if not found:

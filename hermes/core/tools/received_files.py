@@ -18,7 +18,7 @@ async def save_files(history: Sequence[Message], sandbox: Sandbox, read: ReadMed
     """Copies the files of the last request to their paths in the workspace (`Attachment.saved`).
 
     Files that have no such path or are already there are skipped. If a file can't be copied, the
-    turn goes on without it. Returns whether the request has files with such a path.
+    turn goes on without it. Returns whether the request has files with a path in the workspace.
     """
     files = [
         one

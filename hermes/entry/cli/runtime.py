@@ -113,7 +113,7 @@ class Runtime(Protocol):
 
     def unused_data(self, settings: Settings) -> str:
         """Describes the data that Hermes Agent, another program, has left in the home. Hermes does
-        not use this data. Returns an empty text if there is none."""
+        not use this data. Returns an empty text if the home has no such data."""
         ...
 
     def context_files(self, settings: Settings) -> ContextFiles:

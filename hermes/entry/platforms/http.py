@@ -72,7 +72,8 @@ class PlatformSession:
                     await session.close()
 
     async def send(self, request: PlatformRequest) -> PlatformResponse:
-        """Returns the response, whatever its status is. Raises Disconnected if there is none."""
+        """Returns the response, whatever its status is. Raises Disconnected if no response
+        comes."""
         try:
             async with (
                 self.open() as session,

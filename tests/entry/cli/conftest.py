@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -46,7 +47,15 @@ class Service:
         self.process.kill()
         self.process.communicate()
 
+    def answer(self) -> str:
+        """Runs the command to try. Returns the text of the answer, however it was split into
+        events."""
+        events = re.findall(r"^data: ({.*)$", self.curl(), re.MULTILINE)
+        deltas = (choice["delta"] for event in events for choice in json.loads(event)["choices"])
+        return "".join(delta.get("content") or "" for delta in deltas)
+
     def curl(self) -> str:
+        """Runs the command to try. Returns its output."""
         done = subprocess.run(
             ["bash", "-c", self.shown["curl"]],
             env={"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]},

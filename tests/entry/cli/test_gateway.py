@@ -29,7 +29,7 @@ def test_the_first_start_leads_to_an_answer(environ: dict[str, str], home: Path)
         assert len(key) >= 32
         assert f"The API key is in {home}/api_server.key. In another terminal:" in service.lines
         assert all(key not in text for text in service.shown.values())
-        assert "you said:" in service.curl()
+        assert "you said:" in service.answer()
         service.process.send_signal(signal.SIGTERM)
         code, logged = service.end()
     assert code == 0
@@ -144,7 +144,7 @@ def test_a_used_hermes_agent_home_starts_and_stays_as_it_is(
     (home / ".env").write_text("DISCORD_BOT_TOKEN=123456:abc\n")
     before = digests(home)
     with Service(environ, "--port", "0") as service:
-        assert "you said:" in service.curl()
+        assert "you said:" in service.answer()
         service.process.send_signal(signal.SIGTERM)
         code, logged = service.end()
     assert code == 0

@@ -30,7 +30,7 @@ def test_the_request_to_try_works_in_a_clean_shell_wherever_the_home_has_the_key
     (home / place).write_text(contents[place])
     with Service(environ, "--port", "0") as service:
         assert key not in "".join(service.lines)
-        assert "you said:" in service.curl()
+        assert "you said:" in service.answer()
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_new_key_replaces_a_bad_one(environ: dict[str, str], home: Path, herme
     assert key not in made.stdout + made.stderr
     assert stat.S_IMODE((home / "api_server.key").stat().st_mode) == 0o600
     with Service(environ, "--port", "0") as service:
-        assert "you said:" in service.curl()
+        assert "you said:" in service.answer()
     overruled = hermes("gateway", "new-key", API_SERVER_KEY="Qv7rXt2LmB9sKd4wZn6c")
     assert "environment API_SERVER_KEY sets another one" in overruled.stderr
 
