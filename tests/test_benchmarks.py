@@ -35,7 +35,7 @@ def test_a_tiny_run_measures_every_kind_of_load_without_an_error() -> None:
 @pytest.mark.slow
 def test_a_short_soak_answers_every_request_despite_attacks_and_a_kill() -> None:
     record = Record()
-    sizes = Sizes(soak_minutes=0.2, hostile=0.02, session_names=80, fuzz=160, samples=200)
+    sizes = Sizes(soak_minutes=0.1, hostile=0.02, session_names=80, fuzz=160, samples=200)
     names = ["soak", "hostile", "session_names", "fuzz", "timing"]
     anyio.run(measure, names, sizes, record, backend_options={"use_uvloop": True})
     assert record.samples == []

@@ -11,8 +11,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize("scenario", ["append", "queued", "client-tools-session", "recovery"])
-def test_a_kill_at_any_third_point_breaks_no_guarantee(scenario: str) -> None:
-    crash("--scenario", scenario, "--points", "3", "--store", "postgres")
+def test_a_kill_at_any_fifth_point_breaks_no_guarantee(scenario: str) -> None:
+    crash("--scenario", scenario, "--points", "5", "--store", "postgres")
 
 
 def test_kills_at_random_points_break_no_guarantee() -> None:
