@@ -9,6 +9,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from hermes.text.dialect import Dialect
+from hermes.text.html_dialect import BrowserHtml
 from hermes.text.markdown import parse, print_markdown, print_plain
 from hermes.text.slices import visible
 from hermes.text.split import Measure, Render, split, utf16_units
@@ -30,57 +31,6 @@ texts = st.one_of(
 )
 
 
-class Html(Dialect):
-    """Renders HTML, as on Telegram or Matrix. Tags and escapes make the text longer."""
-
-    def text(self, node: nodes.Text) -> str:
-        return html.escape(node.text)
-
-    def paragraph(self, node: nodes.Paragraph) -> str:
-        return f"<p>{self.inlines(node.children)}</p>"
-
-    def heading(self, node: nodes.Heading) -> str:
-        return f"<h1>{self.inlines(node.children)}</h1>"
-
-    def fence(self, node: nodes.Fence) -> str:
-        return f'<pre class="{html.escape(node.info)}">{html.escape(node.text)}</pre>'
-
-    def listing(self, node: nodes.List) -> str:
-        return "<ul>" + "".join(f"<li>{self.blocks(item)}</li>" for item in node.items) + "</ul>"
-
-    def quote(self, node: nodes.Quote) -> str:
-        return f"<q>{self.blocks(node.children)}</q>"
-
-    def table(self, node: nodes.Table) -> str:
-        rows = (node.header, *node.rows)
-        cells = ("".join(f"<td>{self.inlines(cell)}</td>" for cell in row) for row in rows)
-        return "".join(f"<tr>{row}</tr>" for row in cells)
-
-    def rule(self, node: nodes.Rule) -> str:
-        return "<hr>"
-
-    def code(self, node: nodes.Code) -> str:
-        return f"<code>{html.escape(node.text)}</code>"
-
-    def strong(self, node: nodes.Strong) -> str:
-        return f"<b>{self.inlines(node.children)}</b>"
-
-    def emphasis(self, node: nodes.Emphasis) -> str:
-        return f"<i>{self.inlines(node.children)}</i>"
-
-    def strikethrough(self, node: nodes.Strikethrough) -> str:
-        return f"<s>{self.inlines(node.children)}</s>"
-
-    def link(self, node: nodes.Link) -> str:
-        return f'<a href="{html.escape(node.url)}">{self.inlines(node.children)}</a>'
-
-    def image(self, node: nodes.Image) -> str:
-        return html.escape(f"{node.text} ({node.url})")
-
-    def line_break(self, node: nodes.Break) -> str:
-        return "<br>"
-
-
 class Escaped(Dialect):
     """Escapes every special character with a backslash, as in Telegram's MarkdownV2."""
 
@@ -95,7 +45,7 @@ def utf8_bytes(text: str) -> int:
 RENDERS: dict[str, Render] = {
     "plain": print_plain,
     "markdown": print_markdown,
-    "html": Html().document,
+    "html": BrowserHtml().document,
     "escaped": Escaped().document,
 }
 MEASURES: dict[str, Measure] = {"characters": len, "utf-16": utf16_units, "bytes": utf8_bytes}
@@ -149,7 +99,7 @@ def test_parts_fit_and_contain_the_whole_text_in_order(
 def test_the_text_of_the_rendered_parts_is_the_text_of_the_whole(
     text: str, limit: int, measure: Measure
 ) -> None:
-    render = Html().document
+    render = BrowserHtml().document
     tree = parse(text)
     assume(not any(isinstance(block, nodes.Rule) for block in tree))
     parts = [render(part) for part in split(tree, limit, render, measure)]
@@ -252,7 +202,7 @@ def test_an_endless_combining_character_is_cut() -> None:
 
 def test_a_character_larger_than_the_limit_is_a_part_of_its_own() -> None:
     assert shown("a👍b", 1, measure=utf16_units) == ["a", "👍", "b"]
-    assert shown("a<b", 8, Html().document) == ["<p>a</p>", "<p>&lt;</p>", "<p>b</p>"]
+    assert shown("a<b", 3, BrowserHtml().document) == ["a", "&lt;", "b"]
 
 
 def test_utf16_units_count_surrogates() -> None:

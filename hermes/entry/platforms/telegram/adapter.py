@@ -189,8 +189,8 @@ class TelegramAdapter:
         try:
             return await self._api.call(method, returns, {"chat_id": chat, **parameters}, upload)
         except ChatMoved as moved:
-            self._moved[target.chat_id] = moved.chat_id
-            return await self._call(method, returns, target, parameters, upload)
+            self._moved[target.chat_id] = chat = moved.chat_id
+            return await self._api.call(method, returns, {"chat_id": chat, **parameters}, upload)
 
 
 def _topic(target: Target) -> dict[str, object]:
