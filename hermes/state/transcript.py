@@ -88,6 +88,16 @@ def append(
     return number
 
 
+def next_index(turn: str, step: int) -> Work[int]:
+    """Returns the first free place after the messages of a step."""
+    rows = yield (
+        "select coalesce(max(idx), -1) + 1 from messages where turn = ? and step = ?",
+        (turn, step),
+    )
+    index: int = rows[0][0]
+    return index
+
+
 def history(session: str, known: History) -> Work[History]:
     """Returns the history of the session: the known part, and the messages that were added after
     it."""

@@ -242,6 +242,13 @@ class MessageEvent(Value):
     requests."""
     client_key: ClientKey | None = None
     """The client's idempotency key if the request has tool results; None for other requests."""
+    album: str = ""
+    """The platform's id of the album that the message belongs to, if the parts of the album arrive
+    one by one. The parts become one message. Empty for every other message."""
+    cut_with: str | None = None
+    """The text that belongs between this message and the next one, if the message is so long that
+    the platform has probably cut it there: an empty text or a line break. None for every other
+    message."""
 
 
 class Accepted(Value, tag=True):
