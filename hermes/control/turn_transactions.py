@@ -17,7 +17,7 @@ from hermes.state.codec import Recorded, record
 from hermes.state.compactions import Span
 from hermes.state.inbox import Waiting
 from hermes.state.sessions import SessionRow
-from hermes.state.transcript import History, TranscriptWriter
+from hermes.state.transcript import QUESTION_STEP, History, TranscriptWriter
 from hermes.state.turns import EVENTS_PER_CLAIM, TurnRow
 from hermes.types.agents import HostedAgent
 from hermes.types.events import TurnFinished, UsageReported
@@ -55,8 +55,6 @@ log = logging.getLogger(__name__)
 PROMPT_IDLE_SECONDS = 3600.0
 """Seconds without a message after which a session gets a new prompt. By then providers no longer
 cache the old prompt, so the new prompt costs no more than the old one."""
-QUESTION_STEP = -1
-"""The step of a person's message, which comes before step 0."""
 GIVEN_UP = (
     "I could not resume my work on your message, because its record in the store can't be read."
     " Please send the message again."

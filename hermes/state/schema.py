@@ -380,6 +380,8 @@ alter table inbox add column not_before real not null default 0;
 alter table inbox add column steers text;
 -- The turn that was stopped because its message was edited. This message has the new text.
 alter table inbox add column replaces text;
+-- Whether the rows were removed from the conversation with /undo or /retry. They have no summary.
+alter table compactions add column removed integer not null default 0;
 create index inbox_replacing on inbox (session) where state = 'pending' and replaces is not null;
 """,
     )

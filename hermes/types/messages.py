@@ -211,7 +211,8 @@ class Origin(Value):
     reply_to: Target | None = None
     """The chat that the answer is sent to; None if the caller reads the answer directly."""
     place: str = ""
-    """A sentence that tells the model where the conversation takes place. Empty for chats."""
+    """A sentence that tells the model where the conversation takes place. For a chat, it is added
+    to the description of the chat, and is usually empty."""
     bot: str = ""
     """Our name in the chat, as in `/stop@name`; empty if the platform has no such commands."""
 
