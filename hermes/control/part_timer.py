@@ -31,6 +31,6 @@ class PartTimer:
             self.set(due)
 
     async def _wait(self, due: float) -> None:
-        await anyio.sleep(due - time.time())
+        await anyio.sleep(max(due - time.time(), 0.0))
         self._due.discard(due)
         self._wake()

@@ -11,6 +11,7 @@ from hermes.control.event_content import EDITED
 from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter, Update, to_event
 from hermes.testing.running import held, refused, rows, running, until
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
+from hermes.types.identity import PersonId
 from hermes.types.messages import Attachment, Refused, Said, UserMessage
 from hermes.types.models import ModelRequest
 
@@ -119,7 +120,10 @@ async def test_an_edit_of_the_caption_of_an_album_keeps_the_files(tmp_path: Path
             file = Attachment(kind="image", path=f"{number}.png", name=f"{number}.png")
             event = to_event(Update(id=number, chat="1", user="7", text=text), "plain")
             body = Said(text=text, message_id=str(number), attachments=(file,))
-            await gateway.accept(replace(event, body=body, album="a"))
+            event = replace(event, body=body, album="a")
+            key, person = gateway.session_of(event), PersonId("plain:7")
+            await gateway._store.run(gateway._intake.take, event, key, person, 0.0)
+        gateway.notice_change()
         await until(lambda: model.requests)
         edit = Update(id=9, chat="1", user="7", text="a cat", edits=1)
         await gateway.accept(to_event(edit, "plain"))

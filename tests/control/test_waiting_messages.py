@@ -5,12 +5,14 @@ from pathlib import Path
 import anyio
 from msgspec.structs import replace
 
+from hermes.control.gateway import Gateway
+from hermes.control.incoming import IntakeResult
 from hermes.control.waiting_messages import STEERED
 from hermes.settings.sections import DisplaySettings
 from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
 from hermes.testing.running import QUIET, held, refused, rows, running, until
 from hermes.testing.scripted import ScriptedModel, calls, says
-from hermes.types.identity import OWNER, Principal
+from hermes.types.identity import OWNER, PersonId, Principal
 from hermes.types.messages import Accepted, Attachment, MessageEvent, Origin, Said, UserMessage
 from hermes.types.models import ModelRequest
 
@@ -156,11 +158,18 @@ def part(number: int, text: str, *, album: str = "", cut_with: str | None = None
     return replace(event, body=body, album=album, cut_with=cut_with)
 
 
+async def take(gateway: Gateway, event: MessageEvent, now: float = 0.0) -> IntakeResult:
+    """Stores an event as if it had arrived at this time."""
+    key = gateway.session_of(event)
+    return await gateway._store.run(gateway._intake.take, event, key, PersonId("plain:7"), now)
+
+
 async def test_the_parts_of_an_album_become_one_message(tmp_path: Path) -> None:
     server, model = ChatServer(), ScriptedModel([says("nice"), says("late")])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         for number, text in enumerate(["look", "", ""], 1):
-            await gateway.accept(part(number, text, album="a"))
+            await take(gateway, part(number, text, album="a"))
+        gateway.notice_change()
         await until(lambda: "nice" in server.texts())
         # A part that comes after the answer has begun is a message of its own.
         await gateway.accept(part(4, "", album="a"))
@@ -177,41 +186,44 @@ async def test_the_parts_of_an_album_become_one_message(tmp_path: Path) -> None:
 async def test_the_pieces_of_a_long_text_become_one_message_without_a_pause(
     tmp_path: Path,
 ) -> None:
-    server, model = ChatServer(), ScriptedModel([says("read")])
-    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
-        await gateway.accept(part(1, "one tw", cut_with=""))
-        await gateway.accept(part(2, "o three", cut_with="\n"))
-        last = await gateway.accept(part(3, "four"))
-        assert isinstance(last, Accepted)
-        # The last piece is short, so the turn is opened at once.
-        assert [turn for (turn,) in await rows(gateway._store, "select id from turns")] == [
-            last.turn
-        ]
-        await until(server.texts)
-    assert texts(model.requests[0]) == ["one two three\nfour"]
+    async with running(tmp_path, [], ScriptedModel([])) as gateway:
+        first = await take(gateway, part(1, "one tw", cut_with=""), 10.0)
+        await take(gateway, part(2, "o three", cut_with="\n"), 10.9)
+        last = await take(gateway, part(3, "four"), 11.8)
+    assert (first.claim, first.due) == (None, 11.0)
+    # The last piece is short, so the turn is opened at once.
+    assert last.claim is not None
+    assert [one.text for one in last.claim.turn.history] == ["one two three\nfour"]
 
 
-async def test_a_long_text_without_a_continuation_is_answered_after_a_second(
+async def test_only_the_next_message_of_the_same_sender_continues_a_long_text(
     tmp_path: Path,
 ) -> None:
-    server, model = ChatServer(), ScriptedModel([says("read")])
-    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
-        await gateway.accept(part(1, "long", cut_with=""))
-        other = replace(part(2, "hi"), source=replace(part(2, "hi").source, user_id="8"))
-        assert await rows(gateway._store, "select id from turns") == []
-        await gateway.accept(replace(other, body=Said(text="/status")))
-        await until(lambda: "read" in server.texts())
-    assert texts(model.requests[0]) == ["long"]
+    async with running(tmp_path, [], ScriptedModel([])) as gateway:
+        first = await take(gateway, part(1, "long", cut_with=""), 10.0)
+        stranger = part(2, "hi")
+        stranger = replace(stranger, source=replace(stranger.source, user_id="8"))
+        other = await take(gateway, stranger, 10.1)
+        mine = await take(gateway, part(3, "mine"), 10.2)
+        late = await take(gateway, part(4, "late"), 11.5)
+    turns = [
+        one.receipt.turn for one in (first, other, mine, late) if isinstance(one.receipt, Accepted)
+    ]
+    assert len(set(turns)) == 4
 
 
-async def test_a_message_that_waits_for_parts_is_answered_after_a_restart(tmp_path: Path) -> None:
+async def test_a_message_that_waits_for_parts_is_answered_without_them_also_after_a_restart(
+    tmp_path: Path,
+) -> None:
     server = ChatServer()
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([])) as gateway:
         await gateway.accept(part(1, "look", album="a"))
-    model = ScriptedModel([says("nice")])
-    async with running(tmp_path, [PlainAdapter(server)], model):
-        await until(server.texts)
-    assert texts(model.requests[0]) == ["look"]
+    model = ScriptedModel([says("nice"), says("read")])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        await until(lambda: "nice" in server.texts())
+        await gateway.accept(part(2, "long", cut_with=""))
+        await until(lambda: "read" in server.texts())
+    assert texts(model.requests[1]) == ["look", "long"]
 
 
 async def test_parts_are_joined_while_a_turn_runs_and_enter_it_as_one_message(
@@ -222,8 +234,10 @@ async def test_parts_are_joined_while_a_turn_runs_and_enter_it_as_one_message(
     async with running(tmp_path, [PlainAdapter(server)], model, STEERING) as gateway:
         server.says("work")
         await until(lambda: model.requests)
-        await gateway.accept(part(8, "first", cut_with="\n"))
-        await gateway.accept(part(9, "second"))
+        await take(gateway, part(8, "first", cut_with="\n"))
+        await take(gateway, part(9, "second"))
+        gateway.notice_change()
+        await until(lambda: gateway._runner._steered)
         go.set()
         await until(lambda: "done" in server.texts())
     assert server.texts() == [STEERED, "done"]
