@@ -26,6 +26,7 @@ from hermes.control.lanes import Lanes
 from hermes.control.live_relay import LiveRelay
 from hermes.control.maintenance import Maintenance
 from hermes.control.media import MediaIntake
+from hermes.control.message_parts import AddressedAlbums
 from hermes.control.outbox import Outbox
 from hermes.control.part_timer import PartTimer
 from hermes.control.recovery import Recovery
@@ -91,6 +92,7 @@ class Gateway:
         self._pages = EventPages(store)
         self._relay = LiveRelay(store.bus, store.owner, self._hub) if store.bus else None
         self._sightings = ChatSightings()
+        self._albums = AddressedAlbums()
         self._outbox = Outbox(store, group, store.owner, options.streaming, media, options.pace)
         self._outbox.on_gone = self._sightings.forget
         self.wake_delivery = self._outbox.wake
@@ -194,8 +196,11 @@ class Gateway:
 
     def admits(self, event: MessageEvent) -> bool:
         """Returns whether the message is addressed to us and its sender may talk to us."""
-        admitted = self._access.admits(event.source, event.origin.principal)
-        return admitted and _is_addressed(event)
+        addressed = _is_addressed(event) or event in self._albums
+        if not addressed or not self._access.admits(event.source, event.origin.principal):
+            return False
+        self._albums.note(event)
+        return True
 
     def _need_open(self, source: Source) -> None:
         """Raises an error if no message can be accepted now."""

@@ -26,13 +26,14 @@ async def test_an_edit_of_the_message_of_a_running_turn_stops_it_and_reuses_its_
 ) -> None:
     server = ChatServer()
     cut = held(anyio.Event(), says("never"), said="Red is a colour. ")
-    model = ScriptedModel([calls(("append", {"token": "x"})), cut, says("Blue is better.")])
+    model = ScriptedModel(
+        [calls(("append", {"token": "x"})), cut, says("Blue is better."), says("Then wait.")]
+    )
     async with running(tmp_path, [EditingAdapter(server)], model) as gateway:
         number = server.says("paint it red")
         await until(lambda: server.texts() and "Red is" in server.texts()[0])
         server.says("and then?")
         await until(lambda: len(server.texts()) == 2)
-        model._answers = iter([says("Blue is better."), says("Then wait.")])
         edit = server.edits(number, "paint it blue")
         await until(lambda: "Then wait." in server.texts())
         server.repeat(edit)

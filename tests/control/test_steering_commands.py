@@ -6,6 +6,7 @@ import anyio
 from msgspec.structs import replace
 
 from hermes.control.steering_commands import BUSY
+from hermes.state import compactions
 from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
 from hermes.testing.running import held, refused, rows, running, until
 from hermes.testing.scripted import ScriptedModel, calls, hangs, says
@@ -58,6 +59,10 @@ async def test_undo_removes_exchanges_and_shows_their_texts(tmp_path: Path) -> N
         server.says("/undo")
         await until(lambda: "nothing to remove" in server.texts()[-1])
         kept = await rows(gateway._store, "select count(*) from messages")
+        # The command that removes summaries does not bring removed messages back.
+        assert await gateway._store.run(compactions.restore, "agent:main:plain:private:1") == 0
+        server.says("/retry")
+        await until(lambda: "no message to answer" in server.texts()[-1])
     assert reply[:3] == ["Removed 2 exchanges from the conversation:", "", "- b"]
     assert reply[3].startswith("- c c c")
     assert reply[3].endswith("…")

@@ -167,3 +167,13 @@ def test_a_duplicate_key_gives_a_warning(tmp_path: Path) -> None:
     found = settings(tmp_path, "model: a\nmodel: b\n")
     assert found.model.default == "b"
     assert "model (lines 1 and 2) is given twice" in found.warnings[0]
+
+
+def test_the_mode_of_a_chat_must_be_known(tmp_path: Path) -> None:
+    text = "platforms: {telegram: {busy_input_modes: {7: steer, 8: wait}}}"
+    (problem,) = problems(tmp_path, text)
+    assert problem == (
+        "platforms.telegram.busy_input_modes: 'wait' is no mode: use one of queue, steer, interrupt"
+    )
+    found = settings(tmp_path, text.replace("wait", "queue"))
+    assert found.platforms["telegram"].busy_input_modes == {"7": "steer", "8": "queue"}
