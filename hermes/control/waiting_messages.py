@@ -2,13 +2,12 @@
 it, or they wait for their further parts."""
 
 from hermes.control.event_content import files_of
-from hermes.control.incoming import Incoming, IntakeResult, store_row, tell
+from hermes.control.incoming import Incoming, IntakeResult, store_row
 from hermes.control.message_parts import PART_SECONDS
 from hermes.control.turn_transactions import TurnTransactions
 from hermes.state import deliveries, inbox, message_parts, steering, turns
 from hermes.state.message_parts import COMPLETE, FirstPart
 from hermes.state.turns import TurnRow
-from hermes.types.commands import CommandReply
 from hermes.types.identity import FolderId
 from hermes.types.messages import Accepted, Content, Duplicate, Said
 from hermes.types.profile import BusyMode
@@ -83,8 +82,12 @@ class WaitingMessages:
             return IntakeResult(receipt=stored)
         yield from steering.aim(stored, turn.id)
         due = yield from self._wait_for_parts(stored, message, now)
-        told = yield from tell(stored, message.event, message.key, CommandReply(reply=STEERED), now)
-        return IntakeResult(receipt=told.receipt, owed=told.owed, steer=turn.id, due=due)
+        target = message.event.origin.reply_to
+        if target is not None:
+            notice = Content(text=STEERED)
+            yield from deliveries.owe(target, notice, message.key.agent, None, now)
+        receipt = Accepted(id=stored, turn=stored)
+        return IntakeResult(receipt=receipt, owed=target, steer=turn.id, due=due)
 
     def _interrupt(self, message: Incoming, turn: TurnRow, now: float) -> Work[IntakeResult]:
         queued = yield from self.queue(message, None, now)

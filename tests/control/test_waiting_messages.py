@@ -7,12 +7,14 @@ from msgspec.structs import replace
 
 from hermes.control.gateway import Gateway
 from hermes.control.incoming import IntakeResult
+from hermes.control.steering import ENTERED
 from hermes.control.waiting_messages import STEERED
 from hermes.settings.sections import DisplaySettings
 from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
 from hermes.testing.running import QUIET, held, refused, rows, running, until
 from hermes.testing.scripted import ScriptedModel, calls, says
-from hermes.types.identity import OWNER, PersonId, Principal
+from hermes.types.events import TextDelta, TurnFinished
+from hermes.types.identity import OWNER, PersonId, Principal, TurnId
 from hermes.types.messages import Accepted, Attachment, MessageEvent, Origin, Said, UserMessage
 from hermes.types.models import ModelRequest
 
@@ -135,11 +137,13 @@ async def test_the_mode_of_a_chat_does_not_apply_to_a_caller_that_waits_for_its_
         assert receipt.turn == receipt.id
         steered = await gateway.accept(typed(3, "/steer quickly"))
         assert isinstance(steered, Accepted)
-        assert steered.reply == STEERED
+        assert steered.turn is not None
         go.set()
+        told = [one.event async for one in gateway.follow(TurnId(steered.turn))]
         await until(lambda: len(model.requests) == 3)
     assert texts(model.requests[1]) == ["work", "quickly"]
     assert texts(model.requests[2]) == ["work", "quickly", "next"]
+    assert told == [TextDelta(text=ENTERED), TurnFinished(outcome="completed")]
 
 
 def typed(number: int, text: str) -> MessageEvent:
