@@ -59,7 +59,7 @@ from hermes.types.execution import ExecutionBackend
 from hermes.types.identity import AgentId
 from hermes.types.messages import Asked, AssistantMessage, Message, UserMessage
 from hermes.types.models import ModelProvider, ModelRequest
-from hermes.types.profile import AgentProfile, ModelChoice
+from hermes.types.profile import AgentProfile, BusyMode, ModelChoice
 from hermes.types.protocols import Emit, MemoryProvider
 from hermes.types.store import Store
 from hermes.types.tools import AnyTool
@@ -279,6 +279,12 @@ def profile_of(settings: Settings, models: ConfiguredModels, agent: AgentId) -> 
             f"{platform}:{chat}": text
             for platform, one in settings.platforms.items()
             for chat, text in one.channel_prompts.items()
+        },
+        busy_mode=settings.display.busy_input_mode,
+        chat_busy_modes={
+            f"{platform}:{chat}": msgspec.convert(mode, BusyMode)
+            for platform, one in settings.platforms.items()
+            for chat, mode in one.busy_input_modes.items()
         },
         prefill=prefill_of(home, own.prefill_messages_file),
         toolsets=own.toolsets,

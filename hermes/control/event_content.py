@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from hermes.text.commands import unescaped
 from hermes.types.identity import parse_call_id
 from hermes.types.messages import (
@@ -28,6 +30,36 @@ def new_messages(event: MessageEvent) -> tuple[Message, ...]:
             return messages
         case _:
             return ()
+
+
+EDITED = (
+    "[I have edited my message while you worked on it. The effects of your earlier steps remain."
+    " This is the new text:]"
+)
+"""The first line of an edited message, which tells the model why its work was stopped."""
+
+
+def with_text(
+    event: MessageEvent, text: str, attachments: tuple[Attachment, ...] | None = None
+) -> MessageEvent:
+    """Returns the event of a chat message or a session's request with another text. The attachments
+    stay the same if they are None."""
+    match event.body:
+        case Said() as said:
+            files = said.attachments if attachments is None else attachments
+            return replace(event, body=replace(said, text=text, attachments=files))
+        case Asked(messages=(*before, UserMessage() as last)) as asked:
+            files = last.attachments if attachments is None else attachments
+            changed = replace(last, text=text, attachments=files)
+            return replace(event, body=replace(asked, messages=(*before, changed)))
+        case _:
+            raise AssertionError("only a message with a text can get another text")
+
+
+def marked_as_edited(event: MessageEvent) -> MessageEvent:
+    """Returns the event of an edited message with a note for the model."""
+    assert isinstance(event.body, Said), "only chat messages can be edited"
+    return with_text(event, f"{EDITED}\n{unescaped(event.body.text)}")
 
 
 def answer_text(event: MessageEvent) -> str | None:

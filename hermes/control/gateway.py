@@ -19,13 +19,16 @@ from hermes.control.event_hub import EventHub
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following, following
 from hermes.control.gateway_options import GatewayOptions
+from hermes.control.incoming import IntakeResult
 from hermes.control.intake import Intake, store_message
 from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
 from hermes.control.live_relay import LiveRelay
 from hermes.control.maintenance import Maintenance
 from hermes.control.media import MediaIntake
+from hermes.control.message_parts import AddressedAlbums
 from hermes.control.outbox import Outbox
+from hermes.control.part_timer import PartTimer
 from hermes.control.recovery import Recovery
 from hermes.control.routing import Route, RoutingFailed
 from hermes.control.session_end import SessionEndWorker
@@ -39,6 +42,7 @@ from hermes.control.turns import TurnRunner
 from hermes.state import turns
 from hermes.state.access import load_paired
 from hermes.state.sessions import model_of
+from hermes.state.steering import steered_turns
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, TooBusy
 from hermes.types.events import Envelope
@@ -88,6 +92,7 @@ class Gateway:
         self._pages = EventPages(store)
         self._relay = LiveRelay(store.bus, store.owner, self._hub) if store.bus else None
         self._sightings = ChatSightings()
+        self._albums = AddressedAlbums()
         self._outbox = Outbox(store, group, store.owner, options.streaming, media, options.pace)
         self._outbox.on_gone = self._sightings.forget
         self.wake_delivery = self._outbox.wake
@@ -120,6 +125,7 @@ class Gateway:
         self._closed = False
         self._drained = False
         self._permitted = True
+        self._part_timer = PartTimer(store, group, self.notice_change)
         self._left: set[TurnId] = set()
         """Turns that were stopped because this process had lost its permission to run them."""
         self._hub.on_unread = self._mind_unread
@@ -170,20 +176,31 @@ class Gateway:
             log.warning("a message of %s is not valid text: %s", source.account, error)
             return Refused(reason="not valid text")
         log_receipt(event, key, taken.receipt)
+        await self._follow_up(taken, key)
+        return taken.receipt
+
+    async def _follow_up(self, taken: IntakeResult, key: SessionKey) -> None:
+        """Starts the work that a stored message of the session asks for."""
         if taken.claim:
             self._lanes.start(taken.claim)
         if taken.owed:
             self._outbox.wake(taken.owed)
         if taken.ended:
             self._session_end_worker.notice(key)
+        if taken.steer:
+            self._runner.steer(taken.steer)
+        if taken.due:
+            self._part_timer.set(taken.due)
         if taken.stop and not self._runner.stop(taken.stop, "stop"):
             await self._resume()
-        return taken.receipt
 
     def admits(self, event: MessageEvent) -> bool:
         """Returns whether the message is addressed to us and its sender may talk to us."""
-        admitted = self._access.admits(event.source, event.origin.principal)
-        return admitted and _is_addressed(event)
+        addressed = _is_addressed(event) or event in self._albums
+        if not addressed or not self._access.admits(event.source, event.origin.principal):
+            return False
+        self._albums.note(event)
+        return True
 
     def _need_open(self, source: Source) -> None:
         """Raises an error if no message can be accepted now."""
@@ -371,9 +388,12 @@ class Gateway:
         await self._resume()
         for turn in await self._recovery.stops():
             self._runner.stop(turn, "stop")
+        for turn in await self._store.read(steered_turns, self._store.owner):
+            self._runner.steer(turn)
 
     async def _resume(self) -> None:
         await self._recovery.resume(self._lanes.start, self._runner.runs)
+        await self._part_timer.look()
         # If a message was given up, a notice for its chat is pending.
         await self._outbox.look()
 

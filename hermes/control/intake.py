@@ -7,46 +7,45 @@ from msgspec.structs import replace
 
 from hermes.control.client_calls import ClientCalls
 from hermes.control.commands import CommandTable
-from hermes.control.event_content import answer_text, files_of
+from hermes.control.edits import take_edit
+from hermes.control.event_content import answer_text, files_of, with_text
+from hermes.control.incoming import Incoming, IntakeResult, store_row, tell
+from hermes.control.keys import session_key
 from hermes.control.long_events import store_long_bodies
 from hermes.control.repeats import repeat
 from hermes.control.sightings import ChatSightings
 from hermes.control.turn_transactions import Claim, TurnTransactions
-from hermes.state import chats, deliveries, folders, inbox, session_lock, turns
-from hermes.state.codec import record
+from hermes.control.waiting_messages import WaitingMessages
+from hermes.state import chats, folders, inbox, session_lock, turns
+from hermes.state.message_parts import awaited
 from hermes.state.turns import EVENTS_PER_CLAIM, OpenQuestion, TurnRow
-from hermes.types.commands import CommandContext, CommandReply, OpenTurn
-from hermes.types.events import AgentEvent, TextDelta, TurnFinished
-from hermes.types.identity import FolderId, PersonId, SessionKey, Target, TurnId, new_id
+from hermes.types.commands import (
+    Action,
+    CommandContext,
+    CommandMessage,
+    CommandReply,
+    OpenTurn,
+)
+from hermes.types.identity import FolderId, PersonId, SessionKey
 from hermes.types.messages import (
     APPROVE,
     DENY,
     Accepted,
     Asked,
-    Content,
     Duplicate,
     Edited,
     MessageEvent,
     Pressed,
-    Receipt,
     Refused,
 )
 from hermes.types.store import Store, Work
-from hermes.types.value import Value
 
-
-class IntakeResult(Value):
-    """The result of storing a message: the work to start after the commit."""
-
-    receipt: Receipt
-    claim: Claim | None = None
-    """The turn to run."""
-    stop: TurnId | None = None
-    """The turn to interrupt."""
-    owed: Target | None = None
-    """The chat that has a new delivery."""
-    ended: bool = False
-    """Whether the message ended a conversation."""
+AFTER = "after the current one"
+BACKGROUND = (
+    "The person does not wait for this answer and writes about other things meanwhile. Begin the"
+    " answer with a few words that say which task it belongs to."
+)
+"""Tells the model that its turn was started with /background."""
 
 
 class Intake:
@@ -54,6 +53,7 @@ class Intake:
         self._transactions = transactions
         self._commands = commands
         self._client_calls = ClientCalls(transactions)
+        self._waiting = WaitingMessages(transactions)
 
     def take(
         self,
@@ -85,51 +85,101 @@ class Intake:
     def _take(
         self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
     ) -> Work[IntakeResult]:
+        message = Incoming(event=event, key=key, person=person)
         if isinstance(event.body, Edited):
-            return IntakeResult(receipt=Refused(reason="changed messages are not answered again"))
+            taken = yield from take_edit(self._transactions, event, event.body, key, person, now)
+            return IntakeResult(receipt=taken.receipt, stop=taken.stop)
         if isinstance(event.body, Asked) and event.body.stateless:
-            return (yield from self._begin(event, key, person, now))
+            return (yield from self._begin(message, now))
         turn = yield from turns.open_in(str(key))
         if command := self._commands.find(event):
             action, argument = command
-            context = CommandContext(
-                session=key,
-                person=person,
-                argument=argument,
-                turn=_open_turn(turn),
-                now=now,
-                chat=event.origin.reply_to,
-                find_model=self._transactions.find_model(key.agent),
-            )
-            id = new_id()
-            duplicate = yield from inbox.insert(
-                id, event, key, person, self._transactions.owner, "done"
-            )
-            if duplicate:
-                return IntakeResult(receipt=duplicate)
-            done = yield from action(context)
-            if unused := " ".join(file.label for file in files_of(event)):
-                # A command can't use attachments, so the reply names the files that are dropped.
-                done = replace(done, reply=f"{done.reply}\nNot used: {unused}")
-            return (yield from self._tell(id, event, key, done, now))
+            return (yield from self._run_command(message, action, argument, turn, now))
+        return (yield from self._take_message(message, turn, now))
+
+    def _run_command(
+        self,
+        message: Incoming,
+        action: Action,
+        argument: str,
+        turn: TurnRow | None,
+        now: float,
+    ) -> Work[IntakeResult]:
+        event, key = message.event, message.key
+        context = CommandContext(
+            session=key,
+            person=message.person,
+            argument=argument,
+            turn=_open_turn(turn),
+            now=now,
+            chat=event.origin.reply_to,
+            find_model=self._transactions.agent(key.agent).find_model,
+        )
+        stored = yield from store_row(message, self._transactions.owner, "done")
+        if isinstance(stored, Duplicate):
+            return IntakeResult(receipt=stored)
+        done = yield from action(context)
+        if done.message is not None:
+            return (yield from self._send(message, stored, done, done.message, turn, now))
+        if unused := " ".join(file.label for file in files_of(event)):
+            # A command can't use attachments, so the reply names the files that are dropped.
+            done = replace(done, reply=f"{done.reply}\nNot used: {unused}")
+        return (yield from tell(stored, event, key, done, now))
+
+    def _send(
+        self,
+        command: Incoming,
+        row: str,
+        done: CommandReply,
+        wanted: CommandMessage,
+        turn: TurnRow | None,
+        now: float,
+    ) -> Work[IntakeResult]:
+        """Handles the message that a command sends."""
+        event = with_text(command.event, wanted.text, wanted.attachments)
+        if wanted.background:
+            claim = yield from self._open_in_background(command, row, event, now)
+            told = yield from tell(row, command.event, command.key, done, now)
+            return replace(told, claim=claim)
+        message = replace(command, event=event, row=row, mode=wanted.mode)
+        return (yield from self._take_message(message, turn, now))
+
+    def _open_in_background(
+        self, command: Incoming, row: str, event: MessageEvent, now: float
+    ) -> Work[Claim]:
+        """Opens the turn of the message in a new session. Its answer is sent to the chat."""
+        source = replace(event.source, thread_id=f"background-{row}")
+        moved = replace(event, source=source, origin=replace(event.origin, place=BACKGROUND))
+        key = session_key(command.key.agent, source)
+        yield from session_lock.lock(str(key))
+        folder = self._transactions.placement.folder if files_of(event) else None
+        yield from inbox.rewrite(row, moved, key, "bound", folder)
+        return (yield from self._transactions.open(row, moved, key, command.person, now))
+
+    def _take_message(
+        self, message: Incoming, turn: TurnRow | None, now: float
+    ) -> Work[IntakeResult]:
+        """Handles a message that is not a command."""
         if turn and turn.state == "suspended":
-            return (yield from self._answer(event, key, person, turn, now))
-        if isinstance(event.body, Pressed):
+            return (yield from self._answer(message, turn, now))
+        if isinstance(message.event.body, Pressed):
             return IntakeResult(receipt=Refused(reason="this question is no longer open"))
         if turn is None:
-            return (yield from self._start_or_wait(event, key, person, now))
-        return (yield from self._queue(event, key, person, "after the current one", now))
+            return (yield from self._start_or_wait(message, now))
+        return (yield from self._waiting.add(message, turn, AFTER, now))
 
-    def _start_or_wait(
-        self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
-    ) -> Work[IntakeResult]:
+    def _start_or_wait(self, message: Incoming, now: float) -> Work[IntakeResult]:
         """Handles a message to an idle session."""
-        waiting, folder = yield from self._waiting_in(str(key))
+        waiting, folder = yield from self._waiting_in(str(message.key))
+        if waiting and (joined := (yield from self._waiting.join(message, now))):
+            return joined
         if not self._transactions.placement.has(folder):
-            return (yield from self._leave(event, key, person, folder, now))
-        if not waiting:
-            return (yield from self._begin(event, key, person, now))
-        return (yield from self._queue(event, key, person, "after the current one", now))
+            return (yield from self._leave(message, folder, now))
+        if waiting:
+            return (yield from self._waiting.queue(message, AFTER, now))
+        if awaited(message.event):
+            return (yield from self._waiting.queue(message, None, now))
+        return (yield from self._begin(message, now))
 
     def _waiting_in(self, session: str) -> Work[tuple[int, FolderId | None]]:
         """Returns the number of waiting messages of the session, and the folder with its files."""
@@ -137,145 +187,79 @@ class Intake:
             return (yield from inbox.waiting_in(session))
         return (yield from inbox.count_pending(session)), None
 
-    def _begin(
-        self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
-    ) -> Work[IntakeResult]:
-        id = new_id()
-        duplicate = yield from inbox.insert(
-            id, event, key, person, self._transactions.owner, "bound"
-        )
-        if duplicate:
-            return IntakeResult(receipt=duplicate)
-        claim = yield from self._transactions.open(id, event, key, person, now)
-        return IntakeResult(receipt=Accepted(id=id, turn=id), claim=claim)
+    def _begin(self, message: Incoming, now: float) -> Work[IntakeResult]:
+        stored = yield from store_row(message, self._transactions.owner, "bound")
+        if isinstance(stored, Duplicate):
+            return IntakeResult(receipt=stored)
+        event, key, person = message.event, message.key, message.person
+        claim = yield from self._transactions.open(stored, event, key, person, now)
+        return IntakeResult(receipt=Accepted(id=stored, turn=stored), claim=claim)
 
-    def _leave(
-        self,
-        event: MessageEvent,
-        key: SessionKey,
-        person: PersonId,
-        folder: FolderId | None,
-        now: float,
-    ) -> Work[IntakeResult]:
+    def _leave(self, message: Incoming, folder: FolderId | None, now: float) -> Work[IntakeResult]:
         """Leaves a message to the nodes that have the files of its session. Refuses the message if
         those nodes can't run it."""
         assert folder is not None, "a session without files can run here"
-        attached = files_of(event)
+        attached = files_of(message.event)
         if not attached and not self._transactions.placement.terminal:
-            return (yield from self._queue(event, key, person, None, now))
+            return (yield from self._waiting.queue(message, None, now))
         # The other nodes can't run this message: they don't have its attachments, and they don't
         # run the messages of a terminal.
         place = yield from folders.place_of(folder)
         where = f"on {place.host}" if place else "on another machine"
         what = "send files there" if attached else "continue it there"
         reason = f"the files of this conversation are {where}: {what}, or begin a new one with /new"
-        if event.origin.reply_to is None:
+        if message.event.origin.reply_to is None and message.row is None:
             return IntakeResult(receipt=Refused(reason=reason))
-        id = new_id()
-        duplicate = yield from inbox.insert(
-            id, event, key, person, self._transactions.owner, "done"
-        )
-        if duplicate:
-            return IntakeResult(receipt=duplicate)
+        stored = yield from store_row(message, self._transactions.owner, "done")
+        if isinstance(stored, Duplicate):
+            return IntakeResult(receipt=stored)
         told = CommandReply(reply=f"Not accepted: {reason}.", failed=True)
-        return (yield from self._tell(id, event, key, told, now))
+        return (yield from tell(stored, message.event, message.key, told, now))
 
-    def _answer(
-        self,
-        event: MessageEvent,
-        key: SessionKey,
-        person: PersonId,
-        turn: TurnRow,
-        now: float,
-    ) -> Work[IntakeResult]:
+    def _answer(self, message: Incoming, turn: TurnRow, now: float) -> Work[IntakeResult]:
         """Handles a message to a turn that waits for a person. The message answers a question, or
         is queued."""
+        event, key, person = message.event, message.key, message.person
         open_ones = yield from turns.open_questions(turn.id)
         # If all questions have just expired, the turn waits for nobody and is about to be resumed.
         client_calls = () if open_ones else (yield from turns.open_client_calls(turn.id))
         if client_calls and isinstance(event.body, Asked):
-            return (yield from self._go_on_without_results(event, key, person, turn, now))
-        question = _meant(event, open_ones) if turn.person == person else None
+            return (yield from self._go_on_without_results(message, turn, now))
+        mine = turn.person == person and message.mode is None
+        question = _meant(event, open_ones) if mine else None
         if question is None:
             if isinstance(event.body, Pressed):
                 return IntakeResult(receipt=Refused(reason="this question is no longer open"))
             prompts = "; ".join(question.prompt for question in open_ones)
-            return (
-                yield from self._queue(event, key, person, f"once this is decided: {prompts}", now)
-            )
-        id = new_id()
-        duplicate = yield from inbox.insert(
-            id, event, key, person, self._transactions.owner, "done"
-        )
-        if duplicate:
-            return IntakeResult(receipt=duplicate)
+            when = f"once this is decided: {prompts}"
+            return (yield from self._waiting.add(message, turn, when, now))
+        stored = yield from store_row(message, self._transactions.owner, "done")
+        if isinstance(stored, Duplicate):
+            return IntakeResult(receipt=stored)
         state, answer = _decision(question, event)
         yield from turns.decide(question.id, state, answer, person, now)
         if len(open_ones) > 1:
             left = "; ".join(other.prompt for other in open_ones if other is not question)
             noted = CommandReply(reply=f"Noted. Still open: {left}")
-            return (yield from self._tell(id, event, key, noted, now))
-        yield from inbox.bind(id, turn.id, "done")
+            return (yield from tell(stored, event, key, noted, now))
+        yield from inbox.bind(stored, turn.id, "done")
         yield from self._client_calls.give_up(turn, now)
         claim = yield from self._transactions.resume_if_here(turn, now)
         after = (turn.epoch + 1) * EVENTS_PER_CLAIM
-        yield from inbox.set_after(id, after)
-        return IntakeResult(receipt=Accepted(id=id, turn=turn.id, after=after), claim=claim)
+        yield from inbox.set_after(stored, after)
+        return IntakeResult(receipt=Accepted(id=stored, turn=turn.id, after=after), claim=claim)
 
     def _go_on_without_results(
-        self, event: MessageEvent, key: SessionKey, person: PersonId, turn: TurnRow, now: float
+        self, message: Incoming, turn: TurnRow, now: float
     ) -> Work[IntakeResult]:
         """Handles a message without results that arrives while the turn waits for results of client
         tools."""
-        id = new_id()
-        duplicate = yield from self._insert_waiting(id, event, key, person)
-        if duplicate:
-            return IntakeResult(receipt=duplicate)
+        stored = yield from self._waiting.store(message)
+        if isinstance(stored, Duplicate):
+            return IntakeResult(receipt=stored)
         yield from self._client_calls.end(turn, now)
-        claim = yield from self._transactions.open_next(str(key), now)
-        return IntakeResult(receipt=Accepted(id=id, turn=id), claim=claim)
-
-    def _insert_waiting(
-        self, id: str, event: MessageEvent, key: SessionKey, person: PersonId
-    ) -> Work[Duplicate | None]:
-        folder = self._transactions.placement.folder if files_of(event) else None
-        owner = self._transactions.owner
-        return (yield from inbox.insert(id, event, key, person, owner, folder=folder))
-
-    def _queue(
-        self, event: MessageEvent, key: SessionKey, person: PersonId, when: str | None, now: float
-    ) -> Work[IntakeResult]:
-        """Queues the message, and notifies its chat. `when` says when the message will be answered.
-        If it is None, the chat gets no notice."""
-        id = new_id()
-        duplicate = yield from self._insert_waiting(id, event, key, person)
-        if duplicate:
-            return IntakeResult(receipt=duplicate)
-        if when is None:
-            return IntakeResult(receipt=Accepted(id=id, turn=id))
-        position = yield from inbox.count_pending(str(key))
-        text = f"Queued ({position}): I answer this {when}. /stop ends what is running."
-        # The turn will have this id, so an API client can already wait for its events.
-        receipt = Accepted(id=id, turn=id)
-        target = event.origin.reply_to
-        if target is None:
-            return IntakeResult(receipt=receipt)
-        yield from deliveries.owe(target, Content(text=text), key.agent, None, now)
-        return IntakeResult(receipt=receipt, owed=target)
-
-    def _tell(
-        self, id: str, event: MessageEvent, key: SessionKey, done: CommandReply, now: float
-    ) -> Work[IntakeResult]:
-        """Sends this reply at once, without running a turn."""
-        receipt = Accepted(id=id, reply=done.reply, failed=done.failed)
-        if event.fingerprint:
-            # The request may be repeated, so the reply is stored like the events of a turn.
-            told: list[AgentEvent] = [TextDelta(text=done.reply), TurnFinished(outcome="completed")]
-            yield from turns.keep_events(TurnId(id), 1, record(1, told))
-        target = event.origin.reply_to
-        if target is not None:
-            yield from deliveries.owe(target, Content(text=done.reply), key.agent, None, now)
-        return IntakeResult(receipt=receipt, stop=done.stop, owed=target, ended=done.ended)
+        claim = yield from self._transactions.open_next(str(message.key), now)
+        return IntakeResult(receipt=Accepted(id=stored, turn=stored), claim=claim)
 
 
 async def store_message(

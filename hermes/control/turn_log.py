@@ -8,7 +8,7 @@ from hermes.text.quantity import counted
 from hermes.text.redact import FixedFields
 from hermes.types.events import UsageReported
 from hermes.types.identity import SessionKey
-from hermes.types.messages import Accepted, MessageEvent, Receipt, Refused
+from hermes.types.messages import Accepted, Edited, MessageEvent, Receipt, Refused
 from hermes.types.turns import Completed, Failed, Outcome, Stopped, Suspended
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,9 @@ def log_receipt(event: MessageEvent, key: SessionKey, receipt: Receipt) -> None:
                     ACCEPTED_LINE, {"message_id": id, "session": str(key), "turn": turn or "none"}
                 )
         case Refused(reason=reason):
-            log.info("refused a message of %s: %s", event.source.account, reason)
+            # Most edits change messages that are answered already, which is nothing to report.
+            level = logging.DEBUG if isinstance(event.body, Edited) else logging.INFO
+            log.log(level, "refused a message of %s: %s", event.source.account, reason)
 
 
 def log_finished(claim: Claim, outcome: Outcome, steps: int, usage: UsageReported) -> None:

@@ -8,16 +8,18 @@ import msgspec
 from msgspec.structs import replace
 
 from hermes.control.caches import HistoryCache, PromptCache
-from hermes.control.event_content import first_step, has_files, new_messages
+from hermes.control.event_content import has_files, marked_as_edited, new_messages
+from hermes.control.message_parts import whole_message
 from hermes.control.placement import Placement
-from hermes.state import deliveries, inbox, session_lock, sessions, transcript, turns
+from hermes.control.turn_inputs import new_turn
+from hermes.state import deliveries, inbox, session_lock, sessions, steering, transcript, turns
 from hermes.state.codec import Recorded, record
 from hermes.state.compactions import Span
 from hermes.state.inbox import Waiting
 from hermes.state.sessions import SessionRow
-from hermes.state.transcript import History, TranscriptWriter
+from hermes.state.transcript import QUESTION_STEP, History, TranscriptWriter
 from hermes.state.turns import EVENTS_PER_CLAIM, TurnRow
-from hermes.types.agents import FindModel, HostedAgent
+from hermes.types.agents import HostedAgent
 from hermes.types.events import TurnFinished, UsageReported
 from hermes.types.identity import (
     AgentId,
@@ -42,7 +44,6 @@ from hermes.types.turns import (
     Failed,
     Outcome,
     Prompt,
-    Question,
     Stopped,
     Suspended,
     Turn,
@@ -54,8 +55,6 @@ log = logging.getLogger(__name__)
 PROMPT_IDLE_SECONDS = 3600.0
 """Seconds without a message after which a session gets a new prompt. By then providers no longer
 cache the old prompt, so the new prompt costs no more than the old one."""
-QUESTION_STEP = -1
-"""The step of a person's message, which comes before step 0."""
 GIVEN_UP = (
     "I could not resume my work on your message, because its record in the store can't be read."
     " Please send the message again."
@@ -121,9 +120,11 @@ class TurnTransactions:
         person: PersonId | None,
         now: float,
         folder: FolderId | None = None,
+        replaces: TurnId | None = None,
     ) -> Work[Claim]:
         """Opens the turn that answers this message. If the message has waited, `folder` is the
-        folder with the files that the turn needs."""
+        folder with the files that the turn needs. `replaces` is the turn that was stopped because
+        its message was edited."""
         body, source = event.body, event.source
         transient = isinstance(body, Asked) and body.stateless
         new = new_messages(event)
@@ -169,7 +170,9 @@ class TurnTransactions:
         for index, message in enumerate(new):
             number = yield from transcript.append(claim.writer, QUESTION_STEP, index, message, now)
             spans.append((number, number))
-        if claim.turn.reply_to:
+        # The stopped turn of an edited message leaves its open delivery, with its preview.
+        inherited = replaces is not None and (yield from deliveries.open_of(row.id)) is not None
+        if claim.turn.reply_to and not inherited:
             yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
         claim = _with_history(claim, (*before.messages, *new), prompt, before.size)
         return replace(claim, before=before, spans=tuple(spans))
@@ -178,12 +181,13 @@ class TurnTransactions:
         """Opens the turn of the session's oldest waiting message, if there is one.
 
         If the turn needs files that only other nodes have, this message and the later ones are
-        left to those nodes. A message that can't be read is given up, so that the turns before and
+        left to those nodes. If further parts of the message may arrive, they are left for later. A
+        message that can't be read is given up, so that the turns before and
         after it are not affected.
         """
         key = SessionKey.parse(session)
         while waiting := (yield from inbox.first_pending(session, self.owner)):
-            if not self.placement.has(waiting.folder):
+            if not self.placement.has(waiting.folder) or waiting.not_before > now:
                 return None
             if waiting.event is not None:
                 return (yield from self.open_waiting(waiting, waiting.event, key, now))
@@ -193,10 +197,14 @@ class TurnTransactions:
     def open_waiting(
         self, waiting: Waiting, event: MessageEvent, key: SessionKey, now: float
     ) -> Work[Claim]:
-        """Opens the turn of a message that has waited."""
-        yield from inbox.bind(waiting.id, waiting.id)
-        person, folder = waiting.person, waiting.folder
-        return (yield from self.open(waiting.id, event, key, person, now, folder))
+        """Opens the turn of a message that has waited, with all its parts."""
+        id, person, old = waiting.id, waiting.person, waiting.replaces
+        yield from inbox.bind(id, id)
+        if waiting.awaits:
+            event = (yield from whole_message(id)) or event
+        if old is not None:
+            event = marked_as_edited(event)
+        return (yield from self.open(id, event, key, person, now, waiting.folder, old))
 
     def resume(self, row: TurnRow, now: float) -> Work[Claim]:
         """Resumes a turn whose process died, or whose questions were decided."""
@@ -251,7 +259,7 @@ class TurnTransactions:
         if row.trigger == "api":
             yield from turns.keep_events(row.id, closing.first_seq, closing.recorded)
         if claim.turn.reply_to:
-            yield from deliveries.complete(row.id, closing.content, now)
+            yield from self._complete_delivery(claim, closing, now)
         if isinstance(closing.outcome, Suspended):
             return (yield from self._resume_stopped(row.id, now))
         yield from inbox.finish(row.id)
@@ -282,6 +290,7 @@ class TurnTransactions:
         """Closes a waiting message that can't be read, and notifies its chat or reader."""
         log.error("message %s, which waits in %s, can't be read: given up", waiting.id, key)
         yield from inbox.bind(waiting.id, waiting.id, "done")
+        yield from inbox.finish(waiting.id)
         target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
         # A chat was notified when its message was queued. An API client reads the event instead.
         if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
@@ -298,7 +307,8 @@ class TurnTransactions:
                 yield from turns.close(row.id, row.epoch, "completed", now, closing.usage)
             case Suspended(questions=questions, calls=calls):
                 yield from turns.close(row.id, row.epoch, "suspended", now, closing.usage)
-                yield from self._ask(claim, questions, closing.question_ids, now)
+                for id, question in zip(closing.question_ids, questions, strict=True):
+                    yield from turns.ask(id, row, claim.turn.agent, question, now)
                 expires_at = now + claim.turn.profile.budget.client_seconds
                 for call in calls:
                     yield from turns.await_client(call.id, row, claim.turn.agent, expires_at, now)
@@ -317,6 +327,17 @@ class TurnTransactions:
                 yield from turns.close(
                     row.id, row.epoch, "failed", now, closing.usage, why, temporary=temporary
                 )
+
+    def _complete_delivery(self, claim: Claim, closing: Closing, now: float) -> Work[None]:
+        """Makes the delivery of the turn ready. If the turn was stopped because its message was
+        edited, passes the delivery on to the turn of the new text."""
+        row = claim.row
+        if isinstance(closing.outcome, Stopped):
+            following = yield from steering.replacement_of(row.id, row.session)
+            if following is not None:
+                yield from deliveries.pass_on(row.id, TurnId(following))
+                return
+        yield from deliveries.complete(row.id, closing.content, now)
 
     def _known(self, row: TurnRow, session: SessionRow) -> History:
         known = self.histories.get(row.session)
@@ -348,14 +369,9 @@ class TurnTransactions:
             return None
         return (yield from self.resume(row, now))
 
-    def _ask(
-        self, claim: Claim, questions: Sequence[Question], ids: tuple[str, ...], now: float
-    ) -> Work[None]:
-        for id, question in zip(ids, questions, strict=True):
-            yield from turns.ask(id, claim.row, claim.turn.agent, question, now)
-
-    def find_model(self, agent: AgentId) -> FindModel:
-        return self._agents[agent].find_model
+    def agent(self, id: AgentId) -> HostedAgent:
+        """Returns an agent that is hosted here."""
+        return self._agents[id]
 
     def hosts(self, session: str) -> bool:
         """Returns whether the session's agent is hosted here."""
@@ -375,37 +391,15 @@ class TurnTransactions:
     ) -> Claim:
         """Returns the claim on the turn that `event` opened. `request` is the later message that
         has replaced the options of the turn, if there is one."""
-        body, origin = event.body, event.origin
-        asked = (request or event).body
-        turn = Turn(
-            id=row.id,
-            session=key,
-            agent=key.agent,
-            source=event.source,
-            profile=self.placement.profile_of(row, self._agents[key.agent].profile),
-            history=(),
-            trigger=origin.trigger,
-            person=row.person,
-            principal=origin.principal,
-            place=origin.place,
-            model=session.model if session else None,
-            stateless=row.transient,
-            reply_to=origin.reply_to,
-            # A chat needs no live events, because its preview is edited at most once a second.
-            live=asked.live if isinstance(asked, Asked) else origin.reply_to is None,
+        turn = new_turn(
+            row,
+            key,
+            event,
+            request or event,
+            self.placement.profile_of(row, self._agents[key.agent].profile),
+            session.model if session else None,
         )
-        if isinstance(body, Asked) and isinstance(asked, Asked):
-            turn = replace(
-                turn,
-                instructions=asked.instructions or body.instructions,
-                model=body.model or turn.model,
-                sampling=asked.sampling,
-                client_tools=asked.tools,
-                tool_choice=asked.tool_choice,
-                requested_at=first_step(asked),
-                response_format=asked.response_format,
-            )
-        detached = not isinstance(body, Asked) or body.detached
+        detached = not isinstance(event.body, Asked) or event.body.detached
         return Claim(turn=turn, row=row, writer=_transcript_writer(row, key), detached=detached)
 
 

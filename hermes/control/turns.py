@@ -10,6 +10,7 @@ import anyio
 from hermes.control.event_hub import EventHub, EventLog
 from hermes.control.outbox import Outbox
 from hermes.control.persistence import persist
+from hermes.control.steering import enter_turn
 from hermes.control.turn_log import log_finished
 from hermes.control.turn_transactions import Claim, Closing, TurnTransactions
 from hermes.state import compactions, folders, session_lock, sessions, transcript, turns
@@ -60,6 +61,8 @@ class TurnRunner:
         self._whys: dict[TurnId, Why] = {}
         self._fleeting: set[TurnId] = set()
         """Turns that are stopped after their last reader has left."""
+        self._steered: set[TurnId] = set()
+        """Turns for which messages wait that are to enter them."""
         self.on_closed: Callable[[Claim, Outcome], None] = lambda claim, outcome: None
 
     def runs(self, turn: TurnId) -> bool:
@@ -74,8 +77,16 @@ class TurnRunner:
             self._transactions.histories.keep(claim.row.session, claim.before)
         self._scopes[claim.turn.id] = anyio.CancelScope()
         self._hub.expect(claim.turn.id, claim.row.epoch)
+        if claim.row.epoch > 1:
+            # Messages may have arrived while the turn was suspended or no process ran it.
+            self._steered.add(claim.turn.id)
         if not claim.detached:
             self._fleeting.add(claim.turn.id)
+
+    def steer(self, turn: TurnId) -> None:
+        """Lets the turn look for messages that are to enter it, before its next model call."""
+        if turn in self._scopes:
+            self._steered.add(turn)
 
     def stop(self, turn: TurnId, why: Why) -> bool:
         """Cancels the turn. Returns False if the turn does not run here."""
@@ -97,7 +108,8 @@ class TurnRunner:
         live = self._hub.begin(claim.turn.id, claim.row.epoch)
         if claim.recovered:
             live.emit(SegmentDiscarded(from_seq=claim.row.seq + 1))
-        checkpoint = TurnCheckpoint(self._store, claim, live, self._transactions.placement.folder)
+        folder = self._transactions.placement.folder
+        checkpoint = TurnCheckpoint(self._store, claim, live, self._steered, folder)
         try:
             if claim.turn.reply_to is None:
                 outcome = await self._outcome(claim, live, checkpoint)
@@ -119,6 +131,7 @@ class TurnRunner:
             self._scopes.pop(claim.turn.id, None)
             self._whys.pop(claim.turn.id, None)
             self._fleeting.discard(claim.turn.id)
+            self._steered.discard(claim.turn.id)
         if following is not None:
             self.expect(following)
         return following
@@ -210,11 +223,18 @@ class TurnCheckpoint:
     """Makes the agent's steps durable under the turn's claim."""
 
     def __init__(
-        self, store: Store, claim: Claim, live: EventLog, folder: FolderId | None = None
+        self,
+        store: Store,
+        claim: Claim,
+        live: EventLog,
+        steered: set[TurnId],
+        folder: FolderId | None = None,
     ) -> None:
-        """`folder` is the folder with the files that tools use in this process."""
+        """`steered` contains the turn while messages may wait that are to enter it. `folder` is the
+        folder with the files that tools use in this process."""
         self._store = store
         self._claim = claim
+        self._steered = steered
         self._folder = folder
         self._used_folder = claim.row.folder
         self._new_folder: FolderId | None = None
@@ -289,6 +309,17 @@ class TurnCheckpoint:
         self.used += usage
         self._spans.append((number, number))
         self._live.keep(seq)
+
+    async def steered(self) -> Sequence[UserMessage]:
+        row = self._claim.row
+        if row.id not in self._steered:
+            # The store is not read before each model call, because steering is rare.
+            return ()
+        # This comes before the transaction, so that a later message is not forgotten.
+        self._steered.discard(row.id)
+        found = await persist(self._store, enter_turn, self._claim, self.steps - 1, time.time())
+        self._spans += [(number, number) for number, _ in found]
+        return [message for _, message in found]
 
     def prompted(self, prompt: Prompt) -> None:
         self.prompt = prompt

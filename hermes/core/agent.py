@@ -119,6 +119,7 @@ class AgentLoop:
                     " go on, or raise agent.max_turns.",
                     code="budget",
                 )
+            conversation.add(*await checkpoint.steered())
             message = await self._call_model(conversation, step)
             step += 1
             if not message.calls:

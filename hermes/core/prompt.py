@@ -155,8 +155,10 @@ def describe_place(turn: Turn) -> str:
     if turn.principal is not None:
         return turn.place
     if source.chat_kind == "private":
-        return PRIVATE_CHAT.format(platform=source.platform)
-    return SHARED_CHAT.format(platform=source.platform, kind=source.chat_kind)
+        chat = PRIVATE_CHAT.format(platform=source.platform)
+    else:
+        chat = SHARED_CHAT.format(platform=source.platform, kind=source.chat_kind)
+    return f"{chat} {turn.place}" if turn.place else chat
 
 
 def ephemeral(turn: Turn) -> str:

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import msgspec
 
@@ -32,6 +32,7 @@ from hermes.settings.sections import (
 from hermes.settings.sources import ConfigFiles, ConfigProblems, Explanation, Sources, read_sources
 from hermes.state.paths import Home
 from hermes.state.privacy import protect
+from hermes.types.profile import BusyMode
 from hermes.types.value import Value
 
 ENVIRON: Mapping[str, str] = os.environ
@@ -195,6 +196,7 @@ def assemble(home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> Sett
         *_access_problems(settings),
         *_zone_problems(settings),
         *_shared_folder_problems(settings),
+        *_busy_mode_problems(settings),
     ]
     if problems:
         raise ConfigProblems(problems)
@@ -204,8 +206,6 @@ def assemble(home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> Sett
 def _ignored(settings: Settings) -> list[str]:
     """Returns warnings about values that are not supported yet."""
     warnings = []
-    if settings.display.busy_input_mode != "queue":
-        warnings.append("display.busy_input_mode: only 'queue' works so far; messages are queued")
     if settings.terminal.backend in PLANNED_BACKENDS:
         # Commands must not run on the host if the operator asked for a container.
         warnings.append(
@@ -263,6 +263,16 @@ def _zone_problems(settings: Settings) -> list[str]:
         source = settings.explain("timezone").source
         return [f"{source}: timezone {settings.timezone!r} is not known: try 'Europe/Berlin'"]
     return []
+
+
+def _busy_mode_problems(settings: Settings) -> list[str]:
+    known = get_args(BusyMode)
+    return [
+        f"platforms.{name}.busy_input_modes: {mode!r} is no mode: use one of {', '.join(known)}"
+        for name, platform in settings.platforms.items()
+        for mode in platform.busy_input_modes.values()
+        if mode not in known
+    ]
 
 
 def _shared_folder_problems(settings: Settings) -> list[str]:

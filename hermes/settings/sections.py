@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from hermes.settings.schema import Aliases
-from hermes.types.profile import Budget
+from hermes.types.profile import Budget, BusyMode
 from hermes.types.value import Value
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -224,13 +224,15 @@ class PlatformSettings(Value):
     platform. A chat that was chosen with /sethome takes precedence."""
     channel_prompts: dict[str, str] = msgspec.field(default_factory=dict)
     """Instructions for single chats, by the id of the chat. The instructions are never stored."""
+    busy_input_modes: dict[str, str] = msgspec.field(default_factory=dict)
+    """Modes for single chats, by the id of the chat, instead of display.busy_input_mode."""
 
 
 class DisplaySettings(Value):
-    busy_input_mode: Annotated[
-        Literal["queue", "steer", "interrupt"], Aliases(env=("HERMES_GATEWAY_BUSY_INPUT_MODE",))
-    ] = "queue"
-    """How messages that arrive while the agent works are handled; only `queue` is supported."""
+    busy_input_mode: Annotated[BusyMode, Aliases(env=("HERMES_GATEWAY_BUSY_INPUT_MODE",))] = "queue"
+    """How a chat message is handled that arrives while the agent works. `queue` answers it
+    afterwards, `steer` adds it to the running turn before the next model call, and `interrupt`
+    stops the running turn first."""
 
 
 class LoggingSettings(Value):

@@ -1,4 +1,5 @@
-"""Summaries that replace the middle of a conversation. The replaced messages are never deleted."""
+"""Summaries that replace the middle of a conversation, and exchanges that were removed from it. The
+messages themselves are never deleted."""
 
 import logging
 
@@ -19,7 +20,8 @@ represents all rows that it replaces."""
 class Compaction(Value):
     id: int
     span: Span
-    summary: Message
+    summary: Message | None
+    """The message that replaces the rows; None if the rows were removed from the conversation."""
 
 
 class Condensed(Value):
@@ -47,18 +49,30 @@ def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Wor
     )
 
 
+def remove(what: Condensed, now: float) -> Work[None]:
+    """Removes the rows from the conversation. The store keeps them."""
+    body = encode(UserMessage(text="", summary=True))
+    rows = yield (
+        "insert into compactions (session, generation, first, last, summary, crc, removed, turn,"
+        " at) values (?, ?, ?, ?, ?, ?, 1, '', ?) returning id",
+        (what.session, what.generation, *what.span, body, checksum(body), now),
+    )
+    yield "update sessions set compaction = ? where key = ?", (rows[0][0], what.session)
+
+
 def active(session: str, generation: int) -> Work[list[Compaction]]:
-    """Returns the summaries that no later summary replaces, in the order of the conversation.
+    """Returns the summaries that no later summary replaces, and the removed rows, in the order of
+    the conversation.
 
     A summary that can't be read is left out, and the rows that it replaced are read instead.
     """
     rows = yield (
-        "select id, first, last, summary, crc from compactions"
+        "select id, first, last, summary, crc, removed from compactions"
         " where session = ? and generation = ? order by id desc",
         (session, generation),
     )
     found: list[Compaction] = []
-    for id, first, last, body, crc in rows:
+    for id, first, last, body, crc, removed in rows:
         if any(one.span[0] <= first and last <= one.span[1] for one in found):
             continue
         try:
@@ -66,7 +80,8 @@ def active(session: str, generation: int) -> Work[list[Compaction]]:
         except msgspec.DecodeError as error:
             log.error("summary %s of %s can't be read, it is not used: %s", id, session, error)
         else:
-            found.append(Compaction(id=id, span=(first, last), summary=summary))
+            shown = None if removed else summary
+            found.append(Compaction(id=id, span=(first, last), summary=shown))
     return sorted(found, key=lambda one: one.span)
 
 
@@ -74,9 +89,13 @@ def restore(session: str) -> Work[int]:
     """Deletes the session's summaries, so that its history shows the messages again. Returns the
     number of deleted summaries."""
     rows = yield (
-        "delete from compactions where session = ? and generation ="
+        "delete from compactions where session = ? and removed = 0 and generation ="
         " (select generation from sessions where key = ?) returning id",
         (session, session),
     )
-    yield "update sessions set compaction = 0, prompt = null where key = ?", (session,)
+    yield (
+        "update sessions set prompt = null, compaction = coalesce((select max(id) from compactions"
+        " where session = sessions.key and generation = sessions.generation), 0) where key = ?",
+        (session,),
+    )
     return len(rows)

@@ -123,6 +123,11 @@ def complete(turn: TurnId, content: Content | None, now: float) -> Work[None]:
     )
 
 
+def pass_on(turn: TurnId, other: TurnId) -> Work[None]:
+    """Makes the open delivery of a turn, with its preview, the delivery of another turn."""
+    yield "update deliveries set turn = ? where turn = ? and state = 'open'", (other, turn)
+
+
 def owe_again(turn: TurnId, content: Content, agent: str, now: float) -> Work[None]:
     """Adds a delivery to the chat of the turn's last delivery, if the turn has one."""
     rows = yield (

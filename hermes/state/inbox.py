@@ -7,8 +7,8 @@ import msgspec
 
 from hermes.state import bodies
 from hermes.state.codec import checksum, decode_event, encode
-from hermes.types.identity import AgentId, FolderId, OwnerId, PersonId, SessionKey
-from hermes.types.messages import Duplicate, MessageEvent
+from hermes.types.identity import AgentId, FolderId, OwnerId, PersonId, SessionKey, TurnId
+from hermes.types.messages import Duplicate, MessageEvent, Said
 from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
@@ -26,6 +26,13 @@ class Waiting(Value):
     it."""
     folder: FolderId | None = None
     """The folder with the files that the turn needs; None if the turn can run on any node."""
+    awaits: str | None = None
+    """Which further parts of the message may still arrive; see `state.message_parts`. None for a
+    message without parts."""
+    not_before: float = 0.0
+    """The time before which the message's turn is not opened, because further parts may arrive."""
+    replaces: TurnId | None = None
+    """The turn that was stopped because its message was edited. This message has the new text."""
 
 
 def insert(
@@ -47,8 +54,8 @@ def insert(
     kept, name = yield from bodies.store(body)
     taken = yield (
         "insert into inbox (id, dedupe_key, fingerprint, session, agent, person, account, chat_id,"
-        " user_id, state, turn, owner, folder, event, body_name, crc, received_at)"
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " user_id, state, turn, owner, folder, event, body_name, crc, received_at, message_id)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " on conflict (dedupe_key) do nothing returning seq",
         (
             id,
@@ -68,9 +75,36 @@ def insert(
             name,
             checksum(body),
             event.received_at,
+            _message_id(event),
         ),
     )
     return None if taken else (yield from find(event))
+
+
+def _message_id(event: MessageEvent) -> str | None:
+    return event.body.message_id if isinstance(event.body, Said) else None
+
+
+def replace_event(id: str, event: MessageEvent) -> Work[None]:
+    """Replaces the event of a row. The row keeps its dedupe key."""
+    body = encode(event)
+    kept, name = yield from bodies.store(body)
+    yield (
+        "update inbox set event = ?, body_name = ?, crc = ?, message_id = ? where id = ?",
+        (kept, name, checksum(body), _message_id(event), id),
+    )
+
+
+def rewrite(
+    id: str, event: MessageEvent, session: SessionKey, state: str, folder: FolderId | None = None
+) -> Work[None]:
+    """Replaces everything in a row that `insert` takes from its parameters, except the dedupe key
+    and the people."""
+    yield from replace_event(id, event)
+    yield (
+        "update inbox set session = ?, agent = ?, state = ?, turn = ?, folder = ? where id = ?",
+        (str(session), session.agent, state, None if state == "pending" else id, folder, id),
+    )
 
 
 def find(event: MessageEvent) -> Work[Duplicate | None]:
@@ -93,22 +127,31 @@ def release_key(id: str) -> Work[None]:
 
 _WAITING = (
     "id, session, person, account, chat_id, event, crc, body_name,"
-    " coalesce((select folder from sessions where key = inbox.session), folder)"
+    " coalesce((select folder from sessions where key = inbox.session), folder),"
+    " awaits, not_before, replaces"
 )
 
 
+_MAY_TAKE = (
+    "session = ? and state = 'pending' and (owner = ? or not exists"
+    " (select 1 from owners o where o.id in (?, inbox.owner) and o.kind = 'terminal'))"
+)
+"""The condition for the waiting rows of a session that a process may take."""
+
+
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
-    """Returns the session's oldest row that no turn has taken and that this process may take.
+    """Returns the session's oldest row that no turn has taken and that this process may take. A
+    row that replaces an edited message comes before all others.
 
     A gateway takes the rows of all gateways, so that a session's messages are answered in order. A
     terminal takes only its own rows.
     """
+    parameters = (session, owner, owner)
     rows = yield (
-        f"select {_WAITING} from inbox"  # noqa: S608
-        " where session = ? and state = 'pending' and (owner = ? or not exists"
-        " (select 1 from owners o where o.id in (?, inbox.owner) and o.kind = 'terminal'))"
-        " order by seq limit 1",
-        (session, owner, owner),
+        f"select {_WAITING} from inbox where seq = coalesce("  # noqa: S608
+        f"(select seq from inbox where {_MAY_TAKE} and replaces is not null order by seq limit 1),"
+        f" (select seq from inbox where {_MAY_TAKE} order by seq limit 1))",
+        (*parameters, *parameters),
     )
     return (yield from _waiting(rows[0])) if rows else None
 
@@ -123,7 +166,7 @@ def all_pending() -> Work[list[Waiting]]:
 
 
 def _waiting(row: Row) -> Work[Waiting]:
-    id, session, person, account, chat_id, kept, crc, name, folder = row
+    id, session, person, account, chat_id, kept, crc, name, folder, awaits, not_before, old = row
     body = yield from bodies.read(kept, name)
     event: MessageEvent | None = None
     with suppress(msgspec.DecodeError):
@@ -136,6 +179,9 @@ def _waiting(row: Row) -> Work[Waiting]:
         chat_id=chat_id,
         event=event,
         folder=folder,
+        awaits=awaits,
+        not_before=not_before,
+        replaces=old,
     )
 
 
@@ -167,8 +213,13 @@ def set_after(id: str, after: int) -> Work[None]:
 
 
 def finish(turn: str) -> Work[None]:
-    """Marks the message that opened the turn as answered. The message has the id of the turn."""
-    yield "update inbox set state = 'done' where id = ? and state = 'bound'", (turn,)
+    """Marks the messages of the turn as answered: the message that opened it, which has the id of
+    the turn, its further parts, and the messages that have steered the turn."""
+    yield (
+        "update inbox set state = 'done' where state = 'bound'"
+        " and (id = ? or (turn = ? and turn <> id))",
+        (turn, turn),
+    )
 
 
 def event_of(id: str) -> Work[MessageEvent]:

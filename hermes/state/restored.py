@@ -78,6 +78,7 @@ def _fail(row: TurnRow, notice: str, now: float) -> Work[None]:
 
 def _give_up(waiting: Waiting, notice: str, now: float) -> Work[None]:
     yield from inbox.bind(waiting.id, waiting.id, "done")
+    yield from inbox.finish(waiting.id)
     agent = SessionKey.parse(waiting.session).agent
     target = waiting.event.origin.reply_to if waiting.event else None
     if target is None:

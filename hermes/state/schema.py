@@ -362,3 +362,27 @@ create unique index deliveries_send_key on deliveries (send_key) where send_key 
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m017_steering",
+        """
+-- The platform's id of the message, so that an edit finds the message.
+alter table inbox add column message_id text;
+-- A message whose further parts may still arrive: 'cut' if the next message may continue it,
+-- 'album:' and an id if it is a part of an album, 'complete' when all parts have arrived. Null for
+-- a message that has no parts. Its turn is not opened before the time in `not_before`. The other
+-- parts are rows of their own, which are bound to the turn of the first part.
+alter table inbox add column awaits text;
+alter table inbox add column not_before real not null default 0;
+-- The turn that the message is to enter. If the turn ends first, the message gets its own turn.
+alter table inbox add column steers text;
+-- The turn that was stopped because its message was edited. This message has the new text.
+alter table inbox add column replaces text;
+-- Whether the rows were removed from the conversation with /undo or /retry. They have no summary.
+alter table compactions add column removed integer not null default 0;
+create index inbox_replacing on inbox (session) where state = 'pending' and replaces is not null;
+""",
+    )
+)

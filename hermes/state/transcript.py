@@ -10,6 +10,8 @@ from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMe
 from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
+QUESTION_STEP = -1
+"""The step of the message that opens a turn, which comes before step 0."""
 SEARCHED_CHARS = 65_536
 """Number of characters of a message that are indexed. Indexing megabytes would delay all
 commits."""
@@ -88,6 +90,16 @@ def append(
     return number
 
 
+def next_index(turn: str, step: int) -> Work[int]:
+    """Returns the first free place after the messages of a step."""
+    rows = yield (
+        "select coalesce(max(idx), -1) + 1 from messages where turn = ? and step = ?",
+        (turn, step),
+    )
+    index: int = rows[0][0]
+    return index
+
+
 def history(session: str, known: History) -> Work[History]:
     """Returns the history of the session: the known part, and the messages that were added after
     it."""
@@ -101,7 +113,7 @@ def history(session: str, known: History) -> Work[History]:
         (session, known.generation, known.last, *(row for one in summaries for row in one.span)),
     )
     rows = yield from bodies.filled(rows, BODY, BODY_NAME)
-    said: list[tuple[Span, Message]] = []
+    said: list[tuple[Span, Message | None]] = []
     for span, message in repaired(decoded(_in_order(rows)), known.messages):
         while summaries and summaries[0].span[1] < span[0]:
             said.append((summaries[0].span, summaries.pop(0).summary))
@@ -109,14 +121,15 @@ def history(session: str, known: History) -> Work[History]:
     said += [(one.span, one.summary) for one in summaries]
     if not said:
         return known
+    shown = [(span, message) for span, message in said if message is not None]
     return History(
         generation=known.generation,
         since=known.since,
         compaction=known.compaction,
         size=known.size + sum(len(row[BODY]) for row in rows),
         last=max(known.last, *(span[1] for span, _ in said)),
-        messages=(*known.messages, *(message for _, message in said)),
-        spans=(*known.spans, *(span for span, _ in said)),
+        messages=(*known.messages, *(message for _, message in shown)),
+        spans=(*known.spans, *(span for span, _ in shown)),
     )
 
 

@@ -18,7 +18,7 @@ from hermes.settings.schema import Aliases
 from hermes.text.markdown import print_markdown, print_plain
 from hermes.types.errors import Rejected
 from hermes.types.identity import ChatKind, Source, Target
-from hermes.types.messages import Content, MessageEvent, MessageRef, Origin, Pressed, Said
+from hermes.types.messages import Content, Edited, MessageEvent, MessageRef, Origin, Pressed, Said
 from hermes.types.nodes import Document
 from hermes.types.platforms import Cursor, Platform, PlatformLimits, Quality, refs_like
 from hermes.types.protocols import Accept
@@ -42,6 +42,8 @@ class Update(Value):
     name: str | None = None
     question: str | None = None
     """The question that a button press answers; `text` is then the label of the button."""
+    edits: int | None = None
+    """The number of the update whose message was edited; `text` is then its new text."""
 
 
 class Batch(Value):
@@ -114,6 +116,10 @@ class ChatServer:
     def presses(self, question: str, label: str, chat: str = "1", user: str = "7") -> int:
         """Makes a person press a button under a question. Returns the number of the update."""
         return self._add(Update(id=0, chat=chat, user=user, text=label, question=question))
+
+    def edits(self, number: int, text: str, chat: str = "1", user: str = "7") -> int:
+        """Makes a person edit the message of an update. Returns the number of the edit's update."""
+        return self._add(Update(id=0, chat=chat, user=user, text=text, edits=number))
 
     def repeat(self, number: int) -> None:
         """Delivers an update again, as platforms do when they don't know whether it arrived."""
@@ -269,7 +275,9 @@ def to_event(update: Update, account: str) -> MessageEvent:
         user_id=update.user,
         user_name=update.name,
     )
-    body: Said | Pressed = Said(text=update.text, message_id=str(update.id))
+    body: Said | Pressed | Edited = Said(text=update.text, message_id=str(update.id))
+    if update.edits is not None:
+        body = Edited(message_id=str(update.edits), text=update.text)
     if update.question is not None:
         body = Pressed(question=update.question, choice=update.text)
     return MessageEvent(

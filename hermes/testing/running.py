@@ -21,6 +21,7 @@ from hermes.settings.sections import (
     AgentSettings,
     AuxiliarySettings,
     BusSettings,
+    DisplaySettings,
     HumanDelaySettings,
     MemorySettings,
     ModelSettings,
@@ -69,6 +70,7 @@ class Conditions(Value):
     targets: tuple[TargetPlatform, ...] = ()
     """The platforms that messages can be sent to."""
     human_delay: HumanDelaySettings = HumanDelaySettings()
+    display: DisplaySettings = DisplaySettings()
     workspace: str = "workspace"
     """The name of the workspace's folder in the home."""
     backend: ExecutionBackend | None = None
@@ -131,6 +133,7 @@ async def running(
         agent=conditions.agent,
         streaming=conditions.streaming,
         human_delay=conditions.human_delay,
+        display=conditions.display,
         access=conditions.access,
         auxiliary=conditions.auxiliary,
         memory=conditions.memory,

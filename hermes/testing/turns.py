@@ -48,6 +48,8 @@ class Notebook:
         self.log: list[str] = []
         self.lost = False
         self.used_files = False
+        self.steering: list[UserMessage] = []
+        """Messages that enter the turn before the next model call."""
 
     async def said(self, message: AssistantMessage) -> None:
         if self.lost:
@@ -64,6 +66,11 @@ class Notebook:
     async def answered(self, message: ToolMessage) -> None:
         self.messages.append(message)
         self.log.append(f"answered {message.text}")
+
+    async def steered(self) -> Sequence[UserMessage]:
+        found, self.steering = self.steering, []
+        self.messages += found
+        return found
 
     def prompted(self, prompt: Prompt) -> None:
         self.prompts.append(prompt)

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from hermes.types.identity import PersonId, SessionKey, Target, TurnId
-from hermes.types.profile import ModelChoice
+from hermes.types.messages import Attachment
+from hermes.types.profile import BusyMode, ModelChoice
 from hermes.types.store import Work
 from hermes.types.value import Value
 
@@ -35,10 +36,26 @@ class CommandContext(Value):
     """Finds a model by the name that a person typed; see `types.agents.FindModel`."""
 
 
+class CommandMessage(Value):
+    """A message that a command sends for the person, such as the text after `/queue`. It replaces
+    the command in the inbox."""
+
+    text: str
+    attachments: tuple[Attachment, ...] | None = None
+    """The attachments of the message; None for those of the command."""
+    mode: BusyMode | None = None
+    """How the message is handled while a turn runs; None for the mode of the chat."""
+    background: bool = False
+    """Whether the message opens a turn in a new session. The command's reply is sent, too."""
+
+
 class CommandReply(Value):
     """The reply to a command, and the effects that follow its commit."""
 
     reply: str
+    """The text of the reply. If the command sends a message, the reply is not used, because the
+    message is answered instead. Only a message in the background has both."""
+    message: CommandMessage | None = None
     stop: TurnId | None = None
     """The turn that is interrupted after the commit, if there is one."""
     ended: bool = False

@@ -211,7 +211,8 @@ class Origin(Value):
     reply_to: Target | None = None
     """The chat that the answer is sent to; None if the caller reads the answer directly."""
     place: str = ""
-    """A sentence that tells the model where the conversation takes place. Empty for chats."""
+    """A sentence that tells the model where the conversation takes place. For a chat, it is added
+    to the description of the chat, and is usually empty."""
     bot: str = ""
     """Our name in the chat, as in `/stop@name`; empty if the platform has no such commands."""
 
@@ -242,6 +243,13 @@ class MessageEvent(Value):
     requests."""
     client_key: ClientKey | None = None
     """The client's idempotency key if the request has tool results; None for other requests."""
+    album: str = ""
+    """The platform's id of the album that the message belongs to, if the parts of the album arrive
+    one by one. The parts become one message. Empty for every other message."""
+    cut_with: str | None = None
+    """The text that belongs between this message and the next one, if the message is so long that
+    the platform has probably cut it there: an empty text or a line break. None for every other
+    message."""
 
 
 class Accepted(Value, tag=True):

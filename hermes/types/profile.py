@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from hermes.types.identity import AgentId
+from hermes.types.identity import AgentId, Source
 from hermes.types.messages import AttachmentKind, Message
 from hermes.types.value import Value
 
@@ -83,6 +83,12 @@ class ModelChoice(Value):
         return f"ModelChoice(provider={self.provider!r}, model={self.model!r})"
 
 
+BusyMode = Literal["queue", "steer", "interrupt"]
+"""How a message is handled that arrives while a turn of its session runs. `queue`: it is answered
+after the turn. `steer`: it enters the turn before the next model call. `interrupt`: it stops the
+turn and is answered then."""
+
+
 class Budget(Value):
     steps: int = 90
     """Maximum number of model calls in one turn."""
@@ -114,9 +120,18 @@ class AgentProfile(Value):
     """Additional text for single chats, by `platform:chat`."""
     prefill: tuple[Message, ...] = ()
     """Messages that are sent to the model before the history of every conversation."""
+    busy_mode: BusyMode = "queue"
+    """How a chat message is handled that arrives while a turn of its session runs."""
+    chat_busy_modes: dict[str, BusyMode] = msgspec.field(default_factory=dict)
+    """Modes for single chats, by `platform:chat`. They replace `busy_mode`."""
     toolsets: tuple[str, ...] = ("default",)
     """Names of the toolsets and single tools that the agent may use."""
     platform_toolsets: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Toolsets and single tools by platform. On a platform that is listed here, they replace
     `toolsets`."""
     disabled_toolsets: tuple[str, ...] = ()
+
+    def busy_mode_in(self, source: Source) -> BusyMode:
+        """Returns how a message from this chat is handled while a turn of its session runs."""
+        chat = f"{source.platform}:{source.chat_id}"
+        return self.chat_busy_modes.get(chat, self.busy_mode)

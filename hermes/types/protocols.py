@@ -35,6 +35,11 @@ class Checkpoint(Protocol):
 
     async def answered(self, message: ToolMessage) -> None: ...
 
+    async def steered(self) -> Sequence[UserMessage]:
+        """Stores the messages that people have sent to steer the turn, as messages of the turn, and
+        returns them. Must be called between two steps, when every tool call has its result."""
+        ...
+
     def prompted(self, prompt: Prompt) -> None:
         """Sets the session's new prompt, which is stored together with the next message."""
         ...

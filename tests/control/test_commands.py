@@ -153,6 +153,11 @@ async def test_help_lists_every_command(chat: Chat) -> None:
         "/model",
         "/context",
         "/sethome",
+        "/queue",
+        "/steer",
+        "/retry",
+        "/undo",
+        "/background",
         "/help",
     ]
 
@@ -163,7 +168,7 @@ async def test_help_lists_every_command(chat: Chat) -> None:
         ("/stauts", "There is no command /stauts. Did you mean /status?"),
         ("/qqqq", "There is no command /qqqq. /help lists them."),
         ("/sta", "Idle."),
-        ("/st", "/st could be /status, /stop."),
+        ("/st", "/st could be /status, /steer, /stop."),
         ("/cancel", "Nothing is running."),
         ("/STATUS", "Idle."),
     ],

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.control.turns import finish_of, owed_content
+from hermes.core.models.retry import Retrying
 from hermes.core.tools.call import scope_of
 from hermes.core.tools.terminal import terminal_tools
 from hermes.settings.sections import AgentSettings
@@ -18,7 +19,7 @@ from hermes.testing.running import QUIET, TroubledStore, held, refused, rows, ru
 from hermes.testing.scripted import Answer, ScriptedModel, calls, fails, hangs, says
 from hermes.testing.tools import ask
 from hermes.testing.turns import a_turn
-from hermes.types.errors import Disconnected
+from hermes.types.errors import Disconnected, RateLimited
 from hermes.types.events import TurnFinished, UsageReported
 from hermes.types.execution import Sandbox, SandboxScope
 from hermes.types.identity import OWNER, Principal, Source, new_id
@@ -116,6 +117,22 @@ async def test_after_a_stop_while_tools_run_each_call_has_a_result(tmp_path: Pat
         server.says("hi")
         await until(lambda: "hello" in server.texts())
     assert refused(model.requests[1]) is None
+
+
+async def test_stop_acts_within_two_seconds_whatever_the_turn_waits_for(tmp_path: Path) -> None:
+    server = ChatServer()
+    pause = fails(RateLimited("too many requests", 50.0))
+    answers = [hangs(), calls(("slow", {"seconds": 60})), calls(("ask", {})), pause]
+    model = ScriptedModel(answers)
+    async with running(tmp_path, [PlainAdapter(server)], Retrying(model)) as gateway:
+        for number in range(1, len(answers) + 1):
+            server.says("work")
+            await until(lambda: len(model.requests) == number)  # noqa: B023
+            if number == 3:
+                await until(lambda: not gateway.busy)
+            server.says("/stop")
+            await until(lambda: server.texts().count("(stopped: by you)") == number, 2.0)  # noqa: B023
+            await until(lambda: not gateway.busy)
 
 
 async def test_a_stop_right_after_the_message_stops_its_turn(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ from hermes.types.messages import (
     ToolMessage,
     UserMessage,
 )
+from hermes.types.models import ModelRequest
+from hermes.types.protocols import Emit
 from hermes.types.tools import AnyTool, Tool, ToolContext
 from hermes.types.turns import Answered, Completed, Expired, Failed, Suspended, Turn
 
@@ -67,6 +69,22 @@ async def test_tools_run_and_the_model_gets_their_results() -> None:
     assert isinstance(said, AssistantMessage)
     assert answered == result(0, "slept for 0.0 s")
     assert bench.model.requests[1].messages == (HI, said, answered)
+    assert refused(bench.model.requests[1]) is None
+
+
+async def test_messages_that_steer_the_turn_enter_it_between_two_steps() -> None:
+    more = UserMessage(text="in blue")
+
+    async def call_and_steer(request: ModelRequest, emit: Emit) -> AssistantMessage:
+        bench.notes.steering.append(more)
+        return await calls(("slow", {"seconds": 0}))(request, emit)
+
+    bench = Bench(call_and_steer, says("done"))
+    await bench.run(a_turn())
+    said, answered, steered = bench.notes.messages
+    assert steered == more
+    assert bench.model.requests[0].messages == (HI,)
+    assert bench.model.requests[1].messages == (HI, said, answered, more)
     assert refused(bench.model.requests[1]) is None
 
 

@@ -101,6 +101,7 @@ def test_a_change_of_a_short_model_setting_keeps_the_name_of_the_model(tmp_path:
         ("model.api_key", "sk-x"),
         ("api_server.prot", "1"),
         ("timezone", "${NO_SUCH}"),
+        ("display.busy_input_mode", "wait"),
     ],
 )
 def test_an_invalid_change_writes_nothing(tmp_path: Path, key: str, value: str) -> None:

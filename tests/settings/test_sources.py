@@ -68,7 +68,7 @@ def test_a_hermes_agent_configuration_is_accepted_unchanged(tmp_path: Path) -> N
     assert (choice.provider, choice.model) == ("custom", "some-model")
     assert choice.api_key == "sk-local-0123456789"
     assert "terminal.backend: 'docker' is not supported yet; no command is run" in found.warnings
-    assert any("busy_input_mode" in warning for warning in found.warnings)
+    assert found.display.busy_input_mode == "interrupt"
     ignored = found.sources.ignored
     assert "config.yaml: a_key_of_tomorrow is not known and is ignored" in ignored
     assert sum("agent.verify_on_stop" in line for line in ignored) == 1
@@ -167,3 +167,13 @@ def test_a_duplicate_key_gives_a_warning(tmp_path: Path) -> None:
     found = settings(tmp_path, "model: a\nmodel: b\n")
     assert found.model.default == "b"
     assert "model (lines 1 and 2) is given twice" in found.warnings[0]
+
+
+def test_the_mode_of_a_chat_must_be_known(tmp_path: Path) -> None:
+    text = "platforms: {telegram: {busy_input_modes: {7: steer, 8: wait}}}"
+    (problem,) = problems(tmp_path, text)
+    assert problem == (
+        "platforms.telegram.busy_input_modes: 'wait' is no mode: use one of queue, steer, interrupt"
+    )
+    found = settings(tmp_path, text.replace("wait", "queue"))
+    assert found.platforms["telegram"].busy_input_modes == {"7": "steer", "8": "queue"}

@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
+from msgspec.structs import replace
+
+from hermes.entry.platforms.telegram.format import TEXT_LIMIT
 from hermes.entry.platforms.telegram.schema import (
     DOWNLOAD_BYTES,
     CallbackQuery,
@@ -13,6 +16,7 @@ from hermes.entry.platforms.telegram.schema import (
     User,
 )
 from hermes.text.commands import parse_command
+from hermes.text.split import utf16_units
 from hermes.types.identity import Source, Target
 from hermes.types.messages import (
     Attachment,
@@ -26,6 +30,10 @@ from hermes.types.messages import (
 )
 from hermes.types.value import Value
 
+CUT_UNITS = 4000
+"""Clients cut a text at Telegram's limit of 4096 UTF-16 units, or a little earlier at the end of a
+word. A text of at least this length may continue in the next message."""
+
 
 class Recipient(Value):
     """Our account, and the bot's own user on Telegram."""
@@ -35,7 +43,8 @@ class Recipient(Value):
 
 
 def to_event(us: Recipient, pieces: Sequence[Update], now: float) -> MessageEvent | None:
-    """Returns the event of an update, or of all updates of an album.
+    """Returns the event of an update, or of all updates of an album. If an album arrives in single
+    updates, as by webhook, the gateway joins their events.
 
     Returns None for updates that are not for the agent: our own messages, those of other bots, and
     service messages such as a new member.
@@ -50,7 +59,19 @@ def to_event(us: Recipient, pieces: Sequence[Update], now: float) -> MessageEven
     messages = [piece.message for piece in pieces if piece.message is not None]
     said = _said(messages) if messages else None
     # The key has no update number: after a week without updates, Telegram may repeat numbers.
-    return _event(us, str(messages[0].message_id), messages, said, now) if said else None
+    event = _event(us, str(messages[0].message_id), messages, said, now) if said else None
+    if event is None or len(messages) > 1:
+        return event
+    album = messages[0].media_group_id or ""
+    return replace(event, album=album, cut_with=_cut_with(messages[0].text))
+
+
+def _cut_with(text: str) -> str | None:
+    """Returns the text that the client has removed after a long text, if it has cut the text."""
+    units = utf16_units(text)
+    if units < CUT_UNITS:
+        return None
+    return "" if units == TEXT_LIMIT else "\n"
 
 
 def grouped(updates: Iterable[Update]) -> list[list[Update]]:

@@ -271,3 +271,18 @@ def test_an_album_at_the_end_of_a_batch_is_left_for_the_next_batch() -> None:
     assert without_last_album([text, piece(4), piece(5)]) == [text]
     assert without_last_album([piece(1), piece(2), text]) == [piece(1), piece(2), text]
     assert without_last_album([piece(1), piece(2)]) == [piece(1), piece(2)]
+
+
+def test_a_single_part_of_an_album_names_the_album() -> None:
+    assert event_of(piece(1)).album == "a"
+    assert event_of(piece(1), piece(2)).album == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "between"),
+    [("x" * 3999, None), ("x" * 4000, "\n"), ("x" * 4096, ""), ("😀" * 2048, "")],
+)
+def test_a_text_as_long_as_the_limit_may_continue_in_the_next_message(
+    text: str, between: str | None
+) -> None:
+    assert event_of(update(message=message(text=text))).cut_with == between

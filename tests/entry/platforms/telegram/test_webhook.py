@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
 import msgspec
 import pytest
 
@@ -13,7 +14,7 @@ from hermes.entry.platforms.telegram.manifest import TelegramConfig
 from hermes.entry.platforms.telegram.webhook import SECRET_HEADER, webhook_route
 from hermes.testing.adapters import Listener
 from hermes.testing.asgi import call, http_scope
-from hermes.testing.running import running, until
+from hermes.testing.running import held, running, until
 from hermes.testing.samples import PNG
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.telegram import BotApiServer
@@ -112,3 +113,39 @@ async def test_a_photo_that_is_delivered_by_webhook_reaches_the_model(tmp_path: 
     message = model.requests[0].messages[-1]
     assert isinstance(message, UserMessage)
     assert [file.kind for file in message.attachments] == ["image"]
+
+
+async def test_an_album_that_is_delivered_by_webhook_is_one_message(tmp_path: Path) -> None:
+    group = {"id": -5, "type": "group", "title": "Team"}
+    mention = [{"type": "mention", "offset": 0, "length": 8}]
+    first = {"caption": "@our_bot look", "caption_entities": mention}
+    model = ScriptedModel([held(anyio.Event(), says("never")), says("Two pictures.")])
+    async with route() as (server, found):
+        server.add_chat(-5, "group")
+        server.files |= {"p1": PNG, "p2": PNG}
+        adapter = TelegramAdapter("telegram", TelegramConfig(token=TOKEN, base_url=server.url))
+        async with running(tmp_path, [adapter], model) as gateway:
+            app = build_app(gateway, ApiOptions(key="0123456789abcdef"), [found])
+            scope = http_scope("POST", "/hook", x_telegram_bot_api_secret_token="s3cret")
+            plain = {**MESSAGE, "chat": group, "text": ""}
+            work = {**plain, "message_id": 8, "text": "/queue work"}
+            sent = [
+                work,
+                *(
+                    {**plain, "message_id": 8 + n, "media_group_id": "a", "photo": [{"file_id": f}]}
+                    for n, f in ((1, "p1"), (2, "p2"))
+                ),
+            ]
+            sent[1] |= first
+            for number, message in enumerate(sent, 1):
+                body = msgspec.json.encode({"update_id": number, "message": message})
+                assert (await call(app, scope, [body])).status == 200
+            # The first turn lasts until both parts have arrived, so the test needs no pause.
+            stop = {**plain, "message_id": 20, "text": "/stop"}
+            body = msgspec.json.encode({"update_id": 9, "message": stop})
+            await call(app, scope, [body])
+            await until(lambda: "Two pictures." in server.texts(-5))
+    last = model.requests[-1].messages[-1]
+    assert isinstance(last, UserMessage)
+    assert last.text == "@our_bot look"
+    assert len(last.attachments) == 2

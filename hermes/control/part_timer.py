@@ -1,0 +1,36 @@
+"""Wakes the gateway when a message stops waiting for its further parts."""
+
+import time
+from collections.abc import Callable
+
+import anyio
+import anyio.abc
+
+from hermes.state.message_parts import next_due
+from hermes.types.store import Store
+
+
+class PartTimer:
+    def __init__(self, store: Store, group: anyio.abc.TaskGroup, wake: Callable[[], None]) -> None:
+        self._store = store
+        self._group = group
+        self._wake = wake
+        self._due: set[float] = set()
+        """The times at which the gateway will be woken."""
+
+    def set(self, due: float) -> None:
+        """Wakes the gateway at this time."""
+        if due not in self._due:
+            self._due.add(due)
+            self._group.start_soon(self._wait, due)
+
+    async def look(self) -> None:
+        """Sets the timer for the messages in the store, which other processes may have stored."""
+        due = await self._store.read(next_due, time.time())
+        if due is not None:
+            self.set(due)
+
+    async def _wait(self, due: float) -> None:
+        await anyio.sleep(max(due - time.time(), 0.0))
+        self._due.discard(due)
+        self._wake()

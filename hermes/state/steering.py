@@ -1,0 +1,97 @@
+"""Messages that change a running turn: messages that steer it, and edits of its message."""
+
+from hermes.state import bodies
+from hermes.state.codec import decode_event
+from hermes.types.identity import OwnerId, TurnId
+from hermes.types.messages import MessageEvent
+from hermes.types.store import Work
+from hermes.types.value import Value
+
+
+class StoredMessage(Value):
+    """A message of the inbox that is not answered yet."""
+
+    id: str
+    event: MessageEvent
+    waiting: bool
+    """Whether no turn has begun to answer the message."""
+
+
+def aim(id: str, turn: TurnId) -> Work[None]:
+    """Lets a waiting message enter this turn before its next model call."""
+    yield "update inbox set steers = ? where id = ?", (turn, id)
+
+
+def aimed_at(turn: TurnId, session: str, now: float) -> Work[list[str]]:
+    """Returns the ids of the waiting messages that are to enter the turn, the oldest first.
+    Messages whose further parts may still arrive are left out."""
+    rows = yield (
+        "select id from inbox where session = ? and state = 'pending' and steers = ?"
+        " and not_before <= ? order by seq",
+        (session, turn, now),
+    )
+    return [row[0] for row in rows]
+
+
+def enter(id: str, turn: TurnId) -> Work[None]:
+    """Binds a message, with its parts, to the turn that it steers."""
+    yield (
+        "update inbox set state = 'bound', turn = ?, steers = ?"
+        " where id = ? or (turn = ? and turn <> id)",
+        (turn, turn, id, id),
+    )
+
+
+def steered_turns(owner: OwnerId) -> Work[list[TurnId]]:
+    """Returns the running turns of the owner that waiting messages are to enter."""
+    rows = yield (
+        "select distinct t.id from turns t join inbox i on i.session = t.session"
+        " where t.state in ('running', 'suspended') and t.owner = ?"
+        " and i.state = 'pending' and i.steers = t.id",
+        (owner,),
+    )
+    return [TurnId(row[0]) for row in rows]
+
+
+def edited(session: str, message_id: str, turn: TurnId | None) -> Work[StoredMessage | None]:
+    """Returns the message of the session with this id of the platform, if it waits or has opened
+    `turn`, the open turn of the session; None otherwise."""
+    rows = yield (
+        "select id, event, crc, body_name, 1 from inbox where session = ? and message_id = ?"
+        " and state = 'pending' order by seq desc limit 1",
+        (session, message_id),
+    )
+    if not rows:
+        rows = yield (
+            "select id, event, crc, body_name, 1 from inbox where turn <> id and turn in"
+            " (select id from inbox where session = ? and state = 'pending')"
+            " and message_id = ? and state = 'bound'",
+            (session, message_id),
+        )
+    if not rows and turn is not None:
+        rows = yield (
+            "select id, event, crc, body_name, 0 from inbox"
+            " where (id = ? or (turn = ? and turn <> id)) and message_id = ?"
+            " and state = 'bound' and steers is null",
+            (turn, turn, message_id),
+        )
+    whole = yield from bodies.filled(rows, 1, 3)
+    for id, body, crc, _, waiting in whole:
+        return StoredMessage(id=id, event=decode_event(body, crc), waiting=bool(waiting))
+    return None
+
+
+def replace_turn(id: str, turn: TurnId) -> Work[None]:
+    """Makes a waiting message the next one of its session. It has the new text of the message that
+    opened the turn."""
+    yield "update inbox set replaces = ? where id = ?", (turn, id)
+
+
+def replacement_of(turn: TurnId, session: str) -> Work[str | None]:
+    """Returns the id of the waiting message that replaces the message of the turn."""
+    rows = yield (
+        "select id from inbox where session = ? and state = 'pending' and replaces = ?"
+        " order by seq desc limit 1",
+        (session, turn),
+    )
+    return rows[0][0] if rows else None
