@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Mapping
 
-from hermes.types.identity import PersonId, Principal, Source
+from hermes.types.identity import OWNER, PersonId, Principal, Source
 from hermes.types.messages import MessageEvent, Receipt, Refused
+from hermes.types.people import Role
 from hermes.types.protocols import Accept
 from hermes.types.value import Value
 
@@ -53,6 +54,10 @@ class Access:
             return principal.person
         known = self.paired.get((source.platform, source.user_id))
         return known or PersonId(f"{source.platform}:{source.user_id}")
+
+    def role(self, source: Source, principal: Principal | None) -> Role:
+        """Returns the role of the sender. The owner's own key and terminal act as owner."""
+        return Role.OWNER if self.person(source, principal) == OWNER else Role.USER
 
 
 def accept_from_chat(accept: Accept, account: str | None = None) -> Accept:

@@ -161,9 +161,11 @@ class Gateway:
         if isinstance(event.body, Asked):
             self._check(event.body, key.agent)
         person = self._access.person(source, principal)
+        role = self._access.role(source, principal)
         try:
-            stored = store_message(self._store, self._intake, self._sightings, event, key, person)
-            taken = await stored
+            taken = await store_message(
+                self._store, self._intake, self._sightings, event, key, person, role
+            )
         except UnicodeEncodeError as error:
             # This text can't be stored. If this raised an error, the platform would deliver it
             # forever.

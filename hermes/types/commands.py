@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from hermes.types.identity import PersonId, SessionKey, Target, TurnId
+from hermes.types.people import Role
 from hermes.types.profile import ModelChoice
 from hermes.types.store import Work
 from hermes.types.value import Value
@@ -24,6 +25,8 @@ class CommandContext(Value):
 
     session: SessionKey
     person: PersonId
+    role: Role
+    """The role of the person who sent the command."""
     argument: str
     """The text after the command's name."""
     turn: OpenTurn | None

@@ -12,6 +12,7 @@ from hermes.testing.running import QUIET, rows, running
 from hermes.testing.scripted import ScriptedModel
 from hermes.types.identity import OWNER, PersonId, Principal, Source
 from hermes.types.messages import Accepted, Invited, Refused
+from hermes.types.people import Role
 
 OTHERS = frozenset({"8", "admin"})
 
@@ -85,3 +86,10 @@ async def test_an_invitation_is_accepted_only_from_people_who_are_admitted(tmp_p
             assert isinstance(await gateway.accept(replace(event, body=Invited())), kind)
         for table in ("inbox", "sessions", "turns", "messages", "deliveries"):
             assert await rows(gateway._store, f"select * from {table}") == []
+
+
+def test_only_the_owner_of_the_key_and_the_terminal_acts_as_owner() -> None:
+    access = Access(AccessPolicy(anywhere=AllowedUsers(everyone=True)))
+    assert access.role(source(), Principal(name="default", person=OWNER)) is Role.OWNER
+    assert access.role(source(), Principal(name="k", person=PersonId("ann"))) is Role.USER
+    assert access.role(source(), None) is Role.USER
