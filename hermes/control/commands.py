@@ -6,6 +6,7 @@ A command runs in the transaction that stores its message, so it runs exactly on
 from collections.abc import Sequence
 
 from hermes.control.context_use import context_use
+from hermes.control.pairing import pair
 from hermes.state import chats, inbox, sessions, turns
 from hermes.text.commands import Ambiguous, Unknown, parse_command, resolve
 from hermes.types.commands import Action, CommandContext, CommandReply, SlashCommand
@@ -184,4 +185,5 @@ def builtin_commands() -> tuple[SlashCommand, ...]:
             action=sethome,
             aliases=("set-home",),
         ),
+        SlashCommand(name="pair", help="make a code that admits another person", action=pair),
     )

@@ -19,13 +19,14 @@ from hermes.control.event_hub import EventHub
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following, following
 from hermes.control.gateway_options import GatewayOptions
-from hermes.control.intake import Intake, store_message
+from hermes.control.intake import Intake, IntakeResult, store_message
 from hermes.control.keys import session_key
 from hermes.control.lanes import Lanes
 from hermes.control.live_relay import LiveRelay
 from hermes.control.maintenance import Maintenance
 from hermes.control.media import MediaIntake
 from hermes.control.outbox import Outbox
+from hermes.control.pairing import Pairing
 from hermes.control.recovery import Recovery
 from hermes.control.routing import Route, RoutingFailed
 from hermes.control.session_end import SessionEndWorker
@@ -37,7 +38,7 @@ from hermes.control.turn_log import log_receipt
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.control.turns import TurnRunner
 from hermes.state import turns
-from hermes.state.access import load_paired
+from hermes.state.access import load_people
 from hermes.state.sessions import model_of
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, TooBusy
@@ -97,6 +98,7 @@ class Gateway:
         self._route = route
         self._agents = agents
         self._access = Access(options.access)
+        self._pairing = Pairing(store, self._access, self._outbox)
         placement = options.placement
         transactions = TurnTransactions(store.owner, agents, placement)
         self._intake = Intake(transactions, commands)
@@ -145,12 +147,10 @@ class Gateway:
         source, principal = event.source, event.origin.principal
         self._need_open(source)
         if not self.admits(event):
-            # A message that is not addressed to the agent is logged at level DEBUG only.
-            level = logging.INFO if _is_addressed(event) else logging.DEBUG
-            log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
-            return Refused(reason="not admitted")
+            return await self._refuse(event)
         if isinstance(event.body, Invited):
             return Accepted(id=event.dedupe_key)
+        self._access.hops.note(source)
         try:
             key = self.session_of(event)
         except RoutingFailed as error:
@@ -172,15 +172,31 @@ class Gateway:
             log.warning("a message of %s is not valid text: %s", source.account, error)
             return Refused(reason="not valid text")
         log_receipt(event, key, taken.receipt)
+        await self._begin(taken, key)
+        return taken.receipt
+
+    async def _begin(self, taken: IntakeResult, key: SessionKey) -> None:
+        """Begins the work that a stored message has caused."""
         if taken.claim:
             self._lanes.start(taken.claim)
         if taken.owed:
             self._outbox.wake(taken.owed)
+        if taken.secret:
+            self._outbox.send_secret(taken.secret.target, taken.secret.text)
         if taken.ended:
             self._session_end_worker.notice(key)
         if taken.stop and not self._runner.stop(taken.stop, "stop"):
             await self._resume()
-        return taken.receipt
+
+    async def _refuse(self, event: MessageEvent) -> Refused:
+        """Refuses a message of a stranger, or one that is not addressed to the agent."""
+        source, addressed = event.source, _is_addressed(event)
+        # A message that is not addressed to the agent is logged at level DEBUG only.
+        level = logging.INFO if addressed else logging.DEBUG
+        log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
+        if addressed:
+            await self._pairing.meet(event)
+        return Refused(reason="not admitted")
 
     def admits(self, event: MessageEvent) -> bool:
         """Returns whether the message is addressed to us and its sender may talk to us."""
@@ -357,7 +373,7 @@ class Gateway:
     async def _sweep(self) -> None:
         if not self._permitted:
             return
-        self._access.paired = await self._store.run(load_paired)
+        self._access.learn(await self._store.read(load_people))
         # A terminal takes over the work of dead terminals without waiting for a gateway.
         # It leaves the work of dead gateways to other gateways.
         kind: OwnerKind | None = "terminal" if self._options.terminal else None

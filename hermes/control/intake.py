@@ -35,6 +35,16 @@ from hermes.types.people import Role
 from hermes.types.store import Store, Work
 from hermes.types.value import Value
 
+SHOWN_ONCE = "This reply was shown only once, because it contains a secret."
+"""The text that is stored instead of a secret reply."""
+
+
+class Secret(Value):
+    """A message to a chat that must never be stored."""
+
+    target: Target
+    text: str
+
 
 class IntakeResult(Value):
     """The result of storing a message: the work to start after the commit."""
@@ -48,6 +58,8 @@ class IntakeResult(Value):
     """The chat that has a new delivery."""
     ended: bool = False
     """Whether the message ended a conversation."""
+    secret: Secret | None = None
+    """A reply that is sent without being stored."""
 
 
 class Intake:
@@ -273,9 +285,12 @@ class Intake:
         receipt = Accepted(id=id, reply=done.reply, failed=done.failed)
         if event.fingerprint:
             # The request may be repeated, so the reply is stored like the events of a turn.
-            told: list[AgentEvent] = [TextDelta(text=done.reply), TurnFinished(outcome="completed")]
+            stored = SHOWN_ONCE if done.secret else done.reply
+            told: list[AgentEvent] = [TextDelta(text=stored), TurnFinished(outcome="completed")]
             yield from turns.keep_events(TurnId(id), 1, record(1, told))
         target = event.origin.reply_to
+        if target is not None and done.secret:
+            return IntakeResult(receipt=receipt, secret=Secret(target=target, text=done.reply))
         if target is not None:
             yield from deliveries.owe(target, Content(text=done.reply), key.agent, None, now)
         return IntakeResult(receipt=receipt, stop=done.stop, owed=target, ended=done.ended)
