@@ -103,6 +103,7 @@ class Gateway:
         transactions = TurnTransactions(store.owner, agents, placement)
         self._intake = Intake(transactions, commands)
         self._runner = TurnRunner(store, transactions, self._hub, self._outbox, agents)
+        self._runner.role_of = self._access.role
         self._lanes = Lanes(group, self._runner)
         self._recovery = Recovery(store, transactions, agents)
         self._credentials = Credentials(store, self._recovery.lease, options.credential_locks)

@@ -120,3 +120,7 @@ class AgentProfile(Value):
     """Toolsets and single tools by platform. On a platform that is listed here, they replace
     `toolsets`."""
     disabled_toolsets: tuple[str, ...] = ()
+    admin_tools: tuple[str, ...] = ()
+    """Toolsets and single tools that only admins and owners may use."""
+    owner_tools: tuple[str, ...] = ()
+    """Toolsets and single tools that only owners may use."""

@@ -10,8 +10,8 @@ from hermes.control.access import Access, AccessPolicy, AllowedUsers, BotRule, P
 from hermes.settings.sections import AccessSettings
 from hermes.state.access import KnownPeople
 from hermes.testing.platforms import Update, to_event
-from hermes.testing.running import QUIET, rows, running
-from hermes.testing.scripted import ScriptedModel
+from hermes.testing.running import QUIET, rows, running, until
+from hermes.testing.scripted import ScriptedModel, says
 from hermes.types.identity import OWNER, ChatKind, PersonId, Principal, Source
 from hermes.types.messages import Accepted, Invited, Refused
 from hermes.types.people import Role
@@ -198,3 +198,16 @@ def test_only_the_owner_of_the_key_and_the_terminal_acts_as_owner() -> None:
     assert access.role(source(), Principal(name="default", person=OWNER)) is Role.OWNER
     assert access.role(source(), Principal(name="k", person=PersonId("ann"))) is Role.USER
     assert access.role(source(), None) is Role.USER
+
+
+async def test_a_turn_is_offered_the_tools_of_its_sender(tmp_path: Path) -> None:
+    rules = AccessSettings(allow_all=True, admins=("plain:1",), admin_tools=("append",))
+    model = ScriptedModel([says("a"), says("b")])
+    async with running(tmp_path, [], model, replace(QUIET, access=rules)) as gateway:
+        for number, user in enumerate(("1", "7")):
+            event = to_event(Update(id=number, chat=user, user=user, text="hi"), "plain")
+            await gateway.accept(event)
+            await until(lambda: not gateway.busy)
+    admin, other = ({tool.name for tool in request.tools} for request in model.requests)
+    assert admin - other == {"append"}
+    assert other
