@@ -15,7 +15,6 @@ import msgspec
 from msgspec.structs import replace
 
 from hermes import settings as configuration
-from hermes.app.access import access_policy
 from hermes.app.agent import AgentBuilder, GatewayParts, open_model
 from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
@@ -36,6 +35,7 @@ from hermes.core.models.connector import ModelConnector
 from hermes.core.tools.todo import delete_todos
 from hermes.plugins import Plugins
 from hermes.settings import Settings
+from hermes.settings.access import access_policy
 from hermes.state.credential_locks import CredentialLocks
 from hermes.state.media import MediaCache
 from hermes.state.spill import Spill

@@ -10,6 +10,7 @@ from hermes.control.access import Access
 from hermes.control.outbox import Outbox
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.state import access, deliveries, pairing
+from hermes.state.access import PairedUser
 from hermes.state.pairing import OPERATOR, PairingRequest
 from hermes.text.durations import rounded_duration
 from hermes.types.commands import CommandContext, CommandReply
@@ -19,6 +20,8 @@ from hermes.types.messages import Content, MessageEvent, Said
 from hermes.types.people import Role
 from hermes.types.store import Store, Work
 from hermes.types.value import Value
+
+__all__ = ["PairedUser", "PairingRequest"]
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +99,19 @@ def approve(digest: str, account: str, now: float, *, has_owner: bool) -> Work[R
     target = Target(account=account, chat_id=request.chat_id)
     yield from deliveries.owe(target, Content(text=WELCOME), DEFAULT_AGENT, None, now)
     return role
+
+
+def listed(now: float) -> Work[tuple[list[PairingRequest], list[PairedUser]]]:
+    """Returns the users who wait for approval, and the users who are paired."""
+    waiting = yield from pairing.requests(now)
+    return waiting, (yield from access.paired_users())
+
+
+def revoke(account: str, user_id: str) -> Work[bool]:
+    """Takes the user's access and code away. Returns whether the user had one of them."""
+    paired = yield from access.revoke(account, user_id)
+    waited = yield from pairing.withdraw(account, user_id)
+    return paired or waited
 
 
 def redeem(digest: str, source: Source, now: float) -> Work[bool]:

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from hermes import settings as configuration
-from hermes.app.access import access_policy
 from hermes.control.access import AccessPolicy, AllowedUsers, PlatformAccess
+from hermes.settings.access import access_policy
 from hermes.types.identity import PersonId
 
 
