@@ -1,10 +1,10 @@
-"""The roles of people."""
+"""People: the roles that decide which commands a person may use."""
 
 import enum
 
 
 class Role(enum.IntEnum):
-    """The rights of a person. A role includes all rights of the roles below it."""
+    """The role of a person. A higher role includes the rights of the lower ones."""
 
     USER = 1
     ADMIN = 2

@@ -126,6 +126,10 @@ SUBCOMMANDS = {
     "model": Lazy("hermes.entry.cli.model:model", "Show and change the model that answers."),
     "status": Lazy("hermes.entry.cli.status:status", "Show the model, the service and the home."),
     "logs": Lazy("hermes.entry.cli.log_reader:logs", "Show the log of the service."),
+    "audit": Lazy(
+        "hermes.entry.cli.audit:audit",
+        "Trace a message: person, agent, model calls, tool calls, decisions and deliveries.",
+    ),
     "prompt": Lazy("hermes.entry.cli.prompt:prompt", "Inspect the system prompt."),
     "approvals": Lazy(
         "hermes.entry.cli.approvals:approvals", "Explain which commands need approval."
