@@ -6,6 +6,7 @@ A command runs in the transaction that stores its message, so it runs exactly on
 from collections.abc import Sequence
 
 from hermes.control.context_use import context_use
+from hermes.control.handover import handoff
 from hermes.control.pairing import pair
 from hermes.state import chats, inbox, sessions, turns
 from hermes.text.commands import Ambiguous, Unknown, parse_command, resolve
@@ -184,6 +185,11 @@ def builtin_commands() -> tuple[SlashCommand, ...]:
             help="make this chat the home chat, which gets messages without a chat",
             action=sethome,
             aliases=("set-home",),
+        ),
+        SlashCommand(
+            name="handoff",
+            help="continue this conversation in your chat on another platform",
+            action=handoff,
         ),
         SlashCommand(name="pair", help="make a code that admits another person", action=pair),
     )

@@ -180,8 +180,9 @@ class Gateway:
         """Begins the work that a stored message has caused."""
         if taken.claim:
             self._lanes.start(taken.claim)
-        if taken.owed:
-            self._outbox.wake(taken.owed)
+        for chat in (taken.owed, taken.notified):
+            if chat:
+                self._outbox.wake(chat)
         if taken.secret:
             self._outbox.send_secret(taken.secret.target, taken.secret.text)
         if taken.ended:

@@ -56,6 +56,8 @@ class IntakeResult(Value):
     """The turn to interrupt."""
     owed: Target | None = None
     """The chat that has a new delivery."""
+    notified: Target | None = None
+    """Another chat that has a new delivery."""
     ended: bool = False
     """Whether the message ended a conversation."""
     secret: Secret | None = None
@@ -293,7 +295,13 @@ class Intake:
             return IntakeResult(receipt=receipt, secret=Secret(target=target, text=done.reply))
         if target is not None:
             yield from deliveries.owe(target, Content(text=done.reply), key.agent, None, now)
-        return IntakeResult(receipt=receipt, stop=done.stop, owed=target, ended=done.ended)
+        return IntakeResult(
+            receipt=receipt,
+            stop=done.stop,
+            owed=target,
+            notified=done.notified,
+            ended=done.ended,
+        )
 
 
 async def store_message(

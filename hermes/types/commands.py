@@ -48,6 +48,8 @@ class CommandReply(Value):
     """Whether the command ended the session's conversation."""
     failed: bool = False
     """Whether the command was not found or could not be carried out; the reply says why."""
+    notified: Target | None = None
+    """Another chat to which the command has added a delivery."""
     secret: bool = False
     """Whether the reply contains a secret. A secret reply is sent once and never stored."""
 

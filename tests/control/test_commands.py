@@ -153,6 +153,7 @@ async def test_help_lists_every_command(chat: Chat) -> None:
         "/model",
         "/context",
         "/sethome",
+        "/handoff",
         "/pair",
         "/help",
     ]
