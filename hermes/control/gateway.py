@@ -190,14 +190,17 @@ class Gateway:
         if taken.stop and not self._runner.stop(taken.stop, "stop"):
             await self._resume()
 
-    async def _refuse(self, event: MessageEvent) -> Refused:
-        """Refuses a message of a stranger, or one that is not addressed to the agent."""
+    async def _refuse(self, event: MessageEvent) -> Receipt:
+        """Refuses a message of a stranger, or one that is not addressed to the agent. Accepts an
+        invitation to a private chat if the stranger can be paired there."""
         source, addressed = event.source, _is_addressed(event)
         # A message that is not addressed to the agent is logged at level DEBUG only.
         level = logging.INFO if addressed else logging.DEBUG
         log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
         if addressed:
             await self._pairing.meet(event)
+        if isinstance(event.body, Invited) and self._pairing.visits(source):
+            return Accepted(id=event.dedupe_key)
         return Refused(reason="not admitted")
 
     def admits(self, event: MessageEvent) -> bool:

@@ -5,6 +5,7 @@ import logging
 import re
 import secrets
 import time
+from collections import OrderedDict
 
 from hermes.control.access import Access
 from hermes.control.outbox import Outbox
@@ -160,6 +161,22 @@ class Pairing:
         self._store = store
         self._access = access
         self._outbox = outbox
+        self._visits: OrderedDict[tuple[str, str], float] = OrderedDict()
+        """The strangers whose invitations were accepted, and the times."""
+
+    def visits(self, source: Source) -> bool:
+        """Returns whether the invitation of a stranger to a private chat is accepted, so that the
+        stranger can be paired there. Each stranger can invite us once in a while."""
+        user, now = (source.account, source.user_id), time.time()
+        if not self._access.offers_pairing(source):
+            return False
+        if self._visits.get(user, 0.0) > now - pairing.REQUEST_SECONDS:
+            return False
+        self._visits[user] = now
+        self._visits.move_to_end(user)
+        if len(self._visits) > pairing.MOST_REQUESTS:
+            self._visits.popitem(last=False)
+        return True
 
     async def meet(self, event: MessageEvent) -> None:
         """Pairs a stranger who sends a code of an admin. Any other stranger gets a code to show to

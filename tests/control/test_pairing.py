@@ -19,7 +19,7 @@ from hermes.testing.platforms import ChatServer, PlainAdapter, Update, to_event
 from hermes.testing.running import QUIET, rows, running, until
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.types.identity import OWNER, Principal
-from hermes.types.messages import Accepted, MessageEvent, Refused, Said
+from hermes.types.messages import Accepted, Invited, MessageEvent, Refused, Said
 from hermes.types.people import Role
 
 STRANGERS = replace(QUIET, access=AccessSettings(admins=("plain:1",)))
@@ -197,6 +197,22 @@ async def test_a_repeated_request_does_not_show_the_code_again(tmp_path: Path) -
         kept = await rows(gateway._store, "select body from run_events")
         assert kept
         assert all(code.encode() not in bytes(body) for (body,) in kept)
+
+
+async def test_an_invitation_to_a_private_chat_is_accepted_once_in_a_while(tmp_path: Path) -> None:
+    async with gateway_with_chat(tmp_path) as (gateway, server):
+        event = replace(message("x"), body=Invited())
+        group = replace(event, source=replace(event.source, chat_kind="group"))
+        assert isinstance(await gateway.accept(group), Refused)
+        assert isinstance(await gateway.accept(event), Accepted)
+        assert isinstance(await gateway.accept(event), Refused)
+        assert isinstance(
+            await gateway.accept(replace(message("x", "8"), body=Invited())), Accepted
+        )
+        assert server.messages == {}
+    ignored = AccessSettings(unauthorized_dm_behavior="ignore")
+    async with gateway_with_chat(tmp_path, access=ignored) as (gateway, _):
+        assert isinstance(await gateway.accept(event), Refused)
 
 
 async def test_a_stranger_with_an_invalid_name_is_refused(tmp_path: Path) -> None:
