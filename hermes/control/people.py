@@ -1,6 +1,6 @@
 """Lists people with their user ids and roles, and links several user ids of one person."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hermes.control.access import Access, AccessPolicy
 from hermes.state import access
@@ -50,9 +50,15 @@ def known_people(policy: AccessPolicy) -> Work[list[KnownPerson]]:
         ids[id] = None
         if paired.user_name:
             names[id] = paired.user_name
-    ids |= dict.fromkeys(known.linked)
+    return _listed(rules, [*ids, *known.linked], names)
+
+
+def _listed(
+    rules: Access, ids: Sequence[tuple[str, str]], names: Mapping[tuple[str, str], str]
+) -> list[KnownPerson]:
+    """Groups the ids by the people to whom they belong."""
     found: dict[PersonId, list[tuple[str, str]]] = {}
-    for id in ids:
+    for id in dict.fromkeys(ids):
         found.setdefault(rules.person(_source(*id), None), []).append(id)
     return [
         KnownPerson(

@@ -237,8 +237,8 @@ class PlatformSettings(Value):
     allow_all: Annotated[bool, Aliases(env=("{}_ALLOW_ALL_USERS",))] = False
     """Whether everybody may talk to the agent on this platform."""
     account_users: dict[str, str] = msgspec.field(default_factory=dict)
-    """Users who may talk to single accounts, separated by commas, by the name of the account. They
-    replace the lists of the platform."""
+    """Users who may talk to single accounts, separated by commas, by the name of the account. For
+    such an account, the other lists and allow_all of the platform do not apply."""
     unauthorized_dm_behavior: Literal["", "pair", "ignore"] = ""
     """The reply to a stranger on this platform, instead of access.unauthorized_dm_behavior."""
     allow_bots: Annotated[Literal["none", "mentions", "all"], Aliases(env=("{}_ALLOW_BOTS",))] = (
