@@ -22,6 +22,7 @@ from benchmarks import (
     phases,
     replays,
     scale,
+    session_keys,
     soak,
     stalls,
     timing,
@@ -57,6 +58,7 @@ LONG: dict[str, Phase] = {
     "uploads": replays.uploads,
     "hostile": hostile.hostile,
     "timing": timing.timing,
+    "session_keys": session_keys.session_keys,
     "install": installation.install,
 }
 

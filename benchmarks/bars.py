@@ -339,6 +339,8 @@ BARS = (
         kind="at most",
         digits=0,
     ),
+    _shown("keys.different", "random conversations with different session keys", 0),
+    _none("keys.collisions", "random conversations that share a session key"),
     _shown("sessions.names", "requests with hostile session headers", 0),
     Bar(
         key="sessions.reached",

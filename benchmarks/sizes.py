@@ -48,6 +48,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Number of random requests."""
     session_names: int = 10_000
     """Number of requests with hostile session headers."""
+    session_keys: int = 1_000_000
+    """Number of random conversations whose session keys are compared."""
     samples: int = 100_000
     """Number of wrong keys whose check is timed."""
     reader_minutes: float = 5.0

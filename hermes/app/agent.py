@@ -150,6 +150,8 @@ class AgentBuilder:
         registry = Registry(tools)
         registry.check("agent.toolsets", settings.agent.toolsets)
         registry.check("agent.disabled_toolsets", settings.agent.disabled_toolsets)
+        registry.check("access.admin_tools", settings.access.admin_tools)
+        registry.check("access.owner_tools", settings.access.owner_tools)
         for name, platform in settings.platforms.items():
             registry.check(f"platforms.{name}.toolsets", platform.toolsets or ())
         return AgentLoop(
@@ -294,6 +296,8 @@ def profile_of(settings: Settings, models: ConfiguredModels, agent: AgentId) -> 
             if one.toolsets is not None
         },
         disabled_toolsets=own.disabled_toolsets,
+        admin_tools=settings.access.admin_tools,
+        owner_tools=settings.access.owner_tools,
     )
 
 

@@ -21,7 +21,6 @@ from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.app.messenger import target_platforms
 from hermes.app.stores import home_store, node_folder
 from hermes.boundary.egress import Egress
-from hermes.control.access import AccessPolicy, AllowedUsers
 from hermes.control.commands import CommandTable
 from hermes.control.directory import Directory
 from hermes.control.gateway import Gateway, running_gateway
@@ -36,6 +35,7 @@ from hermes.core.models.connector import ModelConnector
 from hermes.core.tools.todo import delete_todos
 from hermes.plugins import Plugins
 from hermes.settings import Settings
+from hermes.settings.access import access_policy
 from hermes.state.credential_locks import CredentialLocks
 from hermes.state.media import MediaCache
 from hermes.state.spill import Spill
@@ -236,17 +236,8 @@ async def http_session() -> AsyncIterator[aiohttp.ClientSession]:
 def options_of(settings: Settings, *, terminal: bool) -> GatewayOptions:
     streaming = settings.streaming
     shortest, longest = settings.human_delay.seconds
-    access = AccessPolicy(
-        platforms={
-            name: AllowedUsers(everyone=one.allow_all, users=frozenset(one.allowed_users))
-            for name, one in settings.platforms.items()
-        },
-        anywhere=AllowedUsers(
-            everyone=settings.access.allow_all, users=frozenset(settings.access.allowed_users)
-        ),
-    )
     return GatewayOptions(
-        access=access,
+        access=access_policy(settings),
         streaming=StreamingPolicy(
             enabled=streaming.enabled,
             edit_interval=streaming.edit_interval,

@@ -24,6 +24,7 @@ from hermes.state.folder_ids import check_shared_folder
 from hermes.state.paths import Home
 from hermes.types.identity import OWNER, AgentId, Source, TurnId, new_id
 from hermes.types.messages import Origin
+from hermes.types.people import Role
 from hermes.types.turns import Prompt, Turn
 
 
@@ -97,6 +98,7 @@ async def new_prompt(settings: Settings, platform: str, origin: Origin) -> Promp
             profile=builder.profile,
             history=(),
             person=OWNER,
+            role=Role.OWNER,
             principal=origin.principal,
             place=origin.place,
         )

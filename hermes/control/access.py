@@ -2,57 +2,140 @@
 
 import logging
 from collections.abc import Mapping
+from typing import Literal
 
-from hermes.types.identity import PersonId, Principal, Source
+from hermes.control.bot_hops import BotHops
+from hermes.state.access import KnownPeople
+from hermes.types.identity import OWNER, PersonId, Principal, Source, person_of
 from hermes.types.messages import MessageEvent, Receipt, Refused
+from hermes.types.people import Role
 from hermes.types.protocols import Accept
 from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
 
 
+BotRule = Literal["none", "mentions", "all"]
+"""Whether messages of bots are read: never, if they mention us in a group, or also in private
+chats."""
+StrangerRule = Literal["", "pair", "ignore"]
+"""Whether a stranger in a private chat gets a pairing code. If the rule is empty, strangers get a
+code unless there is an allowlist."""
+
+
 class AllowedUsers(Value):
-    """The users that are admitted on one platform, or on all platforms."""
+    """The users that are admitted on one platform or account, or on all platforms."""
 
     everyone: bool = False
     users: frozenset[str] = frozenset()
+    group_users: frozenset[str] = frozenset()
+    """Users that are admitted in groups only."""
+    group_chats: frozenset[str] = frozenset()
+    """Groups whose members are all admitted, in these groups only."""
+
+    def admit(self, source: Source) -> bool:
+        if self.everyone or source.user_id in self.users:
+            return True
+        grouped = source.user_id in self.group_users or source.chat_id in self.group_chats
+        return source.chat_kind != "private" and grouped
+
+
+class PlatformAccess(Value):
+    """The access rules of one platform."""
+
+    allowed: AllowedUsers = AllowedUsers()
+    accounts: Mapping[str, AllowedUsers] = {}
+    """The users of single accounts, instead of `allowed`."""
+    strangers: StrangerRule = ""
+    bots: BotRule = "none"
+    bot_hops: int = 3
+    """Number of messages of bots that are answered in a chat before a person has to write."""
+
+    def allowed_on(self, account: str) -> AllowedUsers:
+        return self.accounts.get(account, self.allowed)
 
 
 class AccessPolicy(Value):
-    platforms: Mapping[str, AllowedUsers] = {}
+    platforms: Mapping[str, PlatformAccess] = {}
     anywhere: AllowedUsers = AllowedUsers()
+    strangers: StrangerRule = ""
+    """The rule for strangers on platforms that have no rule of their own."""
+    owners: frozenset[PersonId] = frozenset()
+    admins: frozenset[PersonId] = frozenset()
+
+    def of(self, platform: str) -> PlatformAccess:
+        return self.platforms.get(platform, PlatformAccess())
 
 
 class Access:
     """Admits a sender if any of these rules applies: allow-all or allowlist of the platform,
-    pairing, global allowlist or global allow-all. Everybody else is denied."""
+    pairing, global allowlist or global allow-all. Everybody else is denied. Configured owners and
+    admins count as members of the platform's allowlist."""
 
     def __init__(self, policy: AccessPolicy) -> None:
-        self._policy = policy
-        self.paired: Mapping[tuple[str, str], PersonId] = {}
-        """The people who were admitted by pairing. A key is a platform and a user id."""
+        self.policy = policy
+        self.hops = BotHops()
+        self._named = policy.owners | policy.admins
+        self.learn(KnownPeople())
+
+    def learn(self, people: KnownPeople) -> None:
+        """Takes over the paired users and the linked ids from the store."""
+        self._people = people
+        linked = {person_of(*id): person for id, person in people.linked.items()}
+        roles: dict[PersonId, Role] = {OWNER: Role.OWNER}
+        for id, role in (
+            *((id, Role.OWNER) for id in self.policy.owners),
+            *((id, Role.ADMIN) for id in self.policy.admins),
+            *(
+                (person_of(account.partition(".")[0], user), role)
+                for (account, user), role in people.paired.items()
+            ),
+        ):
+            person = linked.get(id, id)
+            roles[person] = max(role, roles.get(person, Role.USER))
+        self._roles = roles
 
     def admits(self, source: Source, principal: Principal | None) -> bool:
         """Returns whether the sender may talk to the agent. A sender with a principal always may,
         because an entry point has authenticated the principal."""
         if principal is not None:
             return True
-        platform = self._policy.platforms.get(source.platform, AllowedUsers())
+        policy = self.policy
+        if source.is_bot and not self._reads_bot(source):
+            return False
         return (
-            platform.everyone
-            or source.user_id in platform.users
-            or (source.platform, source.user_id) in self.paired
-            or source.user_id in self._policy.anywhere.users
-            or self._policy.anywhere.everyone
+            policy.of(source.platform).allowed_on(source.account).admit(source)
+            or person_of(source.platform, source.user_id) in self._named
+            or (source.account, source.user_id) in self._people.paired
+            or policy.anywhere.admit(source)
         )
 
+    def _reads_bot(self, source: Source) -> bool:
+        platform = self.policy.of(source.platform)
+        allowed = ("all",) if source.chat_kind == "private" else ("mentions", "all")
+        return platform.bots in allowed and self.hops.count(source) < platform.bot_hops
+
+    def offers_pairing(self, source: Source) -> bool:
+        """Returns whether a stranger gets a pairing code. In groups, strangers get no reply."""
+        if source.chat_kind != "private" or source.is_bot:
+            return False
+        platform, policy = self.policy.of(source.platform), self.policy
+        if rule := platform.strangers or policy.strangers:
+            return rule == "pair"
+        allowed = platform.allowed_on(source.account)
+        return not (allowed.users or allowed.group_users or policy.anywhere.users)
+
     def person(self, source: Source, principal: Principal | None) -> PersonId:
-        """Returns the person behind the sender. Several paired user ids can belong to one
-        person."""
+        """Returns the person behind the sender. Several user ids can belong to one person."""
         if principal is not None:
             return principal.person
-        known = self.paired.get((source.platform, source.user_id))
-        return known or PersonId(f"{source.platform}:{source.user_id}")
+        linked = self._people.linked.get((source.platform, source.user_id))
+        return linked or person_of(source.platform, source.user_id)
+
+    def role(self, source: Source, principal: Principal | None) -> Role:
+        """Returns the role of the sender. A person with several ids has the highest role of these
+        ids. The owner's own key and terminal act as owner."""
+        return self._roles.get(self.person(source, principal), Role.USER)
 
 
 def accept_from_chat(accept: Accept, account: str | None = None) -> Accept:

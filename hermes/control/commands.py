@@ -6,6 +6,8 @@ A command runs in the transaction that stores its message, so it runs exactly on
 from collections.abc import Sequence
 
 from hermes.control.context_use import context_use
+from hermes.control.handover import handoff
+from hermes.control.pairing import pair
 from hermes.control.steering_commands import steering_commands
 from hermes.state import chats, inbox, sessions, turns
 from hermes.text.commands import Ambiguous, Unknown, parse_command, resolve
@@ -186,4 +188,10 @@ def builtin_commands() -> tuple[SlashCommand, ...]:
             aliases=("set-home",),
         ),
         *steering_commands(),
+        SlashCommand(
+            name="handoff",
+            help="continue this conversation in your chat on another platform",
+            action=handoff,
+        ),
+        SlashCommand(name="pair", help="make a code that admits another person", action=pair),
     )

@@ -28,6 +28,7 @@ from hermes.control.maintenance import Maintenance
 from hermes.control.media import MediaIntake
 from hermes.control.message_parts import AddressedAlbums
 from hermes.control.outbox import Outbox
+from hermes.control.pairing import Pairing
 from hermes.control.part_timer import PartTimer
 from hermes.control.recovery import Recovery
 from hermes.control.routing import Route, RoutingFailed
@@ -40,7 +41,7 @@ from hermes.control.turn_log import log_receipt
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.control.turns import TurnRunner
 from hermes.state import turns
-from hermes.state.access import load_paired
+from hermes.state.access import load_people
 from hermes.state.sessions import model_of
 from hermes.state.steering import steered_turns
 from hermes.types.agents import HostedAgent
@@ -102,10 +103,12 @@ class Gateway:
         self._route = route
         self._agents = agents
         self._access = Access(options.access)
+        self._pairing = Pairing(store, self._access, self._outbox)
         placement = options.placement
         transactions = TurnTransactions(store.owner, agents, placement)
         self._intake = Intake(transactions, commands)
         self._runner = TurnRunner(store, transactions, self._hub, self._outbox, agents)
+        self._runner.role_of = self._access.role
         self._lanes = Lanes(group, self._runner)
         self._recovery = Recovery(store, transactions, agents)
         self._credentials = Credentials(store, self._recovery.lease, options.credential_locks)
@@ -151,12 +154,10 @@ class Gateway:
         source, principal = event.source, event.origin.principal
         self._need_open(source)
         if not self.admits(event):
-            # A message that is not addressed to the agent is logged at level DEBUG only.
-            level = logging.INFO if _is_addressed(event) else logging.DEBUG
-            log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
-            return Refused(reason="not admitted")
+            return await self._refuse(event)
         if isinstance(event.body, Invited):
             return Accepted(id=event.dedupe_key)
+        self._access.hops.note(source)
         try:
             key = self.session_of(event)
         except RoutingFailed as error:
@@ -167,9 +168,11 @@ class Gateway:
         if isinstance(event.body, Asked):
             self._check(event.body, key.agent)
         person = self._access.person(source, principal)
+        role = self._access.role(source, principal)
         try:
-            stored = store_message(self._store, self._intake, self._sightings, event, key, person)
-            taken = await stored
+            taken = await store_message(
+                self._store, self._intake, self._sightings, event, key, person, role
+            )
         except UnicodeEncodeError as error:
             # This text can't be stored. If this raised an error, the platform would deliver it
             # forever.
@@ -183,8 +186,11 @@ class Gateway:
         """Starts the work that a stored message of the session asks for."""
         if taken.claim:
             self._lanes.start(taken.claim)
-        if taken.owed:
-            self._outbox.wake(taken.owed)
+        for chat in (taken.owed, taken.notified):
+            if chat:
+                self._outbox.wake(chat)
+        if taken.secret:
+            self._outbox.send_secret(taken.secret.target, taken.secret.text)
         if taken.ended:
             self._session_end_worker.notice(key)
         if taken.steer:
@@ -193,6 +199,19 @@ class Gateway:
             self._part_timer.set(taken.due)
         if taken.stop and not self._runner.stop(taken.stop, "stop"):
             await self._resume()
+
+    async def _refuse(self, event: MessageEvent) -> Receipt:
+        """Refuses a message of a stranger, or one that is not addressed to the agent. Accepts an
+        invitation to a private chat if the stranger can be paired there."""
+        source, addressed = event.source, _is_addressed(event)
+        # A message that is not addressed to the agent is logged at level DEBUG only.
+        level = logging.INFO if addressed else logging.DEBUG
+        log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
+        if addressed:
+            await self._pairing.meet(event)
+        if isinstance(event.body, Invited) and self._pairing.visits(source):
+            return Accepted(id=event.dedupe_key)
+        return Refused(reason="not admitted")
 
     def admits(self, event: MessageEvent) -> bool:
         """Returns whether the message is addressed to us and its sender may talk to us."""
@@ -372,7 +391,7 @@ class Gateway:
     async def _sweep(self) -> None:
         if not self._permitted:
             return
-        self._access.paired = await self._store.run(load_paired)
+        self._access.learn(await self._store.read(load_people))
         # A terminal takes over the work of dead terminals without waiting for a gateway.
         # It leaves the work of dead gateways to other gateways.
         kind: OwnerKind | None = "terminal" if self._options.terminal else None

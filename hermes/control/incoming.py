@@ -11,6 +11,16 @@ from hermes.types.profile import BusyMode
 from hermes.types.store import Work
 from hermes.types.value import Value
 
+SHOWN_ONCE = "This reply was shown only once, because it contains a secret."
+"""The text that is stored instead of a secret reply."""
+
+
+class Secret(Value):
+    """A message to a chat that must never be stored."""
+
+    target: Target
+    text: str
+
 
 class Incoming(Value):
     """A message that must be answered or stored."""
@@ -39,8 +49,12 @@ class IntakeResult(Value):
     """The time at which the message stops waiting for its further parts."""
     owed: Target | None = None
     """The chat that has a new delivery."""
+    notified: Target | None = None
+    """Another chat that has a new delivery."""
     ended: bool = False
     """Whether the message ended a conversation."""
+    secret: Secret | None = None
+    """A reply that is sent without being stored."""
 
 
 def store_row(
@@ -64,9 +78,14 @@ def tell(
     receipt = Accepted(id=id, reply=done.reply, failed=done.failed)
     if event.fingerprint:
         # The request may be repeated, so the reply is stored like the events of a turn.
-        told: list[AgentEvent] = [TextDelta(text=done.reply), TurnFinished(outcome="completed")]
+        stored = SHOWN_ONCE if done.secret else done.reply
+        told: list[AgentEvent] = [TextDelta(text=stored), TurnFinished(outcome="completed")]
         yield from turns.keep_events(TurnId(id), 1, record(1, told))
     target = event.origin.reply_to
+    if target is not None and done.secret:
+        return IntakeResult(receipt=receipt, secret=Secret(target=target, text=done.reply))
     if target is not None:
         yield from deliveries.owe(target, Content(text=done.reply), key.agent, None, now)
-    return IntakeResult(receipt=receipt, stop=done.stop, owed=target, ended=done.ended)
+    return IntakeResult(
+        receipt=receipt, stop=done.stop, owed=target, notified=done.notified, ended=done.ended
+    )

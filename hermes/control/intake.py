@@ -38,6 +38,7 @@ from hermes.types.messages import (
     Pressed,
     Refused,
 )
+from hermes.types.people import Role
 from hermes.types.store import Store, Work
 
 AFTER = "after the current one"
@@ -62,17 +63,18 @@ class Intake:
         person: PersonId,
         now: float,
         *,
+        role: Role,
         sighted: bool = False,
     ) -> Work[IntakeResult]:
-        """Stores the message. If `sighted` is true, also records the message's chat in the
-        directory of chats."""
-        taken = yield from self._take_locked(event, key, person, now)
+        """Stores the message of a sender with this role. If `sighted` is true, also records the
+        message's chat in the directory of chats."""
+        taken = yield from self._take_locked(event, key, person, role, now)
         if sighted:
             yield from chats.see(event.source, now)
         return taken
 
     def _take_locked(
-        self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
+        self, event: MessageEvent, key: SessionKey, person: PersonId, role: Role, now: float
     ) -> Work[IntakeResult]:
         yield from session_lock.lock(str(key))
         if isinstance(event.body, Asked) and event.body.results:
@@ -80,10 +82,10 @@ class Intake:
             return IntakeResult(receipt=taken.receipt, claim=taken.claim)
         if event.fingerprint and (repeated := (yield from repeat(self._transactions, event, now))):
             return IntakeResult(receipt=repeated.receipt, claim=repeated.claim)
-        return (yield from self._take(event, key, person, now))
+        return (yield from self._take(event, key, person, role, now))
 
     def _take(
-        self, event: MessageEvent, key: SessionKey, person: PersonId, now: float
+        self, event: MessageEvent, key: SessionKey, person: PersonId, role: Role, now: float
     ) -> Work[IntakeResult]:
         message = Incoming(event=event, key=key, person=person)
         if isinstance(event.body, Edited):
@@ -94,12 +96,13 @@ class Intake:
         turn = yield from turns.open_in(str(key))
         if command := self._commands.find(event):
             action, argument = command
-            return (yield from self._run_command(message, action, argument, turn, now))
+            return (yield from self._run_command(message, role, action, argument, turn, now))
         return (yield from self._take_message(message, turn, now))
 
     def _run_command(
         self,
         message: Incoming,
+        role: Role,
         action: Action,
         argument: str,
         turn: TurnRow | None,
@@ -109,6 +112,7 @@ class Intake:
         context = CommandContext(
             session=key,
             person=message.person,
+            role=role,
             argument=argument,
             turn=_open_turn(turn),
             now=now,
@@ -269,12 +273,13 @@ async def store_message(
     event: MessageEvent,
     key: SessionKey,
     person: PersonId,
+    role: Role,
 ) -> IntakeResult:
     """Stores the message durably. Also records its chat, unless that was done recently."""
     await store_long_bodies(store, event)
     now = time.time()
     sighted = sightings.is_due(event, now)
-    taken = await store.run(intake.take, event, key, person, now, sighted=sighted)
+    taken = await store.run(intake.take, event, key, person, now, role=role, sighted=sighted)
     if sighted:
         sightings.note(event, now)
     return taken

@@ -14,21 +14,23 @@ from hermes.control.event_hub import EventLog
 from hermes.control.human_pace import HumanPace
 from hermes.control.media import MediaIntake
 from hermes.control.preview import Preview
-from hermes.control.rate_gate import RateGate
-from hermes.control.sending import Sending
+from hermes.control.rate_gate import Priority, RateGate
+from hermes.control.sending import SEND_SECONDS, Sending
 from hermes.control.turn_transactions import Claim
 from hermes.state import cursors, deliveries, owners
+from hermes.streaming.parts import tree_of
 from hermes.streaming.policy import StreamingPolicy
 from hermes.types.delivery import Delivery
 from hermes.types.errors import (
     AuthFailed,
     Disconnected,
+    HermesError,
     RateLimited,
     Rejected,
     StoreUnavailable,
     TargetGone,
 )
-from hermes.types.identity import OwnerId, Target
+from hermes.types.identity import OwnerId, Target, new_id
 from hermes.types.messages import Content
 from hermes.types.platforms import CanEdit, CanReact, CanType, PlatformAdapter
 from hermes.types.store import Store, Work
@@ -118,6 +120,25 @@ class Outbox:
             return
         self._busy[key] = False
         self._group.start_soon(self._work, key)
+
+    def send_secret(self, target: Target, text: str) -> None:
+        """Begins to send a short message that is never stored. If that fails, the message is
+        lost."""
+        self._group.start_soon(self._send_secret, target, text)
+
+    async def _send_secret(self, target: Target, text: str) -> None:
+        adapter, _ = self._accounts.get(target.account, (None, 0))
+        if adapter is None:
+            return
+        content = Content(text=adapter.render(tree_of(text)))
+        try:
+            await self._gate.enter(target, adapter.limits.chat_interval, Priority.NOTICE)
+            with anyio.fail_after(SEND_SECONDS):
+                await adapter.send(target, content, new_id())
+        except (HermesError, TimeoutError) as error:
+            log.warning("a message to a chat of %s was not sent: %s", target.account, error)
+        except Exception:
+            log.exception("the adapter of %s failed", target.account)
 
     async def idle(self) -> None:
         """Returns when no worker is sending."""

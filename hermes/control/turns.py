@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import anyio
+from msgspec.structs import replace
 
 from hermes.control.event_hub import EventHub, EventLog
 from hermes.control.outbox import Outbox
@@ -29,8 +30,18 @@ from hermes.types.events import (
     TurnFinished,
 )
 from hermes.types.execution import Sandbox, SandboxScope
-from hermes.types.identity import AgentId, CallId, FolderId, SessionKey, TurnId, new_id
+from hermes.types.identity import (
+    AgentId,
+    CallId,
+    FolderId,
+    Principal,
+    SessionKey,
+    Source,
+    TurnId,
+    new_id,
+)
 from hermes.types.messages import AssistantMessage, Content, ToolMessage, UserMessage
+from hermes.types.people import Role
 from hermes.types.store import Store, Work
 from hermes.types.turns import Completed, Failed, Outcome, Prompt, Stopped, Suspended
 
@@ -64,6 +75,8 @@ class TurnRunner:
         self._steered: set[TurnId] = set()
         """Turns for which messages wait that are to enter them."""
         self.on_closed: Callable[[Claim, Outcome], None] = lambda claim, outcome: None
+        self.role_of: Callable[[Source, Principal | None], Role] = lambda source, who: Role.USER
+        """Returns the role of the person who sent the message of a turn."""
 
     def runs(self, turn: TurnId) -> bool:
         return turn in self._scopes
@@ -141,7 +154,8 @@ class TurnRunner:
     ) -> Outcome | None:
         """Returns the outcome of the agent's run, or None if the turn is left to another
         process."""
-        turn = claim.turn
+        # The role is determined when the turn starts or resumes, so that changes apply at once.
+        turn = replace(claim.turn, role=self.role_of(claim.turn.source, claim.turn.principal))
         if claim.row.stop_requested:
             return Stopped(reason="by you")
         scope = self._scopes[turn.id]

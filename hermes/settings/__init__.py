@@ -194,6 +194,7 @@ def assemble(home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> Sett
     )
     problems += [
         *_access_problems(settings),
+        *_role_problems(settings),
         *_zone_problems(settings),
         *_shared_folder_problems(settings),
         *_busy_mode_problems(settings),
@@ -250,6 +251,17 @@ def _access_problems(settings: Settings) -> list[str]:
             " (`hermes config unset api_server.key`)"
         ]
     return []
+
+
+def _role_problems(settings: Settings) -> list[str]:
+    named = {"owners": settings.access.owners, "admins": settings.access.admins}
+    return [
+        f"{settings.explain(f'access.{role}').source}: access.{role} needs the platform of {id!r}:"
+        f" write it like 'telegram:{id.strip(':')}'"
+        for role, ids in named.items()
+        for id in ids
+        if not all(id.partition(":"))
+    ]
 
 
 def _zone_problems(settings: Settings) -> list[str]:

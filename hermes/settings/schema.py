@@ -27,7 +27,7 @@ _UNSUPPORTED_SECTIONS = {
     " personalities platform_hints platform_toolsets plugins"
     " privacy prompt_caching provider_routing providers quick_commands runtime secrets security"
     " session_reset sessions skills smart_model_routing stt thread_sessions_per_user"
-    " tool_loop_guardrails tool_output tools tts unauthorized_dm_behavior updates vision"
+    " tool_loop_guardrails tool_output tools tts updates vision"
     " voice x_search",
     "model.": "api_mode auth_mode default_headers entra extra_body extra_headers"
     " reasoning_effort streaming supports_vision timeout",

@@ -208,15 +208,46 @@ class AccessSettings(Value):
     """Users who may talk to the agent, on every platform."""
     allow_all: Annotated[bool, Aliases(env=("GATEWAY_ALLOW_ALL_USERS",))] = False
     """Whether everybody may talk to the agent, on every platform."""
+    unauthorized_dm_behavior: Annotated[
+        Literal["", "pair", "ignore"], Aliases(keys=("unauthorized_dm_behavior",))
+    ] = ""
+    """The reply to a stranger in a private chat: `pair` for a pairing code, `ignore` for none. If
+    it is empty, strangers get a code unless a list of users is set."""
+    owners: Annotated[tuple[str, ...], Aliases(keys=("owners",))] = ()
+    """Users who have all rights, each as `platform:id`. They are also allowed to talk to the
+    agent."""
+    admins: Annotated[tuple[str, ...], Aliases(keys=("admins",))] = ()
+    """Users who may pair other people and use the commands and tools of admins, each as
+    `platform:id`. They are also allowed to talk to the agent."""
+    admin_tools: tuple[str, ...] = ()
+    """Toolsets and tools that only admins and owners may use."""
+    owner_tools: tuple[str, ...] = ()
+    """Toolsets and tools that only owners may use."""
 
 
 class PlatformSettings(Value):
     enabled: bool | None = None
     """Whether the platform is connected; if empty, it is connected if its credentials are set."""
+    group_allowed_users: Annotated[tuple[str, ...], Aliases(env=("{}_GROUP_ALLOWED_USERS",))] = ()
+    """Users who may talk to the agent in the groups of this platform."""
+    group_allowed_chats: Annotated[tuple[str, ...], Aliases(env=("{}_GROUP_ALLOWED_CHATS",))] = ()
+    """Ids of groups in which every member may talk to the agent."""
     allowed_users: Annotated[tuple[str, ...], Aliases(env=("{}_ALLOWED_USERS",))] = ()
-    """Users who may talk to the agent on this platform."""
+    """Users who may talk to the agent on this platform; `*` for everybody."""
     allow_all: Annotated[bool, Aliases(env=("{}_ALLOW_ALL_USERS",))] = False
     """Whether everybody may talk to the agent on this platform."""
+    account_users: dict[str, str] = msgspec.field(default_factory=dict)
+    """Users who may talk to single accounts, separated by commas, by the name of the account. For
+    such an account, the other lists and allow_all of the platform do not apply."""
+    unauthorized_dm_behavior: Literal["", "pair", "ignore"] = ""
+    """The reply to a stranger on this platform, instead of access.unauthorized_dm_behavior."""
+    allow_bots: Annotated[Literal["none", "mentions", "all"], Aliases(env=("{}_ALLOW_BOTS",))] = (
+        "none"
+    )
+    """Whether the messages of other bots are read: `mentions` only in groups, `all` also in private
+    chats. A bot must also be allowed like a user."""
+    bot_hops: Count = 3
+    """Number of messages of bots that are answered in a chat before a person has to write again."""
     toolsets: tuple[str, ...] | None = None
     """Toolsets and tools for this platform, instead of agent.toolsets; an empty list for none."""
     home_channel: Annotated[str | int, Aliases(env=("{}_HOME_CHANNEL", "{}_HOME_ROOM"))] = ""

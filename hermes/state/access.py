@@ -1,10 +1,142 @@
-"""People who were admitted by pairing."""
+"""People who were admitted by pairing, and the user ids that belong to one person."""
 
-from hermes.types.identity import PersonId
+from collections.abc import Mapping
+
+from hermes.state.storable import storable
+from hermes.types.identity import PersonId, person_of
+from hermes.types.people import Role
 from hermes.types.store import Work
+from hermes.types.value import Value
 
 
-def load_paired() -> Work[dict[tuple[str, str], PersonId]]:
-    """Returns the person for each platform and user id that were paired."""
-    rows = yield "select platform, user_id, person from access", ()
-    return {(platform, user): PersonId(person) for platform, user, person in rows}
+class KnownPeople(Value):
+    """The people that the store knows."""
+
+    paired: Mapping[tuple[str, str], Role] = {}
+    """The roles of paired users. A key is an account and a user id."""
+    linked: Mapping[tuple[str, str], PersonId] = {}
+    """The people to whom linked user ids belong. A key is a platform and a user id."""
+
+
+class PairedUser(Value):
+    """A user who was admitted to an account by pairing."""
+
+    account: str
+    user_id: str
+    user_name: str | None
+    role: str
+    """The role in lower case: `user`, `admin` or `owner`."""
+    granted_by: str
+    """The person who has admitted the user; `owner` for the command line."""
+    granted_at: float
+
+
+class LinkedId(Value):
+    """A user id that belongs to another person than the one whom the id itself names."""
+
+    platform: str
+    user_id: str
+    person: PersonId
+
+
+def load_people() -> Work[KnownPeople]:
+    paired = yield "select account, user_id, role from pairings", ()
+    linked = yield from linked_ids()
+    return KnownPeople(
+        paired={(account, user): Role[role.upper()] for account, user, role in paired},
+        linked={(one.platform, one.user_id): one.person for one in linked},
+    )
+
+
+def paired_users() -> Work[list[PairedUser]]:
+    """Returns all paired users, the user who was paired first at the beginning."""
+    rows = yield (
+        "select account, user_id, user_name, role, granted_by, granted_at from pairings"
+        " order by granted_at, account, user_id",
+        (),
+    )
+    fields = PairedUser.__struct_fields__
+    return [PairedUser(**dict(zip(fields, row, strict=True))) for row in rows]
+
+
+def has_owner() -> Work[bool]:
+    """Returns whether a paired user is an owner."""
+    rows = yield "select 1 from pairings where role = 'owner' limit 1", ()
+    return bool(rows)
+
+
+def grant(
+    account: str, user_id: str, user_name: str | None, role: Role, granted_by: str, now: float
+) -> Work[None]:
+    """Admits the user to the account. A user who is paired already keeps their role."""
+    yield (
+        "insert into pairings (account, user_id, user_name, role, granted_by, granted_at)"
+        " values (?, ?, ?, ?, ?, ?) on conflict (account, user_id) do nothing",
+        (
+            account,
+            user_id,
+            None if user_name is None else storable(user_name),
+            role.name.lower(),
+            granted_by,
+            now,
+        ),
+    )
+
+
+def revoke(account: str, user_id: str) -> Work[bool]:
+    """Removes the pairing of the user. Returns whether the user was paired."""
+    rows = yield (
+        "delete from pairings where account = ? and user_id = ? returning user_id",
+        (account, user_id),
+    )
+    return bool(rows)
+
+
+def linked_ids() -> Work[list[LinkedId]]:
+    rows = yield (
+        "select platform, user_id, person from linked_ids"
+        " order by person, linked_at, platform, user_id",
+        (),
+    )
+    return [LinkedId(platform=one, user_id=two, person=PersonId(who)) for one, two, who in rows]
+
+
+def link(platform: str, user_id: str, person: PersonId, now: float) -> Work[None]:
+    """Makes the user id, and all ids that are linked to it, ids of this person."""
+    own = person_of(platform, user_id)
+    yield "update linked_ids set person = ? where person = ?", (person, own)
+    if own != person:
+        yield (
+            "insert into linked_ids (platform, user_id, person, linked_at) values (?, ?, ?, ?)"
+            " on conflict (platform, user_id) do update set person = excluded.person",
+            (platform, user_id, person, now),
+        )
+    yield from _forget_own_links()
+
+
+def unlink(platform: str, user_id: str) -> Work[bool]:
+    """Makes the user id the id of a person of its own. Returns whether the id was linked.
+
+    Other ids may be linked to the person that this id names. They stay linked to each other, and
+    belong to the person that the first of them names.
+    """
+    removed = yield (
+        "delete from linked_ids where platform = ? and user_id = ? returning user_id",
+        (platform, user_id),
+    )
+    own = person_of(platform, user_id)
+    others = yield (
+        "select platform, user_id from linked_ids where person = ?"
+        " order by linked_at, platform, user_id",
+        (own,),
+    )
+    if others:
+        heir = person_of(*others[0])
+        yield "update linked_ids set person = ? where person = ?", (heir, own)
+        yield from _forget_own_links()
+    return bool(removed or others)
+
+
+def _forget_own_links() -> Work[None]:
+    """Deletes the rows of ids that are linked to the person whom they name themselves."""
+    yield "delete from linked_ids where person = platform || ':' || user_id", ()

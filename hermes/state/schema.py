@@ -366,6 +366,38 @@ create unique index deliveries_send_key on deliveries (send_key) where send_key 
 
 MIGRATIONS.append(
     (
+        "m015_people",
+        """
+-- The users who were admitted to an account by pairing. The table `access` of earlier versions was
+-- always empty. It stays, because processes of earlier versions read it during an upgrade.
+create table pairings (
+    account text not null, user_id text not null, user_name text, role text not null,
+    granted_by text not null, granted_at real not null, primary key (account, user_id)
+) without rowid;
+-- The hashes of pairing codes. A code without a user is handed out by an admin. Any other code was
+-- shown to the user who asked for it.
+create table pairing_codes (
+    hash text primary key, account text not null, user_id text, user_name text, chat_id text,
+    made_by text not null, made_at real not null
+) without rowid;
+create unique index pairing_requests on pairing_codes (account, user_id)
+    where user_id is not null;
+-- Wrong codes of each user of an account. The operator at the command line has the empty user id.
+create table wrong_codes (
+    account text not null, user_id text not null, tries integer not null, since real not null,
+    primary key (account, user_id)
+) without rowid;
+-- The ids that belong to another person than the one whom the id itself names.
+create table linked_ids (
+    platform text not null, user_id text not null, person text not null, linked_at real not null,
+    primary key (platform, user_id)
+) without rowid;
+""",
+    )
+)
+
+MIGRATIONS.append(
+    (
         "m017_steering",
         """
 -- The platform's id of the message, so that an edit finds the message.

@@ -53,7 +53,6 @@ APPENDED = "appended.txt"
 """The file in the workspace to which the tool `append` writes."""
 EDIT_SECONDS = 0.1
 READS = {
-    "load_paired",
     "running_of",
     "owed_chats",
     "freezes",

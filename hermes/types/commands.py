@@ -5,6 +5,7 @@ from typing import Literal
 
 from hermes.types.identity import PersonId, SessionKey, Target, TurnId
 from hermes.types.messages import Attachment
+from hermes.types.people import Role
 from hermes.types.profile import BusyMode, ModelChoice
 from hermes.types.store import Work
 from hermes.types.value import Value
@@ -25,6 +26,8 @@ class CommandContext(Value):
 
     session: SessionKey
     person: PersonId
+    role: Role
+    """The role of the person who sent the command."""
     argument: str
     """The text after the command's name."""
     turn: OpenTurn | None
@@ -62,6 +65,10 @@ class CommandReply(Value):
     """Whether the command ended the session's conversation."""
     failed: bool = False
     """Whether the command was not found or could not be carried out; the reply says why."""
+    notified: Target | None = None
+    """Another chat to which the command has added a delivery."""
+    secret: bool = False
+    """Whether the reply contains a secret. A secret reply is sent once and never stored."""
 
 
 Action = Callable[[CommandContext], Work[CommandReply]]

@@ -27,6 +27,12 @@ OWNER = PersonId("owner")
 """The person who installed Hermes. Everyone who uses the terminal, or the gateway's own API key,
 counts as this person."""
 
+
+def person_of(platform: str, user_id: str) -> PersonId:
+    """Returns the person whom a user id names, unless the id is linked to another person."""
+    return PersonId(f"{platform}:{user_id}")
+
+
 Trigger = Literal["message", "api", "job", "webhook", "a2a", "hook"]
 """The kind of event that causes a turn."""
 
@@ -78,6 +84,8 @@ class Source(Value):
     authorization."""
     chat_name: str | None = None
     guild_id: str | None = None
+    is_bot: bool = False
+    """Whether the platform says that the user is a bot."""
 
 
 class Target(Value):

@@ -143,7 +143,7 @@ class Pressed(Value, tag=True):
 
 class Invited(Value, tag=True):
     """A person invited our account to a chat. The adapter joins the chat if this event is accepted.
-    The event is not stored."""
+    The source has the kind `private` only if the invitation says so. The event is not stored."""
 
 
 class Sampling(Value):

@@ -130,6 +130,10 @@ class AgentProfile(Value):
     """Toolsets and single tools by platform. On a platform that is listed here, they replace
     `toolsets`."""
     disabled_toolsets: tuple[str, ...] = ()
+    admin_tools: tuple[str, ...] = ()
+    """Toolsets and single tools that only admins and owners may use."""
+    owner_tools: tuple[str, ...] = ()
+    """Toolsets and single tools that only owners may use."""
 
     def busy_mode_in(self, source: Source) -> BusyMode:
         """Returns how a message from this chat is handled while a turn of its session runs."""

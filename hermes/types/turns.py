@@ -18,6 +18,7 @@ from hermes.types.identity import (
     TurnId,
 )
 from hermes.types.messages import AssistantMessage, Message, ResponseFormat, Sampling, ToolCall
+from hermes.types.people import Role
 from hermes.types.profile import AgentProfile
 from hermes.types.value import Value
 
@@ -81,6 +82,8 @@ class Turn(Value):
     """Size of the stored history in bytes, without the new message; 0 if unknown."""
     trigger: Trigger = "message"
     person: PersonId | None = None
+    role: Role = Role.USER
+    """The role of the person, which decides which tools are offered."""
     principal: Principal | None = None
     """The identity that the entry point has authenticated; None for a chat platform."""
     place: str = ""

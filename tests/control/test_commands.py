@@ -158,6 +158,8 @@ async def test_help_lists_every_command(chat: Chat) -> None:
         "/retry",
         "/undo",
         "/background",
+        "/handoff",
+        "/pair",
         "/help",
     ]
 

@@ -14,6 +14,7 @@ from hermes.testing.scripted import ScriptedModel, calls, hangs, says
 from hermes.types.identity import PersonId
 from hermes.types.messages import Attachment, Refused, Said, UserMessage
 from hermes.types.models import ModelRequest
+from hermes.types.people import Role
 
 
 def texts(request: ModelRequest) -> list[str]:
@@ -123,7 +124,7 @@ async def test_an_edit_of_the_caption_of_an_album_keeps_the_files(tmp_path: Path
             body = Said(text=text, message_id=str(number), attachments=(file,))
             event = replace(event, body=body, album="a")
             key, person = gateway.session_of(event), PersonId("plain:7")
-            await gateway._store.run(gateway._intake.take, event, key, person, 0.0)
+            await gateway._store.run(gateway._intake.take, event, key, person, 0.0, role=Role.USER)
         gateway.notice_change()
         await until(lambda: model.requests)
         edit = Update(id=9, chat="1", user="7", text="a cat", edits=1)

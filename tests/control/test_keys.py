@@ -4,6 +4,7 @@ import pytest
 
 from hermes.control.keys import session_key
 from hermes.control.routing import DEFAULT_AGENT
+from hermes.testing.session_keys import count_collisions
 from hermes.types.identity import ChatKind, Source
 
 
@@ -52,3 +53,10 @@ def test_names_that_people_choose_are_not_part_of_the_key() -> None:
     key = str(session_key(DEFAULT_AGENT, source("group")))
     assert "Ann" not in key
     assert "Club" not in key
+
+
+def test_no_two_of_20000_random_conversations_share_a_key() -> None:
+    """Scorecard S13, with fewer conversations than `make bars`."""
+    different, collisions = count_collisions(20_000)
+    assert collisions == 0
+    assert different > 15_000

@@ -17,6 +17,7 @@ from hermes.types.events import TextDelta, TurnFinished
 from hermes.types.identity import OWNER, PersonId, Principal, TurnId
 from hermes.types.messages import Accepted, Attachment, MessageEvent, Origin, Said, UserMessage
 from hermes.types.models import ModelRequest
+from hermes.types.people import Role
 
 STEERING = replace(QUIET, display=DisplaySettings(busy_input_mode="steer"))
 INTERRUPTING = replace(QUIET, display=DisplaySettings(busy_input_mode="interrupt"))
@@ -165,7 +166,8 @@ def part(number: int, text: str, *, album: str = "", cut_with: str | None = None
 async def take(gateway: Gateway, event: MessageEvent, now: float = 0.0) -> IntakeResult:
     """Stores an event as if it had arrived at this time."""
     key = gateway.session_of(event)
-    return await gateway._store.run(gateway._intake.take, event, key, PersonId("plain:7"), now)
+    person = PersonId("plain:7")
+    return await gateway._store.run(gateway._intake.take, event, key, person, now, role=Role.USER)
 
 
 async def test_the_parts_of_an_album_become_one_message(tmp_path: Path) -> None:

@@ -55,6 +55,13 @@ def test_a_higher_layer_takes_precedence(tmp_path: Path) -> None:
     assert settings(tmp_path, config, dotenv, environ).api_server.port == 1003
 
 
+@pytest.mark.parametrize("id", ["7", ":7", "telegram:"])
+def test_an_owner_is_named_with_the_platform(tmp_path: Path, id: str) -> None:
+    (tmp_path / "config.yaml").write_text(f"owners: [{id!r}]")
+    with pytest.raises(ConfigError, match=r"config.yaml.*: access.owners needs the platform of"):
+        load(tmp_path, {})
+
+
 def test_an_empty_variable_is_not_set(tmp_path: Path) -> None:
     assert settings(tmp_path, environ={"API_SERVER_PORT": ""}).api_server.port == 8642
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from hermes.types.errors import ConfigError
+from hermes.types.people import Role
 from hermes.types.tools import AnyTool
 from hermes.types.turns import Turn
 
@@ -47,17 +48,22 @@ class Registry:
     def __init__(self, tools: Iterable[AnyTool]) -> None:
         self._tools: dict[str, AnyTool] = {}
         self._chosen: dict[tuple[tuple[str, ...], tuple[str, ...]], Mapping[str, AnyTool]] = {}
+        """The tools that were selected before, by allowed and by refused toolsets."""
         for tool in tools:
             if tool.name in self._tools:
                 raise ConfigError(f"two tools are named {tool.name!r}")
             self._tools[tool.name] = tool
 
     def for_turn(self, turn: Turn) -> Mapping[str, AnyTool]:
+        """Returns the tools of the turn's platform that the role of its person may use."""
         profile = turn.profile
         allowed = profile.platform_toolsets.get(turn.source.platform, profile.toolsets)
-        key = (allowed, profile.disabled_toolsets)
+        refused = profile.disabled_toolsets
+        refused += profile.admin_tools if turn.role < Role.ADMIN else ()
+        refused += profile.owner_tools if turn.role < Role.OWNER else ()
+        key = (allowed, refused)
         if key not in self._chosen:
-            names = self._members(allowed) - self._members(profile.disabled_toolsets)
+            names = self._members(allowed) - self._members(refused)
             self._chosen[key] = {name: tool for name, tool in self._tools.items() if name in names}
         return self._chosen[key]
 

@@ -119,9 +119,17 @@ SUBCOMMANDS = {
         "hermes.entry.cli.sessions:sessions", "Show and manage earlier conversations."
     ),
     "send": Lazy("hermes.entry.cli.send:send", "Send a message to a chat."),
+    "pairing": Lazy("hermes.entry.cli.pairing:pairing", "Admit people who ask to be paired."),
+    "people": Lazy(
+        "hermes.entry.cli.people:people", "Show people, and link the user ids of one person."
+    ),
     "model": Lazy("hermes.entry.cli.model:model", "Show and change the model that answers."),
     "status": Lazy("hermes.entry.cli.status:status", "Show the model, the service and the home."),
     "logs": Lazy("hermes.entry.cli.log_reader:logs", "Show the log of the service."),
+    "audit": Lazy(
+        "hermes.entry.cli.audit:audit",
+        "Trace a message: person, agent, model calls, tool calls, decisions and deliveries.",
+    ),
     "prompt": Lazy("hermes.entry.cli.prompt:prompt", "Inspect the system prompt."),
     "approvals": Lazy(
         "hermes.entry.cli.approvals:approvals", "Explain which commands need approval."

@@ -8,6 +8,7 @@ from hermes.core.tools.registry import Registry
 from hermes.testing.tools import append, ask, slow
 from hermes.testing.turns import a_turn
 from hermes.types.errors import ConfigError
+from hermes.types.people import Role
 from hermes.types.profile import AgentProfile
 
 
@@ -41,6 +42,29 @@ def test_the_toolsets_of_hermes_agent_are_known() -> None:
     assert names("file") == {"read_file"}
     assert names("hermes-webhook", "vision") == set()
     assert names("hermes-cli", disabled=("file",)) == {"terminal"}
+
+
+@pytest.mark.parametrize(
+    ("role", "offered"),
+    [
+        (Role.USER, {"look"}),
+        (Role.ADMIN, {"look", "terminal"}),
+        (Role.OWNER, {"look", "terminal", "read_file"}),
+    ],
+)
+def test_a_role_is_offered_its_own_tools_only(role: Role, offered: set[str]) -> None:
+    profile = AgentProfile(
+        id=DEFAULT_AGENT,
+        toolsets=("default", "look"),
+        admin_tools=("terminal",),
+        owner_tools=("files",),
+    )
+    tools = [
+        replace(slow, name=name, toolset=toolset)
+        for name, toolset in (("read_file", "files"), ("terminal", "terminal"), ("look", "browser"))
+    ]
+    turn = replace(a_turn(), profile=profile, role=role)
+    assert set(Registry(tools).for_turn(turn)) == offered
 
 
 def test_a_plugin_may_have_a_toolset_with_a_hermes_agent_name() -> None:

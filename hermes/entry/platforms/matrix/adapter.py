@@ -8,6 +8,7 @@ from itertools import takewhile
 
 import msgspec
 from aiohttp import BytesPayload
+from msgspec.structs import replace
 
 from hermes.entry.platforms import http
 from hermes.entry.platforms.chat_events import chat_event
@@ -69,8 +70,11 @@ class MatrixAdapter:
 
     async def _join(self, rooms: RoomCache, room_id: str, news: RoomNews, accept: Accept) -> None:
         state = news.invite_state.events
-        inviter = next((one.sender for one in state if one.lets_in(rooms.us)), "")
+        invitation = next((one for one in state if one.lets_in(rooms.us)), None)
+        inviter = invitation.sender if invitation else ""
         source, key = rooms.source(room_id, inviter), f"{room_id}:invited:{inviter}"
+        if invitation and invitation.content.is_direct:
+            source = replace(source, chat_kind="private")
         if isinstance(await accept(chat_event(source, key, Invited(), time.time())), Refused):
             return
         try:

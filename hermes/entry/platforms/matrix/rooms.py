@@ -23,8 +23,13 @@ class RoomCache:
             self._rooms.pop(room_id, None)
 
     def source(self, room_id: str, user_id: str) -> Source:
-        place = {"account": self._account, "chat_id": room_id, "user_id": user_id}
-        return Source(platform="matrix", chat_kind="group", **place)
+        return Source(
+            platform="matrix",
+            account=self._account,
+            chat_kind="group",
+            chat_id=room_id,
+            user_id=user_id,
+        )
 
     async def get(self, room_id: str) -> Room:
         if room_id not in self._rooms:

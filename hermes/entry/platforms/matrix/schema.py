@@ -51,6 +51,8 @@ class FileInfo(Value):
 class EventContent(Value):
     name: str = ""
     membership: str = ""
+    is_direct: bool = False
+    """Whether an invitation is to a private chat."""
     displayname: str | None = None
     msgtype: str = ""
     body: str = ""

@@ -46,8 +46,8 @@ def to_event(us: Recipient, pieces: Sequence[Update], now: float) -> MessageEven
     """Returns the event of an update, or of all updates of an album. If an album arrives in single
     updates, as by webhook, the gateway joins their events.
 
-    Returns None for updates that are not for the agent: our own messages, those of other bots, and
-    service messages such as a new member.
+    Returns None for updates that are not for the agent: our own messages, and service messages such
+    as a new member.
     """
     first = pieces[0]
     if first.callback_query is not None:
@@ -110,7 +110,7 @@ def _event(
 ) -> MessageEvent | None:
     first = messages[0]
     author = first.sender_chat or first.sender
-    if author is None or (isinstance(author, User) and author.is_bot):
+    if author is None or author.id == us.user.id:
         return None
     addressed = any(_addresses(us.user, message) for message in messages)
     return MessageEvent(
@@ -151,6 +151,7 @@ def _source(us: Recipient, message: Message, author: User | Chat) -> Source:
         thread_id=target_of(us.account, message).thread_id,
         user_name=author.name or None,
         chat_name=message.chat.name or None,
+        is_bot=isinstance(author, User) and author.is_bot,
     )
 
 

@@ -548,3 +548,19 @@ async def test_the_gateway_decides_whose_invitations_are_accepted(tmp_path: Path
             joined = platform.bot.call("GET", "joined_rooms")["joined_rooms"]
     assert wanted in joined
     assert refused not in joined
+
+
+async def test_a_stranger_who_invites_to_a_private_chat_is_offered_pairing(tmp_path: Path) -> None:
+    async with matrix_platform() as platform:
+        stranger = new_user(platform.server, "eve")
+        group = stranger.create_room(platform.bot)
+        chat = stranger.create_room(platform.bot, is_direct=True)
+        conditions = Conditions(access=AccessSettings())
+        async with running(tmp_path, [platform.adapter], ScriptedModel([]), conditions):
+            stranger.say(chat, "hello")
+            await until(lambda: platform.proxy.sent, PATIENCE)
+            joined = platform.bot.call("GET", "joined_rooms")["joined_rooms"]
+        (text,) = stranger.texts(chat, platform.bot)
+    assert chat in joined
+    assert group not in joined
+    assert "hermes pairing approve matrix" in text

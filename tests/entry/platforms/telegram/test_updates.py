@@ -85,16 +85,21 @@ def test_an_anonymous_administrator_is_the_group() -> None:
     "ignored",
     [
         {"message": {**message(text="a"), "from": {"id": 100, "is_bot": True}}},
-        {"message": {**message(text="a"), "from": {"id": 200, "is_bot": True}}},
         {"message": message(chat=GROUP, new_chat_members=[ANN])},
         {"my_chat_member": {"chat": PRIVATE}},
         {"callback_query": {"id": "q", "from": ANN, "data": "q1:0"}},
         {"callback_query": {"id": "q", "from": ANN, "data": "q1:0", "message": message()}},
     ],
-    ids=["ours", "another-bot", "service", "unknown", "press-without-message", "press-unreadable"],
+    ids=["ours", "service", "unknown", "press-without-message", "press-unreadable"],
 )
 def test_some_updates_are_not_for_the_agent(ignored: dict[str, object]) -> None:
     assert to_event(US, [update(**ignored)], NOW) is None
+
+
+def test_the_message_of_another_bot_says_so() -> None:
+    bot = {"id": 200, "is_bot": True, "first_name": "Other"}
+    assert event_of(update(message={**message(text="a"), "from": bot})).source.is_bot
+    assert not event_of(update(message=message(text="a"))).source.is_bot
 
 
 def test_an_edited_message() -> None:

@@ -1,0 +1,24 @@
+"""Traces a message from the person who sent it to the deliveries that it has caused."""
+
+from hermes.state import audit
+from hermes.state.audit import AuditedToolCall, AuditTrail
+from hermes.types.errors import HermesError
+from hermes.types.store import Work
+
+__all__ = ["AuditTrail", "AuditedToolCall"]
+
+
+class UnknownMessage(HermesError):
+    code = "unknown_message"
+    status = 404
+
+
+def find_trail(name: str) -> Work[AuditTrail]:
+    """Returns the trail of a message or a turn. Raises UnknownMessage if there is none."""
+    found = yield from audit.trail(name)
+    if found is None:
+        raise UnknownMessage(
+            f"there is no message or turn {name!r}: give the id from the log, or a message of a"
+            " platform as ACCOUNT:CHAT:ID. Old messages are deleted after retention.inbox_days."
+        )
+    return found
