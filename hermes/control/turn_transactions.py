@@ -131,10 +131,7 @@ class TurnTransactions:
         new = new_messages(event)
         session: SessionRow | None = None
         if not transient:
-            title = next(
-                (one.text or one.described for one in new if isinstance(one, UserMessage)), ""
-            )
-            session = yield from sessions.touch(key, source, person, title, now)
+            session = yield from sessions.touch(key, source, person, _title(new), now)
         if folder is None and has_files(new):
             # The entry point has stored the attachments in the folder of this process.
             folder = self.placement.folder
@@ -420,6 +417,10 @@ def _keep_failure(turn: TurnId, epoch: int, failed: Failed) -> Work[None]:
     )
     first = epoch * EVENTS_PER_CLAIM + 1
     yield from turns.keep_events(turn, first, record(first, [finished]))
+
+
+def _title(messages: Sequence[Message]) -> str:
+    return next((m.text or m.described for m in messages if isinstance(m, UserMessage)), "")
 
 
 def _texts(messages: Sequence[Message]) -> tuple[str, ...]:

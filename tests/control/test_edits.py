@@ -1,6 +1,7 @@
 """An edit of a message that is not answered yet replaces its text."""
 
 import logging
+import time
 from pathlib import Path
 
 import anyio
@@ -123,7 +124,9 @@ async def test_an_edit_of_the_caption_of_an_album_keeps_the_files(tmp_path: Path
             body = Said(text=text, message_id=str(number), attachments=(file,))
             event = replace(event, body=body, album="a")
             key, person = gateway.session_of(event), PersonId("plain:7")
-            await gateway._store.run(gateway._intake.take, event, key, person, 0.0)
+            later = time.time() + 3600
+            await gateway._store.run(gateway._intake.take, event, key, person, later)
+        await rows(gateway._store, "update inbox set not_before = 0 returning id")
         gateway.notice_change()
         await until(lambda: model.requests)
         edit = Update(id=9, chat="1", user="7", text="a cat", edits=1)
