@@ -18,6 +18,10 @@ ECHO_CHARS = 200
 """Number of characters of each removed message that /undo shows."""
 
 
+TEXT_COMMANDS = ("queue", "q", "steer")
+"""Names of the commands whose argument is a message to the agent in the same conversation."""
+
+
 def queue(command: CommandContext) -> Work[CommandReply]:
     """Answers the text after the running turn, also in a chat with another mode."""
     yield from ()

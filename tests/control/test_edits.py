@@ -59,10 +59,11 @@ async def test_an_edit_of_a_queued_message_replaces_its_text(tmp_path: Path) -> 
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("a")
         await until(lambda: model.requests)
-        number = server.says("b")
+        number = server.says("/queue b")
         await until(server.texts)
-        server.edits(number, "c")
+        server.edits(number, "/queue c")
         server.edits(number, "d")
+        server.edits(number, "/stop")
         server.says("/status")
         await until(lambda: len(server.texts()) == 2)
         go.set()
