@@ -5,9 +5,11 @@ from msgspec.structs import replace
 
 from hermes.control.event_content import has_files, new_messages, with_text
 from hermes.control.message_parts import joined
+from hermes.control.steering_commands import TEXT_COMMANDS
 from hermes.control.turn_transactions import TurnTransactions
 from hermes.state import inbox, message_parts, steering, turns
 from hermes.state.steering import StoredMessage
+from hermes.text.commands import parse_command
 from hermes.types.identity import PersonId, SessionKey, TurnId, new_id
 from hermes.types.messages import Accepted, Edited, MessageEvent, Receipt, Refused, Said
 from hermes.types.store import Work
@@ -35,9 +37,9 @@ def take_edit(
     found = yield from steering.edited(str(key), body.message_id, turn.id if turn else None)
     if found is None:
         return TakenEdit(receipt=Refused(reason="the edited message does not wait for an answer"))
-    said = found.event.body
+    body, said = replace(body, text=_message_text(body.text)), found.event.body
     # Platforms also report an edit when only the preview of a link has changed.
-    if not isinstance(said, Said) or said.text == body.text:
+    if not isinstance(said, Said) or body.text in ("", said.text):
         return TakenEdit(receipt=Refused(reason="the edit changes no text"))
     id = new_id()
     if found.waiting:
@@ -55,6 +57,15 @@ def take_edit(
     yield from steering.replace_turn(id, turn.id)
     yield from turns.request_stop(turn.id, person)
     return TakenEdit(receipt=Accepted(id=id, turn=id), stop=turn.id)
+
+
+def _message_text(text: str) -> str:
+    """Returns the text of the message, without a command before it, as in `/queue TEXT`. Returns an
+    empty text for any other command, because an edit can't run a command."""
+    command = parse_command(text)
+    if command is None:
+        return text
+    return command.argument if command.name in TEXT_COMMANDS else ""
 
 
 def _changed_message(

@@ -1,6 +1,7 @@
 """The gateway: accepts messages, runs their turns, and continues both after a restart."""
 
 import logging
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import ParamSpec, TypeVar
@@ -411,8 +412,10 @@ class Gateway:
             self._runner.steer(turn)
 
     async def _resume(self) -> None:
+        began = time.time()
         await self._recovery.resume(self._lanes.start, self._runner.runs)
-        await self._part_timer.look()
+        # Messages that have stopped waiting since then were not seen above.
+        await self._part_timer.look(began)
         # If a message was given up, a notice for its chat is pending.
         await self._outbox.look()
 

@@ -170,7 +170,7 @@ class Intake:
             return IntakeResult(receipt=Refused(reason="this question is no longer open"))
         if turn is None:
             return (yield from self._start_or_wait(message, now))
-        return (yield from self._waiting.add(message, turn, AFTER, now))
+        return (yield from self._waiting.take(message, turn, AFTER, now))
 
     def _start_or_wait(self, message: Incoming, now: float) -> Work[IntakeResult]:
         """Handles a message to an idle session."""
@@ -236,7 +236,7 @@ class Intake:
                 return IntakeResult(receipt=Refused(reason="this question is no longer open"))
             prompts = "; ".join(question.prompt for question in open_ones)
             when = f"once this is decided: {prompts}"
-            return (yield from self._waiting.add(message, turn, when, now))
+            return (yield from self._waiting.take(message, turn, when, now))
         stored = yield from store_row(message, self._transactions.owner, "done")
         if isinstance(stored, Duplicate):
             return IntakeResult(receipt=stored)

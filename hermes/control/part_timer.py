@@ -24,9 +24,10 @@ class PartTimer:
             self._due.add(due)
             self._group.start_soon(self._wait, due)
 
-    async def look(self) -> None:
-        """Sets the timer for the messages in the store, which other processes may have stored."""
-        due = await self._store.read(next_due, time.time())
+    async def look(self, after: float) -> None:
+        """Sets the timer for the messages in the store that wait until a time after this one. Other
+        processes may have stored them."""
+        due = await self._store.read(next_due, after)
         if due is not None:
             self.set(due)
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from hermes.control.event_content import EDITED
 from hermes.state import exchanges, sessions
-from hermes.state.exchanges import Exchange
+from hermes.state.exchanges import PastExchange
 from hermes.text.quantity import counted
 from hermes.types.commands import CommandContext, CommandMessage, CommandReply, SlashCommand
 from hermes.types.messages import Attachment, UserMessage
@@ -16,6 +16,10 @@ BUSY = CommandReply(
 )
 ECHO_CHARS = 200
 """Number of characters of each removed message that /undo shows."""
+
+
+TEXT_COMMANDS = ("queue", "q", "steer")
+"""Names of the commands whose argument is a message to the agent in the same conversation."""
 
 
 def queue(command: CommandContext) -> Work[CommandReply]:
@@ -86,7 +90,7 @@ def undo(command: CommandContext) -> Work[CommandReply]:
     return CommandReply(reply="\n".join([removed, "", *lines]))
 
 
-def _last(command: CommandContext, count: int) -> Work[tuple[int, list[Exchange]]]:
+def _last(command: CommandContext, count: int) -> Work[tuple[int, list[PastExchange]]]:
     """Returns the number of the current conversation and its last exchanges."""
     session = yield from sessions.find(str(command.session))
     if session is None:

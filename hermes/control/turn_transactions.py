@@ -120,20 +120,18 @@ class TurnTransactions:
         person: PersonId | None,
         now: float,
         folder: FolderId | None = None,
-        replaces: TurnId | None = None,
+        *,
+        edited: bool = False,
     ) -> Work[Claim]:
         """Opens the turn that answers this message. If the message has waited, `folder` is the
-        folder with the files that the turn needs. `replaces` is the turn that was stopped because
-        its message was edited."""
+        folder with the files that the turn needs. If it was edited, the turn may have the delivery
+        of an earlier turn."""
         body, source = event.body, event.source
         transient = isinstance(body, Asked) and body.stateless
         new = new_messages(event)
         session: SessionRow | None = None
         if not transient:
-            title = next(
-                (one.text or one.described for one in new if isinstance(one, UserMessage)), ""
-            )
-            session = yield from sessions.touch(key, source, person, title, now)
+            session = yield from sessions.touch(key, source, person, _title(new), now)
         if folder is None and has_files(new):
             # The entry point has stored the attachments in the folder of this process.
             folder = self.placement.folder
@@ -170,9 +168,7 @@ class TurnTransactions:
         for index, message in enumerate(new):
             number = yield from transcript.append(claim.writer, QUESTION_STEP, index, message, now)
             spans.append((number, number))
-        # The stopped turn of an edited message leaves its open delivery, with its preview.
-        inherited = replaces is not None and (yield from deliveries.open_of(row.id)) is not None
-        if claim.turn.reply_to and not inherited:
+        if claim.turn.reply_to and not (edited and (yield from deliveries.open_of(row.id))):
             yield from deliveries.owe(claim.turn.reply_to, None, key.agent, row.id, now)
         claim = _with_history(claim, (*before.messages, *new), prompt, before.size)
         return replace(claim, before=before, spans=tuple(spans))
@@ -198,13 +194,13 @@ class TurnTransactions:
         self, waiting: Waiting, event: MessageEvent, key: SessionKey, now: float
     ) -> Work[Claim]:
         """Opens the turn of a message that has waited, with all its parts."""
-        id, person, old = waiting.id, waiting.person, waiting.replaces
+        id, person, edited = waiting.id, waiting.person, waiting.replaces is not None
         yield from inbox.bind(id, id)
         if waiting.awaits:
             event = (yield from whole_message(id)) or event
-        if old is not None:
+        if edited:
             event = marked_as_edited(event)
-        return (yield from self.open(id, event, key, person, now, waiting.folder, old))
+        return (yield from self.open(id, event, key, person, now, waiting.folder, edited=edited))
 
     def resume(self, row: TurnRow, now: float) -> Work[Claim]:
         """Resumes a turn whose process died, or whose questions were decided."""
@@ -421,6 +417,10 @@ def _keep_failure(turn: TurnId, epoch: int, failed: Failed) -> Work[None]:
     )
     first = epoch * EVENTS_PER_CLAIM + 1
     yield from turns.keep_events(turn, first, record(first, [finished]))
+
+
+def _title(messages: Sequence[Message]) -> str:
+    return next((m.text or m.described for m in messages if isinstance(m, UserMessage)), "")
 
 
 def _texts(messages: Sequence[Message]) -> tuple[str, ...]:

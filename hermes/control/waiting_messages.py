@@ -20,7 +20,7 @@ class WaitingMessages:
     def __init__(self, transactions: TurnTransactions) -> None:
         self._transactions = transactions
 
-    def add(self, message: Incoming, turn: TurnRow, when: str, now: float) -> Work[IntakeResult]:
+    def take(self, message: Incoming, turn: TurnRow, when: str, now: float) -> Work[IntakeResult]:
         """Stores a message that arrives while the turn is open. `when` says when a queued message
         is answered."""
         if joined := (yield from self.join(message, now)):

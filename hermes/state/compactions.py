@@ -49,7 +49,7 @@ def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Wor
     )
 
 
-def remove(what: Condensed, now: float) -> Work[None]:
+def hide(what: Condensed, now: float) -> Work[None]:
     """Removes the rows from the conversation. The store keeps them."""
     body = encode(UserMessage(text="", summary=True))
     rows = yield (

@@ -9,7 +9,7 @@ from hermes.types.store import Work
 from hermes.types.value import Value
 
 
-class Exchange(Value):
+class PastExchange(Value):
     """An exchange of the current conversation of a session."""
 
     turn: str
@@ -17,7 +17,7 @@ class Exchange(Value):
     """The number of its first row."""
 
 
-def last_exchanges(session: str, generation: int, count: int) -> Work[list[Exchange]]:
+def last_exchanges(session: str, generation: int, count: int) -> Work[list[PastExchange]]:
     """Returns the newest exchanges of the conversation, the newest first. Exchanges that were
     summarised or removed are left out."""
     hidden = yield from compactions.active(session, generation)
@@ -37,10 +37,10 @@ def last_exchanges(session: str, generation: int, count: int) -> Work[list[Excha
             count,
         ),
     )
-    return [Exchange(turn=turn, first=first) for turn, first in rows]
+    return [PastExchange(turn=turn, first=first) for turn, first in rows]
 
 
-def questions_of(exchange: Exchange) -> Work[list[UserMessage]]:
+def questions_of(exchange: PastExchange) -> Work[list[UserMessage]]:
     """Returns the messages of the person in the exchange. Raises DecodeError if one of them can't
     be read."""
     rows = yield (
@@ -53,7 +53,7 @@ def questions_of(exchange: Exchange) -> Work[list[UserMessage]]:
     return [message for message in found if isinstance(message, UserMessage)]
 
 
-def remove_from(exchange: Exchange, session: str, generation: int, now: float) -> Work[None]:
+def remove_from(exchange: PastExchange, session: str, generation: int, now: float) -> Work[None]:
     """Removes the exchange and everything after it from the conversation."""
     rows = yield (
         "select max(id) from messages where session = ? and generation = ? and transient = 0",
@@ -61,4 +61,4 @@ def remove_from(exchange: Exchange, session: str, generation: int, now: float) -
     )
     span = (exchange.first, rows[0][0])
     what = Condensed(session=session, generation=generation, span=span)
-    yield from compactions.remove(what, now)
+    yield from compactions.hide(what, now)

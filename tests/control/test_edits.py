@@ -1,6 +1,7 @@
 """An edit of a message that is not answered yet replaces its text."""
 
 import logging
+import time
 from pathlib import Path
 
 import anyio
@@ -59,10 +60,11 @@ async def test_an_edit_of_a_queued_message_replaces_its_text(tmp_path: Path) -> 
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("a")
         await until(lambda: model.requests)
-        number = server.says("b")
+        number = server.says("/queue b")
         await until(server.texts)
-        server.edits(number, "c")
+        server.edits(number, "/queue c")
         server.edits(number, "d")
+        server.edits(number, "/stop")
         server.says("/status")
         await until(lambda: len(server.texts()) == 2)
         go.set()
@@ -124,7 +126,10 @@ async def test_an_edit_of_the_caption_of_an_album_keeps_the_files(tmp_path: Path
             body = Said(text=text, message_id=str(number), attachments=(file,))
             event = replace(event, body=body, album="a")
             key, person = gateway.session_of(event), PersonId("plain:7")
-            await gateway._store.run(gateway._intake.take, event, key, person, 0.0, role=Role.USER)
+            later = time.time() + 3600
+            take = gateway._intake.take
+            await gateway._store.run(take, event, key, person, later, role=Role.USER)
+        await rows(gateway._store, "update inbox set not_before = 0 returning id")
         gateway.notice_change()
         await until(lambda: model.requests)
         edit = Update(id=9, chat="1", user="7", text="a cat", edits=1)

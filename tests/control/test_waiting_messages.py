@@ -1,5 +1,6 @@
 """Messages that arrive while a turn runs are queued, steer the turn or interrupt it."""
 
+import time
 from pathlib import Path
 
 import anyio
@@ -163,11 +164,22 @@ def part(number: int, text: str, *, album: str = "", cut_with: str | None = None
     return replace(event, body=body, album=album, cut_with=cut_with)
 
 
-async def take(gateway: Gateway, event: MessageEvent, now: float = 0.0) -> IntakeResult:
+LATER = time.time() + 3600
+"""A time at which no test runs. A message that arrives at this time waits for parts until the test
+goes on."""
+
+
+async def take(gateway: Gateway, event: MessageEvent, now: float = LATER) -> IntakeResult:
     """Stores an event as if it had arrived at this time."""
     key = gateway.session_of(event)
     person = PersonId("plain:7")
     return await gateway._store.run(gateway._intake.take, event, key, person, now, role=Role.USER)
+
+
+async def release(gateway: Gateway) -> None:
+    """Ends the wait for further parts."""
+    await rows(gateway._store, "update inbox set not_before = 0 returning id")
+    gateway.notice_change()
 
 
 async def test_the_parts_of_an_album_become_one_message(tmp_path: Path) -> None:
@@ -175,7 +187,7 @@ async def test_the_parts_of_an_album_become_one_message(tmp_path: Path) -> None:
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         for number, text in enumerate(["look", "", ""], 1):
             await take(gateway, part(number, text, album="a"))
-        gateway.notice_change()
+        await release(gateway)
         await until(lambda: "nice" in server.texts())
         # A part that comes after the answer has begun is a message of its own.
         await gateway.accept(part(4, "", album="a"))
@@ -193,10 +205,10 @@ async def test_the_pieces_of_a_long_text_become_one_message_without_a_pause(
     tmp_path: Path,
 ) -> None:
     async with running(tmp_path, [], ScriptedModel([])) as gateway:
-        first = await take(gateway, part(1, "one tw", cut_with=""), 10.0)
-        await take(gateway, part(2, "o three", cut_with="\n"), 10.9)
-        last = await take(gateway, part(3, "four"), 11.8)
-    assert (first.claim, first.due) == (None, 11.0)
+        first = await take(gateway, part(1, "one tw", cut_with=""), LATER)
+        await take(gateway, part(2, "o three", cut_with="\n"), LATER + 0.9)
+        last = await take(gateway, part(3, "four"), LATER + 1.8)
+    assert (first.claim, first.due) == (None, LATER + 1)
     # The last piece is short, so the turn is opened at once.
     assert last.claim is not None
     assert [one.text for one in last.claim.turn.history] == ["one two three\nfour"]
@@ -206,12 +218,12 @@ async def test_only_the_next_message_of_the_same_sender_continues_a_long_text(
     tmp_path: Path,
 ) -> None:
     async with running(tmp_path, [], ScriptedModel([])) as gateway:
-        first = await take(gateway, part(1, "long", cut_with=""), 10.0)
+        first = await take(gateway, part(1, "long", cut_with=""), LATER)
         stranger = part(2, "hi")
         stranger = replace(stranger, source=replace(stranger.source, user_id="8"))
-        other = await take(gateway, stranger, 10.1)
-        mine = await take(gateway, part(3, "mine"), 10.2)
-        late = await take(gateway, part(4, "late"), 11.5)
+        other = await take(gateway, stranger, LATER + 0.1)
+        mine = await take(gateway, part(3, "mine"), LATER + 0.2)
+        late = await take(gateway, part(4, "late"), LATER + 1.5)
     turns = [
         one.receipt.turn for one in (first, other, mine, late) if isinstance(one.receipt, Accepted)
     ]
