@@ -192,8 +192,11 @@ class Pairing:
             log.warning("a stranger on %s has an invalid name: %s", source.account, error)
 
     async def _redeem(self, source: Source, target: Target, text: str) -> bool:
-        code = parse_code(text)
+        code, account, user = parse_code(text), source.account, source.user_id
         if code is None:
+            return False
+        # Hashing is slow, so it is done only for strangers who are not locked.
+        if await self._store.read(pairing.locked_until, account, user, time.time()) is not None:
             return False
         digest = hash_code(source.account, code)
         paired = await self._store.run(redeem, digest, source, time.time())
@@ -204,15 +207,17 @@ class Pairing:
         return paired
 
     async def _offer(self, source: Source, target: Target) -> None:
-        if not self._access.offers_pairing(source):
+        code, account, now = new_code(), source.account, time.time()
+        if not self._access.offers_pairing(source) or not await self._store.read(
+            pairing.may_request, account, source.user_id, now
+        ):
             return
-        code, account = new_code(), source.account
         wanted = PairingRequest(
             account=account,
             user_id=source.user_id,
             user_name=source.user_name,
             chat_id=source.chat_id,
-            made_at=time.time(),
+            made_at=now,
         )
         if await self._store.run(pairing.request, hash_code(account, code), wanted):
             log.info("user %s of %s asks to be paired", source.user_id, account)

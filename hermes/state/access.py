@@ -30,6 +30,12 @@ class PairedUser(Value):
     """The person who has admitted the user; `owner` for the command line."""
     granted_at: float
 
+    @property
+    def described(self) -> str:
+        """The user's id and name, and the person who has paired the user."""
+        named = f", named “{self.user_name}”" if self.user_name else ""
+        return f"user {self.user_id} of {self.account}{named}, paired by {self.granted_by}"
+
 
 class LinkedId(Value):
     """A user id that belongs to another person than the one whom the id itself names."""

@@ -11,6 +11,8 @@ REQUEST_SECONDS = 600.0
 MOST_REQUESTS = 10_000
 """Maximum number of users of one account who wait for approval. Later users get no code. The
 earlier requests stay valid, and an admin can still hand out codes."""
+MOST_NAME_CHARS = 100
+"""Maximum length of a user's name."""
 MOST_TRIES = 5
 """Number of wrong codes after which no code is accepted for `LOCKED_SECONDS`."""
 LOCKED_SECONDS = 3600.0
@@ -31,32 +33,38 @@ class PairingRequest(Value):
 
     @property
     def described(self) -> str:
-        """The user's name and id."""
+        """The user's id and name. The id comes first, because users choose their names."""
         id = f"user {self.user_id} of {self.account}"
-        return f"{self.user_name} ({id})" if self.user_name else id
+        return f"{id}, named “{self.user_name}”" if self.user_name else id
+
+
+def may_request(account: str, user_id: str, now: float) -> Work[bool]:
+    """Returns whether the user can get a code. The answer is no if the user has got a code recently
+    or too many users wait."""
+    known = yield (
+        "select made_at from pairing_codes where account = ? and user_id = ?",
+        (account, user_id),
+    )
+    if known:
+        made_at: float = known[0][0]
+        return made_at <= now - REQUEST_SECONDS
+    waiting = yield (
+        "select count(*) from pairing_codes where account = ? and user_id is not null"
+        " and made_at > ?",
+        (account, now - CODE_SECONDS),
+    )
+    return bool(waiting[0][0] < MOST_REQUESTS)
 
 
 def request(digest: str, wanted: PairingRequest) -> Work[bool]:
     """Stores the hash of a new code for the user, instead of the user's earlier code. Returns False
-    if the user has got a code recently or too many users wait."""
+    if the user can't get a code now."""
     account, user, now = wanted.account, wanted.user_id, wanted.made_at
+    if not (yield from may_request(account, user, now)):
+        return False
     yield "delete from pairing_codes where made_at <= ?", (now - CODE_SECONDS,)
-    known = yield (
-        "select made_at from pairing_codes where account = ? and user_id = ?",
-        (account, user),
-    )
-    if known:
-        if known[0][0] > now - REQUEST_SECONDS:
-            return False
-        yield "delete from pairing_codes where account = ? and user_id = ?", (account, user)
-    else:
-        rows = yield (
-            "select count(*) from pairing_codes where account = ? and user_id is not null",
-            (account,),
-        )
-        if rows[0][0] >= MOST_REQUESTS:
-            return False
-    name = None if wanted.user_name is None else storable(wanted.user_name)
+    yield "delete from pairing_codes where account = ? and user_id = ?", (account, user)
+    name = None if wanted.user_name is None else storable(wanted.user_name)[:MOST_NAME_CHARS]
     yield (
         "insert into pairing_codes (hash, account, user_id, user_name, chat_id, made_by, made_at)"
         " values (?, ?, ?, ?, ?, ?, ?)",

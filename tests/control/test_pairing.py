@@ -76,7 +76,7 @@ async def test_a_stranger_gets_a_code_and_is_answered_after_approval(tmp_path: P
         code = shown_code(server, "7")
         assert f"hermes pairing approve plain {code}" in server.texts("7")[0]
         request = await pairing.find_request(gateway._store, "plain", code.lower())
-        assert request.described == "Ann (user 7 of plain)"
+        assert request.described == "user 7 of plain, named “Ann”"
         assert await approve(gateway, code) is Role.OWNER
         gateway.notice_change()
         await until(lambda: server.texts("7")[-1] == pairing.WELCOME)

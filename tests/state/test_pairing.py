@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from hermes.state import pairing
 from hermes.state.pairing import CODE_SECONDS, LOCKED_SECONDS, OPERATOR, REQUEST_SECONDS
 from hermes.state.pairing import PairingRequest as Wanted
@@ -23,6 +25,10 @@ async def test_a_user_has_one_code_and_gets_another_after_some_minutes(tmp_path:
         assert await store.read(pairing.requested, "h3", "chat", later) == wanted(at=later)
         assert await store.read(pairing.requested, "h3", "other", later) is None
         assert await store.read(pairing.requests, later) == [wanted(at=later)]
+        long = replace(wanted("8"), user_name="é\0" * 100)
+        assert await store.run(pairing.request, "h4", long)
+        (known, _) = await store.read(pairing.requests, 101.0)
+        assert known.described == "user 8 of chat, named “" + "é\ufffd" * 50 + "”"
 
 
 async def test_a_code_expires_after_an_hour(tmp_path: Path) -> None:

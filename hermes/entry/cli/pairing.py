@@ -19,17 +19,12 @@ from hermes.control.pairing import (
     parse_code,
 )
 from hermes.entry.cli.main import Commands, plainly
+from hermes.entry.cli.platform_names import check_platform
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.output import confirm, say, say_json, say_line
 from hermes.text.console import printable_line
-from hermes.text.spelling import did_you_mean
 from hermes.types.errors import HermesError
 from hermes.types.people import Role
-
-
-class UnknownAccount(HermesError):
-    code = "unknown_account"
-    status = 404
 
 
 class NotPaired(HermesError):
@@ -67,9 +62,7 @@ def list_(runtime: Runtime, as_json: bool) -> None:
     for request in waiting:
         say_line(f"waiting  {_when(request.made_at)}  {request.described}")
     for user in paired:
-        named = f"{user.user_name} " if user.user_name else ""
-        who = f"{named}(user {user.user_id} of {user.account})"
-        say_line(f"{user.role:<7}  {_when(user.granted_at)}  {who}, paired by {user.granted_by}")
+        say_line(f"{user.role:<7}  {_when(user.granted_at)}  {user.described}")
     if not waiting and not paired:
         say("Nobody is paired, and nobody waits for approval.")
 
@@ -107,8 +100,7 @@ def approve(runtime: Runtime, platform: str, code: str, yes: bool, as_json: bool
         fields = {**msgspec.structs.asdict(request), "role": role.name.lower()}
         say_json(msgspec.json.encode(fields).decode())
         return
-    owner = ", and is the owner of this gateway" if role is Role.OWNER else ""
-    say_line(f"{request.described} is paired{owner}")
+    say_line(f"paired as {role.name.lower()}: {request.described}")
 
 
 @pairing.command()
@@ -134,12 +126,9 @@ def revoke(runtime: Runtime, platform: str, user: str, as_json: bool) -> None:
 
 
 def _account(runtime: Runtime, name: str) -> str:
-    """Returns the account. Raises UnknownAccount if its platform is not installed."""
-    platforms = {platform.name for platform in runtime.platforms()}
-    if name.partition(".")[0] in platforms:
-        return name
-    hint = did_you_mean(name, platforms) or f": there are {', '.join(sorted(platforms))}"
-    raise UnknownAccount(f"there is no platform {name!r}{hint}")
+    """Returns the account. Raises UnknownPlatform if its platform is not installed."""
+    check_platform(runtime, name.partition(".")[0])
+    return name
 
 
 def _when(at: float) -> str:

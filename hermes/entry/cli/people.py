@@ -10,9 +10,11 @@ from hermes import settings as configuration
 from hermes.control import people as known
 from hermes.control.people import KnownPerson
 from hermes.entry.cli.main import Commands, plainly
+from hermes.entry.cli.platform_names import check_platform
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.output import say, say_json, say_line
 from hermes.settings.access import access_policy
+from hermes.types.identity import OWNER
 
 
 @click.command(cls=Commands, default="list")
@@ -54,6 +56,9 @@ def link(runtime: Runtime, ids: tuple[str, ...]) -> None:
     """Make several ids one person, who has one memory and the highest role of these ids."""
     if len(set(ids)) < 2:
         raise click.UsageError("name at least two ids, such as telegram:7 matrix:@ann:example.org")
+    for id in ids:
+        if id != OWNER:
+            check_platform(runtime, known.parse_id(id)[0])
 
     async def run() -> str:
         async with runtime.open_store(configuration.load()) as store:

@@ -52,14 +52,12 @@ def test_a_request_is_listed_approved_and_revoked(tmp_path: Path, hermes: Run) -
     code = ask(tmp_path)
     assert hermes().stdout.startswith("waiting  20")
     approved = hermes("approve", "telegram", code.lower())
-    assert approved.stdout == (
-        "Ann (user 7 of telegram) is paired, and is the owner of this gateway\n"
-    )
+    assert approved.stdout == "paired as owner: user 7 of telegram, named “Ann”\n"
     listed = hermes("list").stdout
     assert listed.startswith("owner    20")
-    assert listed.endswith("  Ann (user 7 of telegram), paired by owner\n")
+    assert listed.endswith("  user 7 of telegram, named “Ann”, paired by owner\n")
     second = ask(tmp_path, "8", None)
-    assert hermes("approve", "telegram", second).stdout == "user 8 of telegram is paired\n"
+    assert hermes("approve", "telegram", second).stdout == "paired as user: user 8 of telegram\n"
     assert hermes("revoke", "telegram", "8").stdout == "user 8 of telegram is no longer paired\n"
     again = hermes("revoke", "telegram", "8")
     assert (again.exit_code, again.stderr) == (
@@ -83,7 +81,7 @@ def test_scripts_read_json(tmp_path: Path, hermes: Run) -> None:
 def test_an_owner_in_the_settings_is_the_only_owner(tmp_path: Path, hermes: Run) -> None:
     (tmp_path / "config.yaml").write_text("owners: ['telegram:1']")
     approved = hermes("approve", "telegram", ask(tmp_path))
-    assert approved.stdout == "Ann (user 7 of telegram) is paired\n"
+    assert approved.stdout == "paired as user: user 7 of telegram, named “Ann”\n"
 
 
 def test_five_wrong_codes_lock_the_platform_even_for_the_right_code(
@@ -142,7 +140,7 @@ def test_a_person_at_a_terminal_is_shown_the_user_first(
             standalone_mode=False,
         )
     (question,) = asked
-    assert question.startswith("Pair Eve")
+    assert question.startswith("Pair user 7 of telegram, named “Eve")
     assert "\x1b" not in question
     monkeypatch.undo()
     assert "waiting" in hermes("list").stdout
