@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from hermes.control.client_calls import ClientCalls
-from hermes.control.commands import CommandTable
+from hermes.control.commands import CommandTable, surface_of
 from hermes.control.event_content import answer_text, files_of
 from hermes.control.long_events import store_long_bodies
 from hermes.control.repeats import repeat
@@ -92,14 +92,18 @@ class Intake:
         turn = yield from turns.open_in(str(key))
         if command := self._commands.find(event):
             action, argument = command
+            agent = self._transactions.agent(key.agent)
             context = CommandContext(
                 session=key,
                 person=person,
                 argument=argument,
                 turn=_open_turn(turn),
                 now=now,
+                source=event.source,
+                surface=surface_of(event),
                 chat=event.origin.reply_to,
-                find_model=self._transactions.find_model(key.agent),
+                profile=agent.profile,
+                find_model=agent.find_model,
             )
             id = new_id()
             duplicate = yield from inbox.insert(

@@ -8,8 +8,9 @@ import msgspec
 from msgspec.structs import replace
 
 from hermes.control.caches import HistoryCache, PromptCache
-from hermes.control.event_content import first_step, has_files, new_messages
+from hermes.control.event_content import has_files, new_messages
 from hermes.control.placement import Placement
+from hermes.control.turn_input import turn_of
 from hermes.state import deliveries, inbox, session_lock, sessions, transcript, turns
 from hermes.state.codec import Recorded, record
 from hermes.state.compactions import Span
@@ -17,7 +18,7 @@ from hermes.state.inbox import Waiting
 from hermes.state.sessions import SessionRow
 from hermes.state.transcript import History, TranscriptWriter
 from hermes.state.turns import EVENTS_PER_CLAIM, TurnRow
-from hermes.types.agents import FindModel, HostedAgent
+from hermes.types.agents import HostedAgent
 from hermes.types.events import TurnFinished, UsageReported
 from hermes.types.identity import (
     AgentId,
@@ -248,6 +249,8 @@ class TurnTransactions:
         yield from self._end(claim, closing, now)
         if closing.prompt and not row.transient:
             yield from sessions.keep_prompt(row.session, row.generation, closing.prompt)
+        if claim.turn.summarise and isinstance(closing.outcome, Completed | Suspended):
+            yield from sessions.set_summarise(row.session, wanted=False)
         if row.trigger == "api":
             yield from turns.keep_events(row.id, closing.first_seq, closing.recorded)
         if claim.turn.reply_to:
@@ -354,8 +357,8 @@ class TurnTransactions:
         for id, question in zip(ids, questions, strict=True):
             yield from turns.ask(id, claim.row, claim.turn.agent, question, now)
 
-    def find_model(self, agent: AgentId) -> FindModel:
-        return self._agents[agent].find_model
+    def agent(self, id: AgentId) -> HostedAgent:
+        return self._agents[id]
 
     def hosts(self, session: str) -> bool:
         """Returns whether the session's agent is hosted here."""
@@ -375,37 +378,9 @@ class TurnTransactions:
     ) -> Claim:
         """Returns the claim on the turn that `event` opened. `request` is the later message that
         has replaced the options of the turn, if there is one."""
-        body, origin = event.body, event.origin
-        asked = (request or event).body
-        turn = Turn(
-            id=row.id,
-            session=key,
-            agent=key.agent,
-            source=event.source,
-            profile=self.placement.profile_of(row, self._agents[key.agent].profile),
-            history=(),
-            trigger=origin.trigger,
-            person=row.person,
-            principal=origin.principal,
-            place=origin.place,
-            model=session.model if session else None,
-            stateless=row.transient,
-            reply_to=origin.reply_to,
-            # A chat needs no live events, because its preview is edited at most once a second.
-            live=asked.live if isinstance(asked, Asked) else origin.reply_to is None,
-        )
-        if isinstance(body, Asked) and isinstance(asked, Asked):
-            turn = replace(
-                turn,
-                instructions=asked.instructions or body.instructions,
-                model=body.model or turn.model,
-                sampling=asked.sampling,
-                client_tools=asked.tools,
-                tool_choice=asked.tool_choice,
-                requested_at=first_step(asked),
-                response_format=asked.response_format,
-            )
-        detached = not isinstance(body, Asked) or body.detached
+        profile = self.placement.profile_of(row, self._agents[key.agent].profile)
+        turn = turn_of(row, key, profile, event, request or event, session)
+        detached = not isinstance(event.body, Asked) or event.body.detached
         return Claim(turn=turn, row=row, writer=_transcript_writer(row, key), detached=detached)
 
 

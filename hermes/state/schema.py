@@ -362,3 +362,17 @@ create unique index deliveries_send_key on deliveries (send_key) where send_key 
 """,
     )
 )
+
+
+MIGRATIONS.append(
+    (
+        "m016_session_choices",
+        """
+-- The reasoning effort and the personality that a person has chosen for the session.
+alter table sessions add column reasoning text;
+alter table sessions add column personality text;
+-- Whether the next turn summarises the conversation first.
+alter table sessions add column summarise integer not null default 0;
+""",
+    )
+)

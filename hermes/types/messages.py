@@ -214,6 +214,8 @@ class Origin(Value):
     """A sentence that tells the model where the conversation takes place. Empty for chats."""
     bot: str = ""
     """Our name in the chat, as in `/stop@name`; empty if the platform has no such commands."""
+    terminal: bool = False
+    """Whether the message was typed in a terminal."""
 
 
 class ClientKey(Value):

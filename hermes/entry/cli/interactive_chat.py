@@ -1,7 +1,7 @@
 """An interactive chat: opens a session, then reads and answers messages until the person leaves."""
 
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -11,11 +11,12 @@ from hermes import __version__
 from hermes.control import sessions
 from hermes.control.gateway import Gateway
 from hermes.control.sessions import short_id
+from hermes.entry.cli.local_commands import LEAVE
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.terminal_session import PLATFORM, TerminalSession, TurnEnding
 from hermes.entry.terminal.protocols import ChatTerminal
 from hermes.settings import Settings
-from hermes.types.commands import SlashCommand
+from hermes.text.commands import parse_command, resolve
 from hermes.types.errors import HermesError
 from hermes.types.identity import new_id
 from hermes.types.messages import AssistantMessage, UserMessage
@@ -25,12 +26,11 @@ from hermes.types.value import Value
 
 HINT = "/help lists the commands; @ attaches a file; Esc stops an answer, Ctrl-D leaves."
 HOST = "commands run on this machine with your rights"
-LEAVING = ("/exit", "/quit")
 KEYS = """\
-/exit: leave; so do /quit and Ctrl-D
 Enter sends, Alt-Enter or a \\ before Enter begins a new line, Tab completes, Up brings back a line.
 @notes.txt attaches a file; @"my notes.txt" if its name has a space.
-While the agent works, a command runs at once and other lines are queued; Esc or Ctrl-C stops it."""
+While the agent works, a command runs at once and other lines are queued; Esc or Ctrl-C stops it.
+Ctrl-D leaves."""
 
 
 class SessionSelection(Value):
@@ -86,6 +86,8 @@ class InteractiveChat:
         self._settings = settings
         self._selection = selection
         self._terminal = terminal
+        self._commands = {one.name: one.aliases for one in runtime.commands()}
+        """The aliases of each command, by its name."""
         self._leaving = False
         """Whether the person typed /exit while the agent worked."""
 
@@ -120,7 +122,7 @@ class InteractiveChat:
             await session.measure()
             with interrupts.calls(self._terminal.leave):
                 text = await self._terminal.read()
-            if text is None or text.strip().casefold() in LEAVING:
+            if text is None or self._names(text, LEAVE):
                 break
             if text.strip():
                 return text.strip("\n")
@@ -132,7 +134,7 @@ class InteractiveChat:
         while not self._leaving and await session.owes():
             await self._listen(session, session.follow)
         if text.strip().casefold() == "/help":
-            self._terminal.remark(own_help(self._runtime.commands()))
+            self._terminal.remark(KEYS)
 
     async def _listen(
         self, session: TerminalSession, answer: Callable[[], Awaitable[TurnEnding]]
@@ -140,7 +142,7 @@ class InteractiveChat:
         """Shows an answer, and sends the lines that the person types while it is shown."""
 
         async def send(text: str) -> None:
-            if text.strip().casefold() in LEAVING:
+            if self._names(text, LEAVE):
                 self._leaving = True
             elif not await session.add(text):
                 self._skip_suggestion(text)
@@ -156,17 +158,15 @@ class InteractiveChat:
                 group.cancel_scope.cancel()
         return ending
 
+    def _names(self, text: str, command: str) -> bool:
+        """Returns whether the text is this command. Its name may be abbreviated."""
+        parsed = parse_command(text)
+        return parsed is not None and resolve(parsed.name, self._commands) == command
+
     def _skip_suggestion(self, text: str) -> None:
         """Stops suggesting a command that failed."""
         if text.startswith("/"):
             self._terminal.skip_suggestion(text)
-
-
-def own_help(commands: Sequence[SlashCommand]) -> str:
-    """Returns the lines that a terminal adds to /help: the aliases of the commands, and the
-    keys."""
-    others = [f"/{other} is /{one.name}" for one in commands for other in one.aliases]
-    return "\n".join([", ".join(others), KEYS])
 
 
 def title_of(settings: Settings, choice: ModelChoice | None) -> str:

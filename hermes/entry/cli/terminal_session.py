@@ -51,6 +51,7 @@ TERMINAL_ORIGIN = Origin(
     # Anybody who can start the command counts as the owner of the home.
     principal=Principal(name=PLATFORM, person=OWNER),
     place="You talk with a person in a terminal; Markdown is rendered.",
+    terminal=True,
 )
 
 GROWS_CONTEXT = (ToolFinished, ContextCompacted, TurnFinished)

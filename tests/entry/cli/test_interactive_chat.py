@@ -350,8 +350,9 @@ def test_the_size_of_the_terminal_may_change_in_the_middle_of_a_turn(
 
 def test_help_names_the_commands_that_leave_the_chat(terminal: Terminal) -> None:
     lines = ask(terminal, "/help")
-    assert "/stop: stop the running turn" in lines
-    assert any(line.startswith("/exit: ") for line in lines)
+    assert "/stop or /cancel: stop the running turn" in lines
+    assert "/exit or /quit: leave the chat" in lines
+    assert "Ctrl-D leaves." in lines
 
 
 def test_ctrl_d_leaves_the_chat_and_the_option_continue_resumes_it(
@@ -368,7 +369,7 @@ def test_ctrl_d_leaves_the_chat_and_the_option_continue_resumes_it(
         assert "› what was the answer?\nThe answer was **42**." in again.text
         person.hears(Plan(text=ANSWER))
         assert "漢字      3" in ask(again, "and the plan?")
-        again.send("/exit" + ENTER)
+        again.send("/exi" + ENTER)
         assert again.ended() == 0
         assert name[1] in again.text
 

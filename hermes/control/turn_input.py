@@ -1,0 +1,69 @@
+"""Builds the input of a turn from the message that opened it and the choices of its session."""
+
+from msgspec.structs import replace
+
+from hermes.control.event_content import first_step
+from hermes.state.sessions import SessionRow
+from hermes.state.turns import TurnRow
+from hermes.types.identity import SessionKey
+from hermes.types.messages import Asked, MessageEvent
+from hermes.types.profile import AgentProfile
+from hermes.types.turns import Turn
+
+
+def turn_of(
+    row: TurnRow,
+    key: SessionKey,
+    profile: AgentProfile,
+    event: MessageEvent,
+    request: MessageEvent,
+    session: SessionRow | None,
+) -> Turn:
+    """Returns the turn that `event` opened, without its history.
+
+    `request` is the message whose options apply to the turn: `event` itself, or a later message
+    with the results of client tools. `session` is None for a stateless request.
+    """
+    body, origin, asked = event.body, event.origin, request.body
+    turn = Turn(
+        id=row.id,
+        session=key,
+        agent=key.agent,
+        source=event.source,
+        profile=profile,
+        history=(),
+        trigger=origin.trigger,
+        person=row.person,
+        principal=origin.principal,
+        place=origin.place,
+        stateless=row.transient,
+        reply_to=origin.reply_to,
+        # A chat needs no live events, because its preview is edited at most once a second.
+        live=asked.live if isinstance(asked, Asked) else origin.reply_to is None,
+    )
+    if session is not None:
+        turn = _with_choices(turn, session)
+    if not (isinstance(body, Asked) and isinstance(asked, Asked)):
+        return turn
+    return replace(
+        turn,
+        instructions=asked.instructions or body.instructions,
+        model=body.model or turn.model,
+        sampling=asked.sampling,
+        client_tools=asked.tools,
+        tool_choice=asked.tool_choice,
+        requested_at=first_step(asked),
+        response_format=asked.response_format,
+    )
+
+
+def _with_choices(turn: Turn, session: SessionRow) -> Turn:
+    """Returns the turn with the model, the reasoning effort and the personality that a person has
+    chosen for the session."""
+    return replace(
+        turn,
+        model=session.model,
+        reasoning=session.reasoning,
+        personality=turn.profile.personalities.get(session.personality or "", ""),
+        summarise=session.summarise,
+    )
