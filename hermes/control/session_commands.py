@@ -1,5 +1,9 @@
 """Slash commands about conversations: begin, name, copy, list, resume and summarise them."""
 
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
 from hermes.core.compaction import range_on_request
 from hermes.state import branches, conversations, sessions, transcript, turns
 from hermes.state.conversations import Summary
@@ -54,21 +58,14 @@ def branch(command: CommandContext) -> Work[CommandReply]:
     yield from branches.branch(session, name)
     return CommandReply(
         reply=f"This is now a copy of the conversation, with the title “{name}”."
-        f" /resume {_number(found)} goes back to the original."
+        " /sessions shows how to go back to the original."
     )
 
 
 def list_sessions(command: CommandContext) -> Work[CommandReply]:
     """Lists the conversations of this chat whose title contains the argument."""
     known = yield from _conversations(command)
-    words = command.argument.strip()
-    found = [one for one in known if words.casefold() in one.title.casefold()]
-    if not found:
-        if not words:
-            return CommandReply(reply="There are no conversations here yet.")
-        reply = f"There is no conversation with “{words}” in its title here."
-        return CommandReply(reply=reply, failed=True)
-    return CommandReply(reply="\n".join(_line(one, command.now) for one in found[:MOST_LISTED]))
+    return CommandReply(reply=listed(known, command.argument.strip(), command.now))
 
 
 def resume(command: CommandContext) -> Work[CommandReply]:
@@ -78,7 +75,7 @@ def resume(command: CommandContext) -> Work[CommandReply]:
     if not wanted:
         return (yield from list_sessions(command))
     known = yield from _conversations(command)
-    match _meant(known, wanted):
+    match meant(known, wanted):
         case []:
             reply = f"There is no conversation “{wanted}” here. /sessions lists them."
             return CommandReply(reply=reply, failed=True)
@@ -89,9 +86,7 @@ def resume(command: CommandContext) -> Work[CommandReply]:
             said = counted(found.messages, "message")
             return CommandReply(reply=f"“{found.title}” is continued. It has {said} so far.")
         case several:
-            lines = [_line(one, command.now) for one in several[:MOST_LISTED]]
-            reply = "\n".join([f"“{wanted}” could be one of these:", *lines])
-            return CommandReply(reply=reply, failed=True)
+            return CommandReply(reply=ambiguous(several, wanted, command.now), failed=True)
 
 
 def compress(command: CommandContext) -> Work[CommandReply]:
@@ -122,29 +117,41 @@ def _conversations(command: CommandContext) -> Work[list[Summary]]:
     """Returns the conversations that the person may resume here: those of this chat in which the
     person has written."""
     session = str(command.session)
-    return (yield from conversations.of_person(session, command.person, MOST_SEARCHED))
+    found = yield from conversations.of_person(session, command.person, MOST_SEARCHED)
+    # This number of a conversation in its session never changes.
+    return [replace(one, number=one.generation + 1) for one in found]
 
 
-def _meant(known: list[Summary], wanted: str) -> list[Summary]:
-    """Returns the conversations with this number or title, or else those whose title begins with
-    the text."""
+def meant(known: Sequence[Summary], wanted: str) -> list[Summary]:
+    """Returns the conversations with this number or title, or else those whose title contains the
+    text."""
     title = wanted.casefold()
     return (
-        [one for one in known if str(_number(one)) == wanted]
+        [one for one in known if str(one.number) == wanted]
         or [one for one in known if one.title.casefold() == title]
-        or [one for one in known if one.title.casefold().startswith(title)]
+        or [one for one in known if title in one.title.casefold()]
     )
 
 
-def _number(one: Summary) -> int:
-    """Returns the number of a conversation in its session, which never changes."""
-    return one.generation + 1
+def listed(known: Sequence[Summary], words: str, now: float) -> str:
+    """Returns the list of the conversations whose title contains the words."""
+    found = [one for one in known if words.casefold() in one.title.casefold()]
+    if found:
+        return "\n".join(_line(one, now) for one in found[:MOST_LISTED])
+    if words:
+        return f"There is no conversation with “{words}” in its title here."
+    return "There are no conversations here yet."
+
+
+def ambiguous(found: Sequence[Summary], wanted: str, now: float) -> str:
+    """Returns the reply to a title that several conversations have."""
+    lines = (_line(one, now) for one in found[:MOST_LISTED])
+    return "\n".join([f"“{wanted}” could be one of these:", *lines])
 
 
 def _line(one: Summary, now: float) -> str:
     said = counted(one.messages, "message")
-    used = "current" if one.current else _age(now - one.updated_at)
-    return f"/resume {_number(one)}: {one.title} ({said}, {used})"
+    return f"/resume {one.number}: {one.title} ({said}, {_age(now - one.updated_at)})"
 
 
 def _age(seconds: float) -> str:

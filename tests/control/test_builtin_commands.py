@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from hermes.app.builtins import Builtins
 from hermes.control.builtin_commands import whoami
 from hermes.control.commands import CommandTable
+from hermes.settings.sections import CompressionSettings
 from hermes.state import chats
 from hermes.testing.command_chats import CommandChat, command_chat, command_context, result_of
 from hermes.testing.rows import said
-from hermes.testing.running import until
+from hermes.testing.running import QUIET, until
 from hermes.testing.scripted import hangs, says
 from hermes.types.commands import (
     COMMAND_SURFACES,
@@ -71,6 +72,14 @@ def test_the_table_has_the_everyday_commands() -> None:
         *("new", "title", "branch", "resume", "sessions", "compress", "model", "reasoning"),
         *("personality", "context", "usage", "status", "whoami", "sethome", "stop", "help"),
     } <= set(TABLE.commands)
+
+
+async def test_compress_is_turned_off_by_its_setting(tmp_path: Path) -> None:
+    off = replace(QUIET, compression=CompressionSettings(enabled=False))
+    async with command_chat(tmp_path, conditions=off) as chat:
+        assert await chat.asks("/compress") == (
+            "/compress is turned off by the setting compression.enabled."
+        )
 
 
 async def test_every_command_is_answered_in_an_empty_session(tmp_path: Path) -> None:

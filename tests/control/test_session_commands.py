@@ -62,7 +62,7 @@ async def test_an_earlier_conversation_is_listed_and_resumed(tmp_path: Path) -> 
         await chat.asks("/new")
         await chat.asks("red pears")
         assert (await chat.asks("/resume")).splitlines() == [
-            "/resume 2: red pears (2 messages, current)",
+            "/resume 2: red pears (2 messages, just now)",
             "/resume 1: red apples (2 messages, just now)",
         ]
         assert await chat.asks("/sessions APPLES") == "/resume 1: red apples (2 messages, just now)"
@@ -76,7 +76,7 @@ async def test_an_earlier_conversation_is_listed_and_resumed(tmp_path: Path) -> 
         assert await chat.asks("/resume 3") == (
             "There is no conversation “3” here. /sessions lists them."
         )
-        assert await chat.asks("/resume red a") == (
+        assert await chat.asks("/resume APPLES") == (
             "“red apples” is continued. It has 2 messages so far."
         )
         await chat.asks("more apples")
@@ -107,13 +107,13 @@ async def test_a_branch_is_a_copy_and_the_original_can_be_resumed(tmp_path: Path
         await chat.asks("an apple")
         assert await chat.asks("/branch") == (
             "This is now a copy of the conversation, with the title “an apple (branch)”."
-            " /resume 1 goes back to the original."
+            " /sessions shows how to go back to the original."
         )
         await chat.asks("a pear")
         await chat.asks("/resume 1")
         await chat.asks("a plum")
         assert (await chat.asks("/sessions")).splitlines() == [
-            "/resume 1: an apple (4 messages, current)",
+            "/resume 1: an apple (4 messages, just now)",
             "/resume 2: an apple (branch) (4 messages, just now)",
         ]
         first, branched, original = chat.model.requests

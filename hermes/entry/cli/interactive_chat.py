@@ -1,6 +1,7 @@
 """An interactive chat: opens a session, then reads and answers messages until the person leaves."""
 
 import shlex
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ import anyio
 from hermes import __version__
 from hermes.control import sessions
 from hermes.control.gateway import Gateway
+from hermes.control.session_commands import MOST_SEARCHED, ambiguous, listed, meant
 from hermes.control.sessions import short_id
 from hermes.entry.cli.local_commands import LEAVE
 from hermes.entry.cli.runtime import Runtime
@@ -100,21 +102,50 @@ class InteractiveChat:
             session = TerminalSession(
                 gateway, name, terminal.new_screen, Path(), terminal.show_context
             )
-            earlier = await gateway.read(last_exchange, session.key)
-            if earlier is not None:
-                terminal.show_exchange(earlier.asked, earlier.answer)
-                if self._selection.own_model:
-                    await session.forget_model()
-            elif self._selection.latest:
+            spoken = await self._show_earlier(gateway, session)
+            if spoken and self._selection.own_model:
+                await session.forget_model()
+            elif not spoken and self._selection.latest:
                 terminal.remark("There is no earlier conversation: this is a new one.")
             async with session.interrupts.handled():
-                spoken = earlier is not None
                 while (text := await self._read(session)) is not None:
-                    await self._say(session, text)
+                    if not await self._switch(gateway, session, text):
+                        await self._say(gateway, session, text)
                     spoken = True
         if spoken:
-            resumed = shlex.quote(short_id(name, None))
+            resumed = shlex.quote(short_id(session.name, None))
             terminal.remark(f"To continue: hermes chat --resume {resumed}")
+
+    async def _show_earlier(self, gateway: Gateway, session: TerminalSession) -> bool:
+        """Shows the last exchange of the session. Returns False if the session is new."""
+        earlier = await gateway.read(last_exchange, session.key)
+        if earlier is not None:
+            self._terminal.show_exchange(earlier.asked, earlier.answer)
+        return earlier is not None
+
+    async def _switch(self, gateway: Gateway, session: TerminalSession, text: str) -> bool:
+        """Carries out /sessions and /resume, which include all sessions of terminals. Returns False
+        if the text is something else."""
+        resumes = self._names(text, "resume")
+        if not resumes and not self._names(text, "sessions"):
+            return False
+        wanted = argument_of(text)
+        if not resumes or not wanted:
+            self._terminal.remark(await conversation_list(gateway, wanted))
+            return True
+        found = meant(await gateway.read(sessions.listed, PLATFORM, MOST_SEARCHED), wanted)
+        if len(found) > 1:
+            self._terminal.remark(ambiguous(found, wanted, time.time()))
+        else:
+            name = f"{found[0].key}.{found[0].generation + 1}" if found else wanted
+            try:
+                session.switch(await session_of(gateway, SessionSelection(resume=name)))
+            except HermesError as error:
+                self._terminal.remark(str(error))
+                self._skip_suggestion(text)
+            else:
+                await self._show_earlier(gateway, session)
+        return True
 
     async def _read(self, session: TerminalSession) -> str | None:
         interrupts = session.interrupts
@@ -128,22 +159,27 @@ class InteractiveChat:
                 return text.strip("\n")
         return None
 
-    async def _say(self, session: TerminalSession, text: str) -> None:
-        if await self._listen(session, partial(session.say, text)) == "refused":
+    async def _say(self, gateway: Gateway, session: TerminalSession, text: str) -> None:
+        if await self._listen(gateway, session, partial(session.say, text)) == "refused":
             self._skip_suggestion(text)
         while not self._leaving and await session.owes():
-            await self._listen(session, session.follow)
+            await self._listen(gateway, session, session.follow)
         if text.strip().casefold() == "/help":
             self._terminal.remark(KEYS)
 
     async def _listen(
-        self, session: TerminalSession, answer: Callable[[], Awaitable[TurnEnding]]
+        self,
+        gateway: Gateway,
+        session: TerminalSession,
+        answer: Callable[[], Awaitable[TurnEnding]],
     ) -> TurnEnding:
         """Shows an answer, and sends the lines that the person types while it is shown."""
 
         async def send(text: str) -> None:
             if self._names(text, LEAVE):
                 self._leaving = True
+            elif self._names(text, "sessions"):
+                session.note(await conversation_list(gateway, argument_of(text)))
             elif not await session.add(text):
                 self._skip_suggestion(text)
 
@@ -167,6 +203,18 @@ class InteractiveChat:
         """Stops suggesting a command that failed."""
         if text.startswith("/"):
             self._terminal.skip_suggestion(text)
+
+
+def argument_of(text: str) -> str:
+    """Returns the argument of a command."""
+    parsed = parse_command(text)
+    return parsed.argument.strip() if parsed else ""
+
+
+async def conversation_list(gateway: Gateway, words: str) -> str:
+    """Returns the list of the conversations of all terminals whose title contains the words."""
+    known = await gateway.read(sessions.listed, PLATFORM, MOST_SEARCHED)
+    return listed(known, words, time.time())
 
 
 def title_of(settings: Settings, choice: ModelChoice | None) -> str:
