@@ -16,8 +16,8 @@ from hermes.types.store import Work
 MOST_LISTED = 20
 """Maximum number of conversations in the reply of /sessions."""
 MOST_SEARCHED = 500
-"""Number of conversations of a session that can be resumed by their title. The older ones can't be
-found."""
+"""Number of conversations in which /sessions and /resume search, from the most recently used
+one."""
 
 
 def new(command: CommandContext) -> Work[CommandReply]:

@@ -38,10 +38,16 @@ class CommandChat:
 
 @asynccontextmanager
 async def command_chat(
-    home: Path, answers: Iterable[Answer] = (), conditions: Conditions = QUIET
+    home: Path,
+    answers: Iterable[Answer] = (),
+    conditions: Conditions = QUIET,
+    server: ChatServer | None = None,
 ) -> AsyncIterator[CommandChat]:
-    """Runs a gateway with one chat until the block ends. Its model gives the answers in order."""
-    server, model = ChatServer(), ScriptedModel(answers)
+    """Runs a gateway with one chat until the block ends. Its model gives the answers in order.
+
+    A test that restarts the gateway passes the `server` of the earlier chat.
+    """
+    server, model = server or ChatServer(), ScriptedModel(answers)
     async with running(home, [PlainAdapter(server)], model, conditions) as gateway:
         yield CommandChat(server, model, gateway)
 

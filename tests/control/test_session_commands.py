@@ -5,6 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from hermes.core.compaction import SUMMARY_SYSTEM
 from hermes.settings.sections import AuxiliarySettings
 from hermes.testing.command_chats import command_chat
 from hermes.testing.running import QUIET, until
@@ -150,3 +151,20 @@ async def test_compress_summarises_before_the_next_answer(tmp_path: Path) -> Non
         assert any("They count." in text for text in kept)
         assert "number 2" not in kept
         assert kept[-1] == last
+
+
+async def test_a_requested_summary_is_written_after_a_restart(tmp_path: Path) -> None:
+    async with command_chat(tmp_path, [*map(says, "abcd"), hangs()]) as chat:
+        for number in range(1, 5):
+            await chat.asks(f"number {number}")
+        await chat.asks("/compress")
+        chat.server.says("number 5")
+        await until(lambda: len(chat.model.requests) == 5)
+    answers, before = [says("They count."), says("e"), says("f")], len(chat.server.texts())
+    async with command_chat(tmp_path, answers, server=chat.server) as chat:
+        await until(lambda: len(chat.server.texts()) > before)
+        summarised, answered = chat.model.requests
+        assert summarised.system == SUMMARY_SYSTEM
+        assert any("They count." in text for text in texts(answered.messages))
+        await chat.asks("number 6")
+        assert len(chat.model.requests) == 3, "it is summarised once"
