@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hermes.control.caches import HistoryCache, PromptCache
 from hermes.control.event_content import has_files, new_messages
 from hermes.control.placement import Placement
-from hermes.control.turn_input import turn_of
+from hermes.control.turn_inputs import new_turn
 from hermes.state import deliveries, inbox, session_lock, sessions, transcript, turns
 from hermes.state.codec import Recorded, record
 from hermes.state.compactions import Span
@@ -358,6 +358,7 @@ class TurnTransactions:
             yield from turns.ask(id, claim.row, claim.turn.agent, question, now)
 
     def agent(self, id: AgentId) -> HostedAgent:
+        """Returns an agent that is hosted here."""
         return self._agents[id]
 
     def hosts(self, session: str) -> bool:
@@ -378,8 +379,14 @@ class TurnTransactions:
     ) -> Claim:
         """Returns the claim on the turn that `event` opened. `request` is the later message that
         has replaced the options of the turn, if there is one."""
-        profile = self.placement.profile_of(row, self._agents[key.agent].profile)
-        turn = turn_of(row, key, profile, event, request or event, session)
+        turn = new_turn(
+            row,
+            key,
+            event,
+            request or event,
+            self.placement.profile_of(row, self._agents[key.agent].profile),
+            session,
+        )
         detached = not isinstance(event.body, Asked) or event.body.detached
         return Claim(turn=turn, row=row, writer=_transcript_writer(row, key), detached=detached)
 

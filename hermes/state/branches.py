@@ -1,6 +1,7 @@
 """Copies the current conversation of a session into a new conversation."""
 
 from hermes.state import conversations, sessions
+from hermes.types.identity import new_id
 from hermes.types.store import Work
 
 
@@ -16,8 +17,11 @@ def branch(session: str, title: str) -> Work[bool]:
         return False
     yield from conversations.end_current(session)
     now = yield from sessions.get(session)
-    yield from _copy_messages(session, row.generation, now.generation)
-    yield from _copy_summaries(session, row.generation, now.generation)
+    # A message is unique by its turn and its place in the turn, so the copies belong to turns with
+    # other names, which do not exist.
+    suffix = f".{new_id()}"
+    yield from _copy_messages(session, row.generation, now.generation, suffix)
+    yield from _copy_summaries(session, row.generation, now.generation, suffix)
     # The messages are the same, so the prompt and the folder with the files can be kept.
     yield (
         "update sessions set title = ?, prompt = ?, folder = ?, compaction = coalesce("
@@ -27,20 +31,18 @@ def branch(session: str, title: str) -> Work[bool]:
     return True
 
 
-def _copy_messages(session: str, old: int, new: int) -> Work[None]:
-    # A message is unique by its turn and its place in the turn, so the copies name a turn that does
-    # not exist: the id of the turn and the number of the new conversation.
+def _copy_messages(session: str, old: int, new: int, suffix: str) -> Work[None]:
     yield (
         "insert into messages (session, generation, turn, step, idx, role, body, body_name, crc,"
         " text, transient, agent, person, account, chat_id, at)"
         " select session, ?, turn || ?, step, idx, role, body, body_name, crc, text, transient,"
         " agent, person, account, chat_id, at from messages"
         " where session = ? and generation = ? and transient = 0 order by id",
-        (new, f".{new}", session, old),
+        (new, suffix, session, old),
     )
 
 
-def _copy_summaries(session: str, old: int, new: int) -> Work[None]:
+def _copy_summaries(session: str, old: int, new: int, suffix: str) -> Work[None]:
     """Copies the summaries. Each copy refers to the copied messages."""
     copied = (
         "(select copy.id from messages original join messages copy"
@@ -51,5 +53,5 @@ def _copy_summaries(session: str, old: int, new: int) -> Work[None]:
         "insert into compactions (session, generation, first, last, summary, crc, turn, at)"  # noqa: S608
         f" select session, ?, {copied.format('first')}, {copied.format('last')}, summary, crc,"
         " turn, at from compactions where session = ? and generation = ? order by compactions.id",
-        (new, f".{new}", f".{new}", session, old),
+        (new, suffix, suffix, session, old),
     )

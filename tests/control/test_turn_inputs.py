@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from hermes.control.turn_input import turn_of
+from hermes.control.turn_inputs import new_turn
 from hermes.state.sessions import SessionRow
 from hermes.testing.rows import NOW, said, session, turn_row
 from hermes.types.identity import AgentId
@@ -25,7 +25,7 @@ CHOSEN = SessionRow(
 
 
 def made(event: MessageEvent, row: SessionRow | None = CHOSEN) -> Turn:
-    return turn_of(turn_row("t"), session(), PROFILE, event, event, row)
+    return new_turn(turn_row("t"), session(), event, event, PROFILE, row)
 
 
 def test_the_choices_for_the_session_apply_to_its_turns() -> None:

@@ -1,4 +1,4 @@
-"""Builds the input of a turn from the message that opened it and the choices of its session."""
+"""Builds the input of the agent for a turn."""
 
 from msgspec.structs import replace
 
@@ -11,20 +11,21 @@ from hermes.types.profile import AgentProfile
 from hermes.types.turns import Turn
 
 
-def turn_of(
+def new_turn(
     row: TurnRow,
     key: SessionKey,
-    profile: AgentProfile,
     event: MessageEvent,
     request: MessageEvent,
+    profile: AgentProfile,
     session: SessionRow | None,
 ) -> Turn:
     """Returns the turn that `event` opened, without its history.
 
-    `request` is the message whose options apply to the turn: `event` itself, or a later message
-    with the results of client tools. `session` is None for a stateless request.
+    `request` is the message whose options apply: `event`, or a later message that has replaced its
+    options. `session` has the choices of people for the session; None for a stateless request.
     """
-    body, origin, asked = event.body, event.origin, request.body
+    body, origin = event.body, event.origin
+    asked = request.body
     turn = Turn(
         id=row.id,
         session=key,
@@ -42,8 +43,14 @@ def turn_of(
         live=asked.live if isinstance(asked, Asked) else origin.reply_to is None,
     )
     if session is not None:
-        turn = _with_choices(turn, session)
-    if not (isinstance(body, Asked) and isinstance(asked, Asked)):
+        turn = replace(
+            turn,
+            model=session.model,
+            reasoning=session.reasoning,
+            personality=profile.personalities.get(session.personality or "", ""),
+            summarise=session.summarise,
+        )
+    if not isinstance(body, Asked) or not isinstance(asked, Asked):
         return turn
     return replace(
         turn,
@@ -54,16 +61,4 @@ def turn_of(
         tool_choice=asked.tool_choice,
         requested_at=first_step(asked),
         response_format=asked.response_format,
-    )
-
-
-def _with_choices(turn: Turn, session: SessionRow) -> Turn:
-    """Returns the turn with the model, the reasoning effort and the personality that a person has
-    chosen for the session."""
-    return replace(
-        turn,
-        model=session.model,
-        reasoning=session.reasoning,
-        personality=turn.profile.personalities.get(session.personality or "", ""),
-        summarise=session.summarise,
     )
