@@ -91,7 +91,7 @@ def session(root: Path, folder: Path, model_url: str) -> list[list[Char]]:
         terminal.until("tokens in")
         terminal.until(lambda: terminal.row == "›")
         terminal.send("/st")
-        terminal.until("what is going on")
+        terminal.until("show what the agent is doing")
         height = len("\n".join(terminal.lines).rstrip().split("\n"))
         return terminal.cells[:height]
 

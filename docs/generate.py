@@ -21,7 +21,7 @@ from hermes.app.backends import configured_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.app.stores import home_store
 from hermes.boundary.egress import Egress
-from hermes.control.commands import CommandTable, builtin_commands
+from hermes.control.commands import GROUP_HEADINGS, CommandTable
 from hermes.control.directory import Directory
 from hermes.control.media import MediaIntake
 from hermes.control.messenger import ChatMessenger
@@ -38,6 +38,7 @@ from hermes.settings.sections import TerminalSettings, WebSettings
 from hermes.state.media import MediaCache
 from hermes.state.paths import Home
 from hermes.streaming.stdout import Session
+from hermes.types.commands import COMMAND_SURFACES, SlashCommand
 from hermes.types.events import AgentEvent
 from hermes.types.tools import AnyTool
 
@@ -150,14 +151,40 @@ def slash_commands() -> Iterator[str]:
         "",
         "Slash commands work in every chat, in `hermes chat` and in API sessions. The beginning of",
         "a command is enough if it is unambiguous: `/sto` means `/stop`, but `/st` could also mean",
-        "`/status`.",
+        "`/status`. `/help` lists the commands that you can use in the present place, and `/help",
+        "NAME` explains one command.",
         "",
+        "The tables name the conditions of each command. If a condition is not met, the reply says",
+        "so. A choice that you make with a command, such as a model, applies to one conversation.",
+        "No command changes the configuration.",
+        "",
+        "- *who*: the lowest role that may use the command. An admin may also use the commands of",
+        "  users, and an owner may use all commands.",
+        "- *where*: the places where the command works.",
+        "- *during a turn*: whether the command works while the agent is busy in the conversation.",
+        "  Such a command takes effect at once and does not wait for the turn.",
+        "- *setting*: the command works only if this setting is true.",
     )
-    rows = [
-        (f"`/{one.name}`", " ".join(f"`/{alias}`" for alias in one.aliases), one.help)
-        for one in CommandTable(builtin_commands()).commands.values()
-    ]
-    yield from table(("command", "also", "what it does"), rows)
+    every = CommandTable(Builtins().register_commands()).commands.values()
+    for group, heading in GROUP_HEADINGS.items():
+        yield from ("", f"## {heading}", "")
+        rows = [command_row(one) for one in every if one.group == group]
+        yield from table(COMMAND_COLUMNS, rows)
+
+
+COMMAND_COLUMNS = ("command", "also", "what it does", "who", "where", "during a turn", "setting")
+
+
+def command_row(one: SlashCommand) -> tuple[str, ...]:
+    return (
+        f"`/{one.name}`" + (f" `{one.usage}`" if one.usage else ""),
+        " ".join(f"`/{alias}`" for alias in one.aliases),
+        one.help,
+        one.role.name.lower(),
+        "everywhere" if one.surfaces == COMMAND_SURFACES else ", ".join(one.surfaces),
+        "yes" if one.while_running else "no",
+        f"`{one.setting}`" if one.setting else "",
+    )
 
 
 def every_tool() -> tuple[AnyTool, ...]:

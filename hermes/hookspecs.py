@@ -56,7 +56,7 @@ def register_models() -> Sequence[WireFormat | Provider]:  # type: ignore[empty-
 
 @hookspec
 def register_commands() -> Sequence[SlashCommand]:  # type: ignore[empty-body]
-    """Returns slash commands, which work at every entry point."""
+    """Returns slash commands. The fields of a command say who may use it, where and when."""
 
 
 @hookspec(firstresult=True)

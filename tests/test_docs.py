@@ -16,7 +16,8 @@ from docs.error_codes import error_codes
 from docs.generate import every_tool, hook_functions, pages
 from docs.http_reference import ERRORS
 from hermes import __version__
-from hermes.control.commands import CommandTable, builtin_commands
+from hermes.app.builtins import Builtins
+from hermes.control.commands import CommandTable
 from hermes.entry.cli.main import SUBCOMMANDS, cli
 from hermes.entry.http.server import ROUTES
 from hermes.settings import describe
@@ -57,7 +58,7 @@ def test_every_feature_for_users_is_documented() -> None:
     text = "\n".join(path.read_text("utf-8") for path in REFERENCE.glob("*.md"))
     wanted = [f"`{field.key}`" for field in describe()]
     wanted += [f"`{name}`" for field in describe() for name in field.env]
-    wanted += [f"`/{name}`" for name in CommandTable(builtin_commands()).commands]
+    wanted += [f"`/{name}`" for name in CommandTable(Builtins().register_commands()).commands]
     wanted += [f"## {tool.name}" for tool in every_tool()]
     wanted += [f"## {name}" for name in hook_functions()]
     wanted += [f"## hermes {name}" for name in SUBCOMMANDS]

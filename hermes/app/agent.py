@@ -275,6 +275,7 @@ def profile_of(settings: Settings, models: ConfiguredModels, agent: AgentId) -> 
         budget=own.budget,
         soul=soul.strip(),
         instructions=own.system_prompt.strip(),
+        personalities=own.personalities,
         context_chars=own.context_file_chars,
         ephemeral=own.ephemeral_prompt,
         channel_prompts={

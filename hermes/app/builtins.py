@@ -6,11 +6,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from hermes.boundary.execution.local import LOCAL_BACKEND
-from hermes.control.commands import builtin_commands
+from hermes.control.builtin_commands import builtin_commands
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.registry import ModelRegistry
 from hermes.core.models.resolver import ConfiguredModels
 from hermes.core.models.wires import builtin_wire_formats
+from hermes.entry.cli.local_commands import terminal_commands
 from hermes.entry.platforms.matrix.manifest import MATRIX
 from hermes.entry.platforms.telegram.manifest import TELEGRAM
 from hermes.hookspecs import hookimpl
@@ -64,7 +65,7 @@ class Builtins:
 
     @hookimpl
     def register_commands(self) -> Sequence[SlashCommand]:
-        return builtin_commands()
+        return (*builtin_commands(), *terminal_commands())
 
 
 def all_plugins(builtins: Builtins | None = None, added: Sequence[object] = ()) -> Plugins:

@@ -133,7 +133,7 @@ async def open_gateway(
             watched,
             agents,
             Router(agents, plugins.select_agent),
-            CommandTable(plugins.commands()),
+            CommandTable(plugins.commands(), settings.is_on),
             replace(
                 options_of(settings, terminal=terminal),
                 unread_seconds=overrides.unread_seconds,

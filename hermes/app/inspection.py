@@ -11,6 +11,7 @@ from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.app.gateway import agent_settings, check_workspaces, hosted_agents, http_session
 from hermes.app.messenger import messenger_of, target_platforms
 from hermes.app.stores import home_store
+from hermes.control.commands import CommandTable
 from hermes.control.keys import session_key
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.client import ModelClient
@@ -75,7 +76,7 @@ async def check(settings: Settings) -> Sequence[str]:
         check_workspaces([settings])
     if settings.api_server.enabled and not settings.api_server.key:
         read_key(settings.home)
-    plugins.commands()
+    CommandTable(plugins.commands(), settings.is_on)
     platforms = plugins.platforms()
     warnings += check_platforms(settings, platforms)
     make_adapters(settings, platforms)

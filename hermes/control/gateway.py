@@ -50,6 +50,7 @@ from hermes.types.errors import HermesError, IntakeClosed, StoreUnavailable, Too
 from hermes.types.events import Envelope
 from hermes.types.identity import AgentId, SessionKey, Source, TurnId
 from hermes.types.messages import Accepted, Asked, Invited, MessageEvent, Receipt, Refused
+from hermes.types.people import Role
 from hermes.types.platforms import Cursor, PlatformAdapter
 from hermes.types.store import OwnerKind, Store, Work
 
@@ -87,8 +88,8 @@ class Gateway:
         """Stores the files that come with messages, before the messages are accepted."""
         self.accounts = AccountTable(options.redact)
         """The states of the chat accounts."""
-        self.commands = tuple(commands.commands.values())
-        """The slash commands, for platforms that show a menu of commands."""
+        self.commands = commands.usable(Role.USER, "chat")
+        """The slash commands that every person can use in a chat, for the menus of platforms."""
         self._store = store
         self._hub = EventHub()
         self._pages = EventPages(store)

@@ -15,8 +15,6 @@ def handoff(command: CommandContext) -> Work[CommandReply]:
         return _fail("This conversation belongs to a group. /handoff works in private chats.")
     if not wanted:
         return _fail("Name the platform on which you continue, for example /handoff telegram.")
-    if command.turn is not None:
-        return _fail("I am still working here. Try again when I am done, or use /stop.")
     chat = yield from _chat_of(command, wanted)
     if chat is None:
         return _fail(

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from hermes.control.client_calls import ClientCalls
-from hermes.control.commands import CommandTable
+from hermes.control.commands import CommandTable, surface_of
 from hermes.control.edits import take_edit
 from hermes.control.event_content import answer_text, files_of, with_text
 from hermes.control.incoming import Incoming, IntakeResult, store_row, tell
@@ -109,6 +109,7 @@ class Intake:
         now: float,
     ) -> Work[IntakeResult]:
         event, key = message.event, message.key
+        agent = self._transactions.agent(key.agent)
         context = CommandContext(
             session=key,
             person=message.person,
@@ -116,8 +117,11 @@ class Intake:
             argument=argument,
             turn=_open_turn(turn),
             now=now,
+            source=event.source,
+            surface=surface_of(event),
             chat=event.origin.reply_to,
-            find_model=self._transactions.agent(key.agent).find_model,
+            profile=agent.profile,
+            find_model=agent.find_model,
         )
         stored = yield from store_row(message, self._transactions.owner, "done")
         if isinstance(stored, Duplicate):

@@ -11,9 +11,6 @@ from hermes.types.commands import CommandContext, CommandMessage, CommandReply, 
 from hermes.types.messages import Attachment, UserMessage
 from hermes.types.store import Work
 
-BUSY = CommandReply(
-    reply="A turn is running: wait for its answer, or stop it with /stop.", failed=True
-)
 ECHO_CHARS = 200
 """Number of characters of each removed message that /undo shows."""
 
@@ -41,9 +38,6 @@ def steer(command: CommandContext) -> Work[CommandReply]:
 def background(command: CommandContext) -> Work[CommandReply]:
     """Answers the text in a new session, while this chat goes on."""
     yield from ()
-    if command.chat is None:
-        reply = "/background works only in a chat, because the answer is sent to the chat."
-        return CommandReply(reply=reply, failed=True)
     if not command.argument.strip():
         return _missing("/background TEXT answers the text while you go on writing here.")
     message = CommandMessage(text=command.argument, background=True)
@@ -53,8 +47,6 @@ def background(command: CommandContext) -> Work[CommandReply]:
 
 def retry(command: CommandContext) -> Work[CommandReply]:
     """Removes the last exchange from the conversation, and answers its message again."""
-    if command.turn is not None:
-        return BUSY
     generation, found = yield from _last(command, 1)
     if not found:
         return CommandReply(reply="There is no message to answer again.", failed=True)
@@ -69,8 +61,6 @@ def retry(command: CommandContext) -> Work[CommandReply]:
 
 def undo(command: CommandContext) -> Work[CommandReply]:
     """Removes the last exchanges from the conversation, and shows the removed messages."""
-    if command.turn is not None:
-        return BUSY
     wanted = command.argument.strip() or "1"
     if not wanted.isdecimal() or not 0 < int(wanted) <= 1000:
         return _missing("/undo N removes the last N exchanges, /undo the last one.")
@@ -130,21 +120,41 @@ def steering_commands() -> tuple[SlashCommand, ...]:
     return (
         SlashCommand(
             name="queue",
+            usage="TEXT",
             help="answer a text after the running turn",
             action=queue,
             aliases=("q",),
-        ),
-        SlashCommand(name="steer", help="add a text to the running turn", action=steer),
-        SlashCommand(
-            name="retry", help="drop the last answer and answer the message again", action=retry
+            group="turn",
         ),
         SlashCommand(
-            name="undo", help="remove the last exchanges from the conversation", action=undo
+            name="steer",
+            usage="TEXT",
+            help="add a text to the running turn",
+            action=steer,
+            group="turn",
         ),
         SlashCommand(
             name="background",
+            usage="TEXT",
             help="answer a text while you go on writing here",
             action=background,
             aliases=("bg", "btw"),
+            group="turn",
+            surfaces=("chat",),
+        ),
+        SlashCommand(
+            name="retry",
+            help="drop the last answer and answer the message again",
+            action=retry,
+            group="conversation",
+            while_running=False,
+        ),
+        SlashCommand(
+            name="undo",
+            usage="[NUMBER]",
+            help="remove the last exchanges from the conversation",
+            action=undo,
+            group="conversation",
+            while_running=False,
         ),
     )

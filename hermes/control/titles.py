@@ -10,6 +10,7 @@ from hermes.state import sessions
 from hermes.types.agents import HostedAgent, WriteTitle
 from hermes.types.errors import HermesError
 from hermes.types.identity import AgentId
+from hermes.types.messages import UserMessage
 from hermes.types.store import Store
 from hermes.types.turns import Completed, Outcome, Turn
 
@@ -17,8 +18,8 @@ log = logging.getLogger(__name__)
 
 
 class TitleWriter:
-    """Writes a title once for each conversation, after its first answer. If that fails, the
-    conversation keeps its first words as the title."""
+    """Writes a title once for each conversation, after its first answer, unless a person has given
+    it a title. If that fails, the conversation keeps its first words as the title."""
 
     def __init__(
         self, store: Store, group: anyio.abc.TaskGroup, agents: Mapping[AgentId, HostedAgent]
@@ -38,7 +39,9 @@ class TitleWriter:
     async def _name(self, write: WriteTitle, turn: Turn, answer: str) -> None:
         try:
             if title := await write(turn, answer):
-                await self._store.run(sessions.rename, str(turn.session), title)
+                first = next(one for one in turn.history if isinstance(one, UserMessage))
+                words = first.text or first.described
+                await self._store.run(sessions.replace_first_words, str(turn.session), words, title)
         except HermesError as error:
             log.info("%s keeps its first words as its name: %s", turn.session, error)
         except Exception:

@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from hermes.control.event_content import first_step
+from hermes.state.sessions import SessionRow
 from hermes.state.turns import TurnRow
 from hermes.types.identity import SessionKey
 from hermes.types.messages import Asked, MessageEvent
@@ -16,12 +17,12 @@ def new_turn(
     event: MessageEvent,
     request: MessageEvent,
     profile: AgentProfile,
-    model: str | None,
+    session: SessionRow | None,
 ) -> Turn:
     """Returns the turn that `event` opened, without its history.
 
     `request` is the message whose options apply: `event`, or a later message that has replaced its
-    options. `model` is the model that a person has chosen for the session.
+    options. `session` has the choices of people for the session; None for a stateless request.
     """
     body, origin = event.body, event.origin
     asked = request.body
@@ -36,12 +37,19 @@ def new_turn(
         person=row.person,
         principal=origin.principal,
         place=origin.place,
-        model=model,
         stateless=row.transient,
         reply_to=origin.reply_to,
         # A chat needs no live events, because its preview is edited at most once a second.
         live=asked.live if isinstance(asked, Asked) else origin.reply_to is None,
     )
+    if session is not None:
+        turn = replace(
+            turn,
+            model=session.model,
+            reasoning=session.reasoning,
+            personality=profile.personalities.get(session.personality or "", ""),
+            summarise=session.summarise,
+        )
     if not isinstance(body, Asked) or not isinstance(asked, Asked):
         return turn
     return replace(

@@ -252,6 +252,8 @@ class TurnTransactions:
         yield from self._end(claim, closing, now)
         if closing.prompt and not row.transient:
             yield from sessions.keep_prompt(row.session, row.generation, closing.prompt)
+        if claim.turn.summarise and isinstance(closing.outcome, Completed | Suspended):
+            yield from sessions.set_summarise(row.session, wanted=False)
         if row.trigger == "api":
             yield from turns.keep_events(row.id, closing.first_seq, closing.recorded)
         if claim.turn.reply_to:
@@ -393,7 +395,7 @@ class TurnTransactions:
             event,
             request or event,
             self.placement.profile_of(row, self._agents[key.agent].profile),
-            session.model if session else None,
+            session,
         )
         detached = not isinstance(event.body, Asked) or event.body.detached
         return Claim(turn=turn, row=row, writer=_transcript_writer(row, key), detached=detached)

@@ -98,6 +98,7 @@ class AgentLoop:
         window = Window.of(choice.window, choice.max_tokens, threshold)
         conversation = ModelConversation(turn, choice, tools, window, emit, checkpoint)
         await conversation.begin(self._prompt_writer)
+        await conversation.compact_on_request(self._compactor, self._prompt_writer)
         conversation.recalled = await self._recall(turn)
         step = turn.steps
         while True:

@@ -63,6 +63,12 @@ def choose_range(history: Sequence[Message], window: Window) -> MessageRange | N
     )
 
 
+def range_on_request(history: Sequence[Message]) -> MessageRange | None:
+    """Returns the messages that are summarised if a person requests it: all messages except the
+    first ones and about a quarter at the end. Returns None if there are too few messages."""
+    return choose_range(history, Window.of(sum(map(message_tokens, history)), None, None))
+
+
 class Compactor:
     def __init__(self, auxiliary: Auxiliary) -> None:
         self._auxiliary = auxiliary

@@ -4,7 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from hermes.core.compaction import PASSES, Compactor, choose_range, last_request
+from hermes.core.compaction import (
+    PASSES,
+    Compactor,
+    MessageRange,
+    choose_range,
+    last_request,
+    range_on_request,
+)
 from hermes.core.prompt import PromptWriter, ephemeral
 from hermes.core.window import (
     EstimateCorrection,
@@ -25,7 +32,7 @@ from hermes.types.events import (
     TextDelta,
     UsageReported,
 )
-from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from hermes.types.messages import AssistantMessage, Message, Sampling, ToolMessage, UserMessage
 from hermes.types.models import ModelRequest
 from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Checkpoint, Emit
@@ -61,6 +68,7 @@ class ModelConversation:
         self._emit = emit
         self._checkpoint = checkpoint
         self._ephemeral = ephemeral(turn)
+        self._sampling = _sampling(turn, choice)
         self._prompt: Prompt | None = None
         self._correction = EstimateCorrection()
         self._gave_up = False
@@ -115,7 +123,7 @@ class ModelConversation:
             step=f"{self.turn.id}_{step}",
             tools=(*self._tools, *self.turn.client_tools),
             tool_choice=self._tool_choice(step),
-            sampling=self.turn.sampling,
+            sampling=self._sampling,
             response_format=wanted,
             live=self.turn.live and wanted is None,
             conversation=self._name,
@@ -162,21 +170,29 @@ class ModelConversation:
         changed = False
         self._retry_size = 0
         for _ in range(PASSES):
-            if not self.is_long() or not await self._summarise(compactor):
+            cut = choose_range(self.history, self._window) if self.is_long() else None
+            if cut is None or not await self._summarise(compactor, cut):
                 break
             changed = True
         if changed:
-            # After a summary a new prompt is written, which contains the newest notes.
-            self.turn = replace(self.turn, prompt=None)
-            await self.begin(prompt_writer)
+            await self._renew_prompt(prompt_writer)
         if self.is_long():
             self._retry_size = self._size() + int(self._window.room * GROWTH_SHARE)
         return changed
 
-    async def _summarise(self, compactor: Compactor) -> bool:
-        cut = choose_range(self.history, self._window)
-        if cut is None:
-            return False
+    async def compact_on_request(self, compactor: Compactor, prompt_writer: PromptWriter) -> None:
+        """Summarises once, even if the conversation is short, if a person has requested it."""
+        cut = range_on_request(self.history) if self.turn.summarise else None
+        if cut is not None and await self._summarise(compactor, cut):
+            await self._renew_prompt(prompt_writer)
+
+    async def _renew_prompt(self, prompt_writer: PromptWriter) -> None:
+        """Writes a new prompt after a summary. The new prompt contains the newest notes."""
+        self.turn = replace(self.turn, prompt=None)
+        await self.begin(prompt_writer)
+
+    async def _summarise(self, compactor: Compactor, cut: MessageRange) -> bool:
+        """Replaces the messages in the range by a summary. Returns whether that was possible."""
         found = self.history[cut.first : cut.last]
         try:
             summary = await compactor.summary(self.choice, found, self._window, self._emit)
@@ -184,7 +200,7 @@ class ModelConversation:
             self._gave_up = True
             self._emit(
                 Notice(
-                    text=f"This conversation is long, and it could not be summarised ({error})."
+                    text=f"This conversation could not be summarised ({error})."
                     " Nothing was dropped. /new begins a new one.",
                     lasting=True,
                 )
@@ -220,6 +236,16 @@ class ModelConversation:
         last = last_request(self.history)
         recalled = UserMessage(text=self.recalled)
         return (*self.history[:last], recalled, *self.history[last:])
+
+
+def _sampling(turn: Turn, choice: ModelChoice) -> Sampling:
+    """Returns the options of the turn's model calls. The effort that a person has chosen is left
+    out if the model does not reason."""
+    if turn.reasoning is None or turn.sampling.reasoning_effort:
+        return turn.sampling
+    if choice.quirks.reasoning == "none":
+        return turn.sampling
+    return replace(turn.sampling, reasoning_effort=turn.reasoning)
 
 
 def _attachment_tokens(messages: Sequence[Message]) -> int:

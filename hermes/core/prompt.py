@@ -76,6 +76,8 @@ class PromptWriter:
         longer matches the turn."""
         # The audience is part of the fingerprint, because an account may pass to another person.
         made_for = f"{self._fingerprint(turn, choice, tools)} {audience_of(turn)!r}"
+        if turn.personality:
+            made_for += f" {hashlib.sha256(turn.personality.encode()).hexdigest()[:32]}"
         if turn.prompt is not None and turn.prompt.fingerprint == made_for:
             return turn.prompt
         if turn.stateless:
@@ -125,6 +127,7 @@ class PromptWriter:
                 text=profile.soul or (IDENTITY if tools else IDENTITY_WITHOUT_TOOLS),
             ),
             PromptPart(name="instructions", text=profile.instructions),
+            PromptPart(name="personality", text=turn.personality),
             PromptPart(name="place", text=describe_place(turn)),
             PromptPart(name="workspace", text=_workspace(profile, choice)),
             *([found] if found else []),

@@ -32,6 +32,7 @@ from hermes.settings.sections import (
 from hermes.settings.sources import ConfigFiles, ConfigProblems, Explanation, Sources, read_sources
 from hermes.state.paths import Home
 from hermes.state.privacy import protect
+from hermes.types.errors import ConfigError
 from hermes.types.profile import BusyMode
 from hermes.types.value import Value
 
@@ -121,6 +122,18 @@ class Settings(Value):
         """Returns the keys of all settings. Platform settings are included only if they are set."""
         general = (key for key in schema().fields if ANY_NAME not in key)
         return tuple(dict.fromkeys((*general, *sorted(self.sources.found))))
+
+    def is_on(self, key: str) -> bool:
+        """Returns the value of a boolean setting of the gateway. Raises ConfigError if there is no
+        such setting."""
+        value: object = self
+        field = schema().field(key)
+        if field.key in schema().fields:
+            for name in field.key.split("."):
+                value = getattr(value, name)
+        if not isinstance(value, bool):
+            raise ConfigError(f"{key!r} is not a setting that is true or false: name another one")
+        return value
 
     def secrets(self) -> frozenset[str]:
         """Returns all values that must never be shown or logged."""

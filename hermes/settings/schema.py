@@ -33,7 +33,7 @@ _UNSUPPORTED_SECTIONS = {
     " reasoning_effort streaming supports_vision timeout",
     "agent.": "environment_hint environment_probe"
     " gateway_auto_continue_freshness gateway_notify_interval gateway_timeout_warning"
-    " image_input_mode personalities reasoning_effort reasoning_overrides"
+    " image_input_mode reasoning_effort reasoning_overrides"
     " service_tier tool_use_enforcement verbose verify_on_stop",
     "auxiliary.": "approval background_review compression curator goal_judge mcp"
     " memory_query_rewrite monitor profile_describer skills_hub timeout title_generation"

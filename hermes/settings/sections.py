@@ -138,6 +138,8 @@ class AgentSettings(Value):
     """Instructions added to every conversation."""
     ephemeral_prompt: Annotated[str, Aliases(env=("HERMES_EPHEMERAL_SYSTEM_PROMPT",))] = ""
     """Instructions that are sent with every model call and never stored."""
+    personalities: dict[str, str] = msgspec.field(default_factory=dict)
+    """Instructions that `/personality NAME` adds to one conversation, by name."""
     prefill_messages_file: Annotated[
         str, Aliases(env=("HERMES_PREFILL_MESSAGES_FILE",), keys=("prefill_messages_file",))
     ] = ""

@@ -44,7 +44,8 @@ def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Wor
     # The generation is compared, because /new may have begun a new conversation meanwhile. The
     # summary does not apply to that conversation.
     yield (
-        "update sessions set compaction = ?, prompt = null where key = ? and generation = ?",
+        "update sessions set compaction = ?, prompt = null, summarise = 0"
+        " where key = ? and generation = ?",
         (rows[0][0], what.session, what.generation),
     )
 

@@ -129,6 +129,29 @@ def of_generation(session: str, generation: int) -> Work[list[Summary]]:
     return [_summary(row) for row in rows]
 
 
+def current(session: str) -> Work[Summary | None]:
+    """Returns the current conversation of the session; None if it has no messages."""
+    rows = yield (
+        f"{_CONVERSATIONS} {_COLUMNS} from conversations found where key = ? and current = 1",
+        (session,),
+    )
+    found = [_summary(row) for row in rows]
+    return found[0] if found and found[0].messages else None
+
+
+def of_person(session: str, person: str, limit: int) -> Work[list[Summary]]:
+    """Returns the conversations of the session in which the person has written, the most recently
+    used first."""
+    rows = yield (
+        f"{_CONVERSATIONS} {_COLUMNS} from conversations found where key = ?"  # noqa: S608
+        " and exists (select 1 from messages where messages.session = found.key"
+        " and messages.generation = found.generation and messages.transient = 0"
+        " and messages.person = ?) order by updated_at desc, generation desc limit ?",
+        (session, person, limit),
+    )
+    return [_summary(row) for row in rows]
+
+
 def of_message(number: int) -> Work[list[Summary]]:
     """Returns a list with the conversation of the message in the row with this number; an empty
     list if there is no such message."""
@@ -169,7 +192,8 @@ def end_current(session: str) -> Work[None]:
         "update sessions set generation = 1 + coalesce((select max(generation)"
         " from past_conversations where session = sessions.key"
         " and past_conversations.generation > sessions.generation), generation),"
-        " title = null, prompt = null, compaction = 0, folder = null where key = ?",
+        " title = null, prompt = null, compaction = 0, folder = null, summarise = 0"
+        " where key = ?",
         (session,),
     )
 

@@ -398,6 +398,19 @@ create table linked_ids (
 
 MIGRATIONS.append(
     (
+        "m016_session_choices",
+        """
+-- The reasoning effort and the personality that a person has chosen for the session.
+alter table sessions add column reasoning text;
+alter table sessions add column personality text;
+-- Whether the next turn summarises the conversation first.
+alter table sessions add column summarise integer not null default 0;
+""",
+    )
+)
+
+MIGRATIONS.append(
+    (
         "m017_steering",
         """
 -- The platform's id of the message, so that an edit finds the message.

@@ -1,4 +1,5 @@
-"""Sessions: their rows, their prompts, their models, and the start of a new conversation."""
+"""Sessions: their rows, their prompts, the choices of people, and the start of a new
+conversation."""
 
 import hashlib
 
@@ -15,6 +16,10 @@ from hermes.types.value import Value
 TITLE_CHARS = 60
 TITLE_SEARCHED_CHARS = 4096
 """A title is made from at most this many characters at the start of a message."""
+_CHOICES = (
+    "(select model from session_models where session = sessions.key), folder, reasoning,"
+    " personality, summarise"
+)
 
 
 class SessionRow(Value):
@@ -36,6 +41,14 @@ class SessionRow(Value):
     model."""
     folder: FolderId | None = None
     """The folder with the files that the conversation has used; None if it has used none."""
+    reasoning: str | None = None
+    """The reasoning effort that a person has chosen for the session; None for the default of the
+    model."""
+    personality: str | None = None
+    """The name of the personality that a person has chosen for the session; None if there is
+    none."""
+    summarise: bool = False
+    """Whether the next turn summarises the conversation first."""
 
 
 class EndedConversation(Value):
@@ -58,14 +71,14 @@ def touch(
 ) -> Work[SessionRow]:
     """Records a use of the session, and creates it if it does not exist."""
     rows = yield (
-        "insert into sessions (key, agent, platform, account, chat_kind, chat_id, thread_id,"
+        "insert into sessions (key, agent, platform, account, chat_kind, chat_id, thread_id,"  # noqa: S608
         " user_id, person, title, created_at, updated_at)"
         " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " on conflict (key) do update set used_before = sessions.updated_at,"
         " title = coalesce(sessions.title, excluded.title),"
         " updated_at = excluded.updated_at, person = excluded.person"
         " returning generation, created_at, used_before, prompt, compaction,"
-        " (select model from session_models where session = sessions.key), folder",
+        f" {_CHOICES}",
         (
             str(key),
             key.agent,
@@ -87,8 +100,7 @@ def touch(
 def find(session: str) -> Work[SessionRow | None]:
     """Returns the session if it exists."""
     rows = yield (
-        "select generation, created_at, updated_at, prompt, compaction,"
-        " (select model from session_models where session = sessions.key), folder"
+        f"select generation, created_at, updated_at, prompt, compaction, {_CHOICES}"  # noqa: S608
         " from sessions where key = ?",
         (session,),
     )
@@ -111,8 +123,63 @@ def use_folder(session: str, generation: int, folder: FolderId) -> Work[None]:
     )
 
 
+def create_if_missing(
+    key: SessionKey, source: Source, person: PersonId | None, now: float
+) -> Work[None]:
+    """Creates the session without a title, if it does not exist yet."""
+    yield (
+        "insert into sessions (key, agent, platform, account, chat_kind, chat_id, thread_id,"
+        " user_id, person, created_at, updated_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " on conflict (key) do nothing",
+        (
+            str(key),
+            key.agent,
+            key.platform,
+            source.account,
+            key.kind,
+            source.chat_id,
+            source.thread_id,
+            source.user_id,
+            person,
+            now,
+            now,
+        ),
+    )
+
+
+def title_of(session: str) -> Work[str]:
+    """Returns the title of the current conversation; "" if it has none."""
+    rows = yield "select title from sessions where key = ?", (session,)
+    return (rows[0][0] or "") if rows else ""
+
+
 def rename(session: str, title: str) -> Work[None]:
+    """Gives the current conversation of the session another title."""
     yield "update sessions set title = ? where key = ?", (titled(title), session)
+
+
+def replace_first_words(session: str, first_words: str, title: str) -> Work[None]:
+    """Gives the current conversation another title, if its title is still made from its first
+    words. A title that a person has chosen stays."""
+    yield (
+        "update sessions set title = ? where key = ? and title = ?",
+        (titled(title), session, titled(first_words)),
+    )
+
+
+def set_reasoning(session: str, effort: str | None) -> Work[None]:
+    """Sets the reasoning effort of the session; None selects the default of the model."""
+    yield "update sessions set reasoning = ? where key = ?", (effort, session)
+
+
+def set_personality(session: str, name: str | None) -> Work[None]:
+    """Sets the personality of the session; None selects no personality."""
+    yield "update sessions set personality = ? where key = ?", (name, session)
+
+
+def set_summarise(session: str, *, wanted: bool) -> Work[None]:
+    """Sets whether the next turn of the session summarises the conversation first."""
+    yield "update sessions set summarise = ? where key = ?", (int(wanted), session)
 
 
 def model_of(session: str) -> Work[str | None]:
@@ -144,6 +211,10 @@ def begin_anew(session: str, now: float) -> Work[None]:
     )
     yield from conversations.end_current(session)
     yield from set_model(session, None)
+    yield (
+        "update sessions set reasoning = null, personality = null where key = ?",
+        (session,),
+    )
 
 
 def take_ending(
@@ -237,7 +308,9 @@ def forget_prompts() -> Work[None]:
 
 
 def _row(row: Row) -> SessionRow:
-    return SessionRow(**dict(zip(SessionRow.__struct_fields__, row, strict=True)))
+    *values, summarise = row
+    names = SessionRow.__struct_fields__
+    return SessionRow(**dict(zip(names, (*values, bool(summarise)), strict=True)))
 
 
 def titled(text: str) -> str:

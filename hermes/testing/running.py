@@ -21,6 +21,7 @@ from hermes.settings.sections import (
     AgentSettings,
     AuxiliarySettings,
     BusSettings,
+    CompressionSettings,
     DisplaySettings,
     HumanDelaySettings,
     MemorySettings,
@@ -61,6 +62,7 @@ class Conditions(Value):
     access: AccessSettings = AccessSettings(allow_all=True)
     model: ModelSettings = ModelSettings(default="m", base_url="http://127.0.0.1:9/v1")
     auxiliary: AuxiliarySettings = AuxiliarySettings()
+    compression: CompressionSettings = CompressionSettings()
     memory: MemorySettings = MemorySettings(enabled=False)
     """Settings of the memory. By default it is off, because it would call the model at the end of a
     conversation, and the test's model expects no such call."""
@@ -136,6 +138,7 @@ async def running(
         display=conditions.display,
         access=conditions.access,
         auxiliary=conditions.auxiliary,
+        compression=conditions.compression,
         memory=conditions.memory,
         store=store,
         bus=conditions.bus,

@@ -71,7 +71,7 @@ class SendMessageDraft(_Strict):
 
 class MenuCommand(_Strict):
     command: Annotated[str, Meta(pattern=r"^[a-z0-9_]{1,32}$")]
-    description: Annotated[str, Meta(min_length=1, max_length=256)]
+    description: Annotated[str, Meta(min_length=3, max_length=256)]
 
 
 class SetMyCommands(_Strict):

@@ -1,14 +1,20 @@
-"""Slash commands: their names, help texts and transactions."""
+"""Slash commands: their names, help texts, conditions and transactions."""
 
 from collections.abc import Callable
 from typing import Literal
 
-from hermes.types.identity import PersonId, SessionKey, Target, TurnId
+from hermes.types.identity import PersonId, SessionKey, Source, Target, TurnId
 from hermes.types.messages import Attachment
 from hermes.types.people import Role
-from hermes.types.profile import BusyMode, ModelChoice
+from hermes.types.profile import AgentProfile, BusyMode, ModelChoice
 from hermes.types.store import Work
 from hermes.types.value import Value
+
+CommandSurface = Literal["terminal", "chat", "api"]
+"""The place where a command is typed: a terminal, a chat on a platform, or a session of the API."""
+COMMAND_SURFACES: tuple[CommandSurface, ...] = ("terminal", "chat", "api")
+CommandGroup = Literal["conversation", "turn", "model", "other"]
+"""The group in which /help lists a command."""
 
 
 class OpenTurn(Value):
@@ -33,8 +39,13 @@ class CommandContext(Value):
     turn: OpenTurn | None
     """The session's unfinished turn; None while the session is idle."""
     now: float
+    source: Source
+    """The chat and the user that the command came from."""
+    surface: CommandSurface
     chat: Target | None
-    """The chat that the command came from; None for the terminal and the API."""
+    """The chat that the reply is sent to; None for the terminal and the API."""
+    profile: AgentProfile
+    """The configuration of the session's agent."""
     find_model: Callable[[str], ModelChoice]
     """Finds a model by the name that a person typed; see `types.agents.FindModel`."""
 
@@ -77,8 +88,23 @@ runs exactly once."""
 
 
 class SlashCommand(Value):
+    """An entry in the table of commands. The gateway runs the action only if all conditions of the
+    entry are met. Otherwise the reply says which condition is not met."""
+
     name: str
     help: str
     """One line that describes the command in the list of commands."""
     action: Action
     aliases: tuple[str, ...] = ()
+    usage: str = ""
+    """The arguments, as in `[NAME]`; empty if the command has none."""
+    group: CommandGroup = "other"
+    role: Role = Role.USER
+    """The lowest role that may use the command."""
+    while_running: bool = True
+    """Whether the command may be used while a turn of the session is unfinished."""
+    setting: str = ""
+    """The key of a boolean setting. While this setting is false, the command can't be used. Empty
+    for a command that can always be used."""
+    surfaces: tuple[CommandSurface, ...] = COMMAND_SURFACES
+    """The places where the command can be used."""

@@ -215,6 +215,8 @@ class Origin(Value):
     to the description of the chat, and is usually empty."""
     bot: str = ""
     """Our name in the chat, as in `/stop@name`; empty if the platform has no such commands."""
+    terminal: bool = False
+    """Whether the message was typed in a terminal."""
 
 
 class ClientKey(Value):

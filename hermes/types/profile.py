@@ -111,6 +111,8 @@ class AgentProfile(Value):
     """The persona from SOUL.md, which replaces the default persona."""
     instructions: str = ""
     """Text that the operator adds to the system prompt."""
+    personalities: dict[str, str] = msgspec.field(default_factory=dict)
+    """Instructions that a person can choose for a session, by the name of the personality."""
     context_chars: int = 20_000
     """Maximum number of characters of the workspace's context file that the prompt contains."""
     ephemeral: str = ""

@@ -94,7 +94,14 @@ class Turn(Value):
     prompt: Prompt | None = None
     """The session's prompt; None if a new prompt must be written."""
     instructions: str = ""
+    personality: str = ""
+    """Instructions of the personality that a person has chosen for the session."""
+    summarise: bool = False
+    """Whether the conversation is summarised before the first model call."""
     model: str | None = None
+    reasoning: str | None = None
+    """The reasoning effort that a person has chosen for the session. An effort in `sampling` takes
+    precedence."""
     sampling: Sampling = Sampling()
     client_tools: tuple[ClientTool, ...] = ()
     tool_choice: ToolChoice = ToolChoice()

@@ -1,120 +1,30 @@
-"""Commands take effect at once, even while the model works."""
+"""Commands are found by name, and run only if their conditions are met."""
 
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from hermes.control.commands import CommandTable, builtin_commands, stop
-from hermes.control.gateway import Gateway
-from hermes.state import chats
+from hermes.control.builtin_commands import builtin_commands, stop
+from hermes.control.commands import CommandTable, surface_of
+from hermes.testing.command_chats import CommandChat, command_chat, command_context, result_of
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.rows import said
 from hermes.testing.running import running, until
 from hermes.testing.scripted import ScriptedModel, hangs, says
-from hermes.types.commands import SlashCommand
+from hermes.types.commands import CommandContext, CommandReply, SlashCommand
 from hermes.types.errors import ConfigError
-from hermes.types.identity import OWNER, ChatRef, Principal
-from hermes.types.messages import Accepted, Origin, Refused, Said, UserMessage
-
-
-class Chat:
-    def __init__(self, server: ChatServer, model: ScriptedModel, gateway: Gateway) -> None:
-        self.server = server
-        self.model = model
-        self.gateway = gateway
-
-    async def asks(self, text: str) -> str:
-        """Sends the text, and returns the next message that the chat shows."""
-        before = len(self.server.texts())
-        self.server.says(text)
-        await until(lambda: len(self.server.texts()) > before, within=2.0)
-        return self.server.texts()[before]
+from hermes.types.identity import OWNER, Principal
+from hermes.types.messages import Accepted, Origin, Refused, Said
+from hermes.types.people import Role
+from hermes.types.store import Work
 
 
 @pytest.fixture
-async def chat(tmp_path: Path) -> AsyncIterator[Chat]:
-    server = ChatServer()
-    model = ScriptedModel([hangs(), says("next"), says("after")])
-    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
-        yield Chat(server, model, gateway)
-
-
-async def test_status_and_stop_work_while_the_model_does_not_answer(chat: Chat) -> None:
-    chat.server.says("think")
-    await until(lambda: chat.model.requests)
-    assert "Working for" in await chat.asks("/status")
-    assert (await chat.asks("more")).startswith("Queued (1)")
-    assert "1 queued" in await chat.asks("/status")
-    before = len(chat.server.texts())
-    chat.server.says("/stop")
-    await until(lambda: len(chat.server.texts()) == before + 3)
-    shown = chat.server.texts()[before:]
-    # The reply to the command may come before or after the end of the turn.
-    assert sorted(shown) == ["(stopped: by you)", "Stopped. 1 queued message follows.", "next"]
-    assert shown.index("(stopped: by you)") < shown.index("next")
-    assert await chat.asks("/status") == "Idle."
-
-
-async def test_sethome_sets_the_home_chat_and_works_only_in_chats(chat: Chat) -> None:
-    reply = await chat.asks("/sethome")
-    assert reply.startswith("This is now the home chat of plain")
-    store = chat.gateway._store
-    assert await store.run(chats.homes) == {"plain": ChatRef(chat_id="1")}
-    principal = Principal(name="cli", person=OWNER)
-    event = replace(said("x"), body=Said(text="/set-home"), origin=Origin(principal=principal))
-    receipt = await chat.gateway.accept(event)
-    assert isinstance(receipt, Accepted)
-    assert receipt.failed
-    assert receipt.reply == "Only a chat can be the home chat: write /sethome in one."
-
-
-async def test_context_shows_the_input_of_the_model(tmp_path: Path) -> None:
-    server, model = ChatServer(), ScriptedModel([says("hello")])
-    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
-        chat = Chat(server, model, gateway)
-        assert (await chat.asks("/context")).startswith("Nothing yet")
-        assert await chat.asks("hi") == "hello"
-        lines = (await chat.asks("/context")).splitlines()
-    names = [line.partition(":")[0] for line in lines[:-1]]
-    assert names[0] == "identity"
-    assert names[-2:] == ["tools", "conversation (2 messages)"]
-    assert re.fullmatch(r"together about [\d,]+ of 128,000 \(\d+%\)", lines[-1])
-
-
-async def test_another_model_answers_in_one_conversation_until_it_ends(tmp_path: Path) -> None:
-    server, model = ChatServer(), ScriptedModel([says(text) for text in "abcd"])
-    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
-        chat = Chat(server, model, gateway)
-        usual = await chat.asks("/model")
-        assert usual.endswith("/model NAME chooses another one, /model default the usual one.")
-        assert "other of custom answers" in await chat.asks("/model other")
-        assert "other of custom answers" in await chat.asks("/model")
-        await chat.asks("hi")
-        await chat.asks("/model default")
-        assert await chat.asks("/model") == usual
-        await chat.asks("hi again")
-        await chat.asks("/model third")
-        await chat.asks("/new")
-        await chat.asks("once more")
-    first, second, last = (request.choice.model for request in model.requests)
-    assert first == "other"
-    assert second == last == usual.split()[0]
-
-
-async def test_a_model_that_can_not_be_used_is_not_chosen(tmp_path: Path) -> None:
-    server, model = ChatServer(), ScriptedModel([])
-    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
-        chat = Chat(server, model, gateway)
-        usual = await chat.asks("/model")
-        refused = await chat.asks("/model groq/a/b")
-        assert "set GROQ_API_KEY" in refused
-        assert "/model default goes back" in refused
-        assert "is not the name of a model" in await chat.asks("/model two words")
-        assert "is not a model in" in await chat.asks("/model local//etc/passwd.gguf")
-        assert await chat.asks("/model") == usual
+async def chat(tmp_path: Path) -> AsyncIterator[CommandChat]:
+    async with command_chat(tmp_path, [hangs(), says("next"), says("after")]) as opened:
+        yield opened
 
 
 @pytest.mark.parametrize(
@@ -140,30 +50,6 @@ async def test_a_command_for_another_bot_is_ignored(
         assert isinstance(receipt, Refused) != ours
 
 
-async def test_the_reply_to_stop_says_if_nothing_runs(chat: Chat) -> None:
-    assert await chat.asks("/stop") == "Nothing is running."
-
-
-async def test_help_lists_every_command(chat: Chat) -> None:
-    lines = (await chat.asks("/help")).splitlines()
-    assert [line.partition(":")[0] for line in lines] == [
-        "/stop",
-        "/new",
-        "/status",
-        "/model",
-        "/context",
-        "/sethome",
-        "/queue",
-        "/steer",
-        "/retry",
-        "/undo",
-        "/background",
-        "/handoff",
-        "/pair",
-        "/help",
-    ]
-
-
 @pytest.mark.parametrize(
     ("given", "shown"),
     [
@@ -176,36 +62,21 @@ async def test_help_lists_every_command(chat: Chat) -> None:
     ],
 )
 async def test_a_command_name_may_be_abbreviated_misspelt_or_an_alias(
-    chat: Chat, given: str, shown: str
+    chat: CommandChat, given: str, shown: str
 ) -> None:
     assert await chat.asks(given) == shown
 
 
-async def test_a_path_is_not_a_command(chat: Chat) -> None:
+async def test_a_path_is_not_a_command(chat: CommandChat) -> None:
     chat.server.says("/etc/passwd is a file")
     await until(lambda: chat.model.requests)
 
 
-async def test_new_stops_the_turn_and_starts_an_empty_conversation(chat: Chat) -> None:
-    chat.server.says("think")
-    await until(lambda: chat.model.requests)
-    chat.server.says("/new")
-    await until(lambda: len(chat.server.texts()) == 2)
-    # The reply to the command may come before or after the end of the turn.
-    stopped, reply = sorted(chat.server.texts())
-    assert stopped == "(stopped: by you)"
-    assert reply.startswith("A new conversation.")
-    await until(lambda: not chat.gateway.busy)
-    chat.server.says("hello")
-    await until(lambda: "next" in chat.server.texts())
-    assert chat.model.requests[1].messages == (UserMessage(text="hello"),)
-
-
-async def test_a_command_that_comes_twice_is_answered_once(chat: Chat) -> None:
+async def test_a_command_that_comes_twice_is_answered_once(chat: CommandChat) -> None:
     number = chat.server.says("/status")
     chat.server.repeat(number)
     await until(lambda: chat.server.texts() == ["Idle."])
-    assert (await chat.asks("/help")).startswith("/stop")
+    assert (await chat.asks("/help")).startswith("Conversation:")
 
 
 async def test_a_message_that_begins_with_two_slashes_is_text(tmp_path: Path) -> None:
@@ -233,3 +104,86 @@ def named(name: str, *aliases: str) -> SlashCommand:
 def test_two_commands_can_not_share_a_name_or_an_alias(command: SlashCommand, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         CommandTable([*builtin_commands(), command])
+
+
+def test_the_place_of_a_message_is_known() -> None:
+    principal = Principal(name="cli", person=OWNER)
+    event = said("k")
+    assert surface_of(event) == "chat"
+    assert surface_of(replace(event, origin=Origin(principal=principal))) == "api"
+    typed = Origin(principal=principal, terminal=True)
+    assert surface_of(replace(event, origin=typed)) == "terminal"
+
+
+def replies(command: CommandContext) -> Work[CommandReply]:
+    yield from ()
+    return CommandReply(reply="done")
+
+
+GATED = SlashCommand(
+    name="reboot",
+    help="restart the machine",
+    usage="[SECONDS]",
+    action=replies,
+    aliases=("restart",),
+    role=Role.ADMIN,
+    setting="machine.reboot",
+    surfaces=("chat", "api"),
+)
+
+
+def asked(table: CommandTable, text: str, context: CommandContext) -> CommandReply:
+    found = table.find(replace(said("k"), body=Said(text=text)))
+    assert found is not None
+    action, argument = found
+    return result_of(action(replace(context, argument=argument)))
+
+
+def test_a_refusal_says_which_condition_is_not_met() -> None:
+    table = CommandTable([GATED])
+    assert asked(table, "/reb", command_context()) == CommandReply(reply="done")
+    for context, told in (
+        (command_context(surface="terminal"), "/reboot works only in chats and API sessions."),
+        (
+            command_context(role=Role.USER),
+            "Only an admin or an owner may use /reboot. /whoami shows your role.",
+        ),
+    ):
+        assert asked(table, "/restart", context) == CommandReply(reply=told, failed=True)
+
+
+def test_a_setting_can_turn_a_command_off() -> None:
+    settings: list[str] = []
+
+    def is_on(setting: str) -> bool:
+        settings.append(setting)
+        return False
+
+    table = CommandTable([GATED, *builtin_commands()], is_on)
+    assert sorted(settings) == ["compression.enabled", "machine.reboot"]
+    told = "/reboot is turned off by the setting machine.reboot."
+    assert asked(table, "/reboot", command_context()) == CommandReply(reply=told, failed=True)
+    assert "/reboot" not in asked(table, "/help", command_context()).reply
+
+
+def test_help_lists_the_commands_that_the_person_can_use_here() -> None:
+    table = CommandTable([GATED, *builtin_commands()])
+    every = asked(table, "/help", command_context()).reply
+    headings = [line for line in every.splitlines() if not line.startswith("/")]
+    assert headings == ["Conversation:", "", "Running turn:", "", "Model:", "", "Other:"]
+    assert "/reboot or /restart [SECONDS]: restart the machine" in every.splitlines()
+    assert "/stop or /cancel: stop the running turn" in every.splitlines()
+    for context in (command_context(role=Role.USER), command_context(surface="terminal")):
+        assert "/reboot" not in asked(table, "/help", context).reply
+
+
+def test_help_explains_one_command() -> None:
+    table = CommandTable([GATED])
+    line = "/reboot or /restart [SECONDS]: restart the machine"
+    for text in ("/help reboot", "/help /restart", "/help REB"):
+        assert asked(table, text, command_context()) == CommandReply(reply=line)
+    refused = asked(table, "/help reboot", command_context(surface="terminal"))
+    assert refused.reply == f"{line}\n/reboot works only in chats and API sessions."
+    unknown = asked(table, "/help rebot", command_context())
+    assert unknown.failed
+    assert unknown.reply == "There is no command /rebot. Did you mean /reboot?"

@@ -93,7 +93,7 @@ async def test_nothing_is_handed_over_while_a_turn_runs_or_without_a_conversatio
         await asks(gateway, "go")
         working = await asks(gateway, "/handoff  editing")
         assert working.reply
-        assert working.reply.startswith("I am still working here.")
+        assert working.reply.startswith("/handoff can't be used during a turn")
         there = await asks(gateway, "/handoff plain", user="9", account="editing")
         assert there.reply == "I am still working in your chat on plain. Try again later."
         go_on.set()

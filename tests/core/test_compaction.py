@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.core.auxiliary import Auxiliary
-from hermes.core.compaction import Compactor, choose_range, chunks, last_request
+from hermes.core.compaction import Compactor, choose_range, chunks, last_request, range_on_request
 from hermes.core.window import Window, message_tokens, tokens
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.turns import CHOICE
@@ -181,3 +181,15 @@ def test_the_summarised_text_names_attachments() -> None:
     assert chunks([UserMessage(text="Look.", attachments=(cat,))], 100) == [
         "person: [image cat.png]\nLook."
     ]
+
+
+def test_on_request_the_middle_of_a_short_conversation_is_summarised() -> None:
+    history: list[Message] = [m for number in range(6) for m in exchange(number, 20)]
+    history.append(UserMessage(text="next"))
+    assert choose_range(history, Window.of(100_000, 1000, 0.75)) is None
+    cut = range_on_request(history)
+    assert cut is not None
+    kept = len(history) - (cut.last - cut.first)
+    assert 2 <= kept <= len(history) // 2
+    assert range_on_request(history[-1:]) is None
+    assert range_on_request([]) is None

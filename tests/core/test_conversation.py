@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from msgspec.structs import replace
@@ -22,12 +23,13 @@ from hermes.types.identity import CallId
 from hermes.types.messages import (
     AssistantMessage,
     Attachment,
+    Sampling,
     ToolCall,
     ToolMessage,
     UserMessage,
 )
 from hermes.types.models import ModelRequest
-from hermes.types.profile import UNKNOWN_LENGTH
+from hermes.types.profile import UNKNOWN_LENGTH, Quirks
 from hermes.types.protocols import Emit
 
 SMALL = replace(
@@ -230,3 +232,31 @@ async def test_a_conversation_with_few_words_and_many_images_may_be_long() -> No
     made = ModelConversation(turn, CHOICE, {}, window, lambda event: None, Notebook())
     await made.begin(PromptWriter())
     assert made.is_long()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "requested", "kind", "sent"),
+    [
+        ("high", None, "budget", "high"),
+        ("high", "low", "effort", "low"),
+        ("high", None, "none", None),
+        (None, "low", "none", "low"),
+        (None, None, "budget", None),
+    ],
+)
+async def test_a_model_that_does_not_reason_gets_no_chosen_effort(
+    chosen: str | None,
+    requested: str | None,
+    kind: Literal["budget", "effort", "none"],
+    sent: str | None,
+) -> None:
+    turn = replace(
+        a_turn(UserMessage(text="hi")),
+        reasoning=chosen,
+        sampling=Sampling(reasoning_effort=requested),
+    )
+    choice = replace(CHOICE, quirks=Quirks(reasoning=kind))
+    window = Window.of(1000, 100, 0.75)
+    made = ModelConversation(turn, choice, {}, window, lambda event: None, Notebook())
+    await made.begin(PromptWriter())
+    assert made.request(0).sampling.reasoning_effort == sent

@@ -186,3 +186,14 @@ async def test_the_prompt_of_a_model_without_tools_does_not_mention_tools() -> N
     prompt = await PromptWriter().prompt(a_turn(), replace(CHOICE, tools=False), {})
     assert prompt.text.startswith(IDENTITY_WITHOUT_TOOLS)
     assert "tools" not in prompt.text
+
+
+async def test_another_personality_needs_a_new_prompt() -> None:
+    prompt_writer = PromptWriter()
+    plain = await prompt_writer.prompt(a_turn(), CHOICE, TOOLS)
+    chosen = replace(a_turn(), prompt=plain, personality="Talk like a pirate.")
+    prompt = await prompt_writer.prompt(chosen, CHOICE, TOOLS)
+    assert "Talk like a pirate." in prompt.text
+    assert await prompt_writer.prompt(replace(chosen, prompt=prompt), CHOICE, TOOLS) is prompt
+    without = replace(chosen, prompt=prompt, personality="")
+    assert "pirate" not in (await prompt_writer.prompt(without, CHOICE, TOOLS)).text

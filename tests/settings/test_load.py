@@ -297,3 +297,21 @@ def test_an_api_that_anybody_could_use_is_refused(
 def test_other_machines_may_use_the_api_with_a_key(tmp_path: Path) -> None:
     environ = {"API_SERVER_HOST": "0.0.0.0", "API_SERVER_KEY": KEY}
     assert settings(tmp_path, environ=environ).api_server.host == "0.0.0.0"
+
+
+def test_a_boolean_setting_is_read_by_its_key(tmp_path: Path) -> None:
+    found = settings(tmp_path, "compression: {enabled: false}")
+    assert not found.is_on("compression.enabled")
+    assert found.is_on("memory.memory_enabled"), "an alias works too"
+    for key in ("compression.threshold", "platforms.telegram.allow_all"):
+        with pytest.raises(ConfigError, match="not a setting that is true or false"):
+            found.is_on(key)
+    with pytest.raises(ConfigError, match=r"did you mean 'compression\.enabled'"):
+        found.is_on("compression.enabeld")
+
+
+def test_personalities_are_texts_by_name(tmp_path: Path) -> None:
+    found = settings(tmp_path, "agent: {personalities: {pirate: Talk like a pirate.}}")
+    assert found.agent.personalities == {"pirate": "Talk like a pirate."}
+    (problem,) = problems(tmp_path, "agent: {personalities: {pirate: {tone: rough}}}")
+    assert "agent.personalities" in problem

@@ -153,11 +153,12 @@ def terminal_of(runtime: Runtime, settings: Settings, *, color: bool) -> ChatTer
     except ImportError as error:
         log.warning("using plain terminal output: %s", error)
         return PlainTerminal(color=color)
-    commands = {one.name: one.help for one in runtime.commands()}
-    history = settings.home.root / "history"
-    aliases = {one.name: one.aliases for one in runtime.commands()}
+    commands = [one for one in runtime.commands() if "terminal" in one.surfaces]
     terminal = InteractiveTerminal(
-        history, {**commands, "exit": "leave"}, {**aliases, "exit": ("quit",)}, color=color
+        settings.home.root / "history",
+        {one.name: one.help for one in commands},
+        {one.name: one.aliases for one in commands},
+        color=color,
     )
     start_logging("WARNING", runtime.secrets(settings), terminal.log)
     return terminal

@@ -1,7 +1,8 @@
 """An interactive chat: opens a session, then reads and answers messages until the person leaves."""
 
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import anyio
 from hermes import __version__
 from hermes.control import sessions
 from hermes.control.gateway import Gateway
+from hermes.control.session_commands import MOST_SEARCHED, ambiguous, listed, meant
 from hermes.control.sessions import short_id
+from hermes.entry.cli.local_commands import LEAVE
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.terminal_session import PLATFORM, TerminalSession, TurnEnding
 from hermes.entry.terminal.protocols import ChatTerminal
 from hermes.settings import Settings
-from hermes.types.commands import SlashCommand
+from hermes.text.commands import parse_command, resolve
 from hermes.types.errors import HermesError
 from hermes.types.identity import new_id
 from hermes.types.messages import AssistantMessage, UserMessage
@@ -25,12 +28,11 @@ from hermes.types.value import Value
 
 HINT = "/help lists the commands; @ attaches a file; Esc stops an answer, Ctrl-D leaves."
 HOST = "commands run on this machine with your rights"
-LEAVING = ("/exit", "/quit")
 KEYS = """\
-/exit: leave; so do /quit and Ctrl-D
 Enter sends, Alt-Enter or a \\ before Enter begins a new line, Tab completes, Up brings back a line.
 @notes.txt attaches a file; @"my notes.txt" if its name has a space.
-While the agent works, a command runs at once and other lines are queued; Esc or Ctrl-C stops it."""
+While the agent works, a command runs at once and other lines are queued; Esc or Ctrl-C stops it.
+Ctrl-D leaves."""
 
 
 class SessionSelection(Value):
@@ -86,6 +88,8 @@ class InteractiveChat:
         self._settings = settings
         self._selection = selection
         self._terminal = terminal
+        self._commands = {one.name: one.aliases for one in runtime.commands()}
+        """The aliases of each command, by its name."""
         self._leaving = False
         """Whether the person typed /exit while the agent worked."""
 
@@ -98,21 +102,50 @@ class InteractiveChat:
             session = TerminalSession(
                 gateway, name, terminal.new_screen, Path(), terminal.show_context
             )
-            earlier = await gateway.read(last_exchange, session.key)
-            if earlier is not None:
-                terminal.show_exchange(earlier.asked, earlier.answer)
-                if self._selection.own_model:
-                    await session.forget_model()
-            elif self._selection.latest:
+            spoken = await self._show_earlier(gateway, session)
+            if spoken and self._selection.own_model:
+                await session.forget_model()
+            elif not spoken and self._selection.latest:
                 terminal.remark("There is no earlier conversation: this is a new one.")
             async with session.interrupts.handled():
-                spoken = earlier is not None
                 while (text := await self._read(session)) is not None:
-                    await self._say(session, text)
+                    if not await self._switch(gateway, session, text):
+                        await self._say(gateway, session, text)
                     spoken = True
         if spoken:
-            resumed = shlex.quote(short_id(name, None))
+            resumed = shlex.quote(short_id(session.name, None))
             terminal.remark(f"To continue: hermes chat --resume {resumed}")
+
+    async def _show_earlier(self, gateway: Gateway, session: TerminalSession) -> bool:
+        """Shows the last exchange of the session. Returns False if the session is new."""
+        earlier = await gateway.read(last_exchange, session.key)
+        if earlier is not None:
+            self._terminal.show_exchange(earlier.asked, earlier.answer)
+        return earlier is not None
+
+    async def _switch(self, gateway: Gateway, session: TerminalSession, text: str) -> bool:
+        """Carries out /sessions and /resume, which include all sessions of terminals. Returns False
+        if the text is something else."""
+        resumes = self._names(text, "resume")
+        if not resumes and not self._names(text, "sessions"):
+            return False
+        wanted = argument_of(text)
+        if not resumes or not wanted:
+            self._terminal.remark(await conversation_list(gateway, wanted))
+            return True
+        found = meant(await gateway.read(sessions.listed, PLATFORM, MOST_SEARCHED), wanted)
+        if len(found) > 1:
+            self._terminal.remark(ambiguous(found, wanted, time.time()))
+        else:
+            name = f"{found[0].key}.{found[0].generation + 1}" if found else wanted
+            try:
+                session.switch(await session_of(gateway, SessionSelection(resume=name)))
+            except HermesError as error:
+                self._terminal.remark(str(error))
+                self._skip_suggestion(text)
+            else:
+                await self._show_earlier(gateway, session)
+        return True
 
     async def _read(self, session: TerminalSession) -> str | None:
         interrupts = session.interrupts
@@ -120,28 +153,33 @@ class InteractiveChat:
             await session.measure()
             with interrupts.calls(self._terminal.leave):
                 text = await self._terminal.read()
-            if text is None or text.strip().casefold() in LEAVING:
+            if text is None or self._names(text, LEAVE):
                 break
             if text.strip():
                 return text.strip("\n")
         return None
 
-    async def _say(self, session: TerminalSession, text: str) -> None:
-        if await self._listen(session, partial(session.say, text)) == "refused":
+    async def _say(self, gateway: Gateway, session: TerminalSession, text: str) -> None:
+        if await self._listen(gateway, session, partial(session.say, text)) == "refused":
             self._skip_suggestion(text)
         while not self._leaving and await session.owes():
-            await self._listen(session, session.follow)
+            await self._listen(gateway, session, session.follow)
         if text.strip().casefold() == "/help":
-            self._terminal.remark(own_help(self._runtime.commands()))
+            self._terminal.remark(KEYS)
 
     async def _listen(
-        self, session: TerminalSession, answer: Callable[[], Awaitable[TurnEnding]]
+        self,
+        gateway: Gateway,
+        session: TerminalSession,
+        answer: Callable[[], Awaitable[TurnEnding]],
     ) -> TurnEnding:
         """Shows an answer, and sends the lines that the person types while it is shown."""
 
         async def send(text: str) -> None:
-            if text.strip().casefold() in LEAVING:
+            if self._names(text, LEAVE):
                 self._leaving = True
+            elif self._names(text, "sessions"):
+                session.note(await conversation_list(gateway, argument_of(text)))
             elif not await session.add(text):
                 self._skip_suggestion(text)
 
@@ -156,17 +194,27 @@ class InteractiveChat:
                 group.cancel_scope.cancel()
         return ending
 
+    def _names(self, text: str, command: str) -> bool:
+        """Returns whether the text is this command. Its name may be abbreviated."""
+        parsed = parse_command(text)
+        return parsed is not None and resolve(parsed.name, self._commands) == command
+
     def _skip_suggestion(self, text: str) -> None:
         """Stops suggesting a command that failed."""
         if text.startswith("/"):
             self._terminal.skip_suggestion(text)
 
 
-def own_help(commands: Sequence[SlashCommand]) -> str:
-    """Returns the lines that a terminal adds to /help: the aliases of the commands, and the
-    keys."""
-    others = [f"/{other} is /{one.name}" for one in commands for other in one.aliases]
-    return "\n".join([", ".join(others), KEYS])
+def argument_of(text: str) -> str:
+    """Returns the argument of a command."""
+    parsed = parse_command(text)
+    return parsed.argument.strip() if parsed else ""
+
+
+async def conversation_list(gateway: Gateway, words: str) -> str:
+    """Returns the list of the conversations of all terminals whose title contains the words."""
+    known = await gateway.read(sessions.listed, PLATFORM, MOST_SEARCHED)
+    return listed(known, words, time.time())
 
 
 def title_of(settings: Settings, choice: ModelChoice | None) -> str:

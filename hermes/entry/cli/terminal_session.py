@@ -51,6 +51,7 @@ TERMINAL_ORIGIN = Origin(
     # Anybody who can start the command counts as the owner of the home.
     principal=Principal(name=PLATFORM, person=OWNER),
     place="You talk with a person in a terminal; Markdown is rendered.",
+    terminal=True,
 )
 
 GROWS_CONTEXT = (ToolFinished, ContextCompacted, TurnFinished)
@@ -84,6 +85,13 @@ class TerminalSession:
         """Messages that were sent while a turn ran, and whose turns are not shown yet."""
         self._screen: AnswerScreen | None = None
         """The screen of the current turn."""
+        self.switch(session)
+
+    def switch(self, session: str) -> None:
+        """Continues with the session that has this name. The turns of the previous session
+        continue, but they are not shown any more."""
+        self.name = session
+        """The name of the session."""
         self._source = Source(
             platform=PLATFORM,
             account="cli",
@@ -91,9 +99,12 @@ class TerminalSession:
             chat_id=session,
             user_id=user_name(),
         )
-        self._session_key = gateway.session_of(self._event(Said(text="")))
+        self._session_key = self._gateway.session_of(self._event(Said(text="")))
         self.key = str(self._session_key)
         """The key of the session."""
+        self._questions.clear()
+        while self._queued:
+            self._queued.pop().kept.close()
 
     async def say(self, text: str, piped: str = "") -> TurnEnding:
         """Sends a message and shows its turn or its reply. An interrupt stops the turn.
@@ -146,6 +157,10 @@ class TerminalSession:
                 return False
             case Accepted() | Duplicate():
                 raise AssertionError("a fresh message has a turn or a reply")
+
+    def note(self, text: str) -> None:
+        """Shows a notice above the current turn."""
+        (self._screen or self._new_screen()).note(text)
 
     async def owes(self) -> bool:
         """Returns whether there is a queued message that can be answered now. A queued message is

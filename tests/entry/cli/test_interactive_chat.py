@@ -276,7 +276,7 @@ def test_the_up_arrow_shows_earlier_messages(terminal: Terminal, person: Person)
 
 def test_commands_are_completed_with_their_help(terminal: Terminal) -> None:
     terminal.send("/st")
-    terminal.until("what is going on")
+    terminal.until("show what the agent is doing")
     assert any("/stop" in line and "stop the running turn" in line for line in terminal.lines)
     terminal.send(TAB + TAB)
     terminal.until(lambda: terminal.row.startswith("› /status"))
@@ -350,8 +350,26 @@ def test_the_size_of_the_terminal_may_change_in_the_middle_of_a_turn(
 
 def test_help_names_the_commands_that_leave_the_chat(terminal: Terminal) -> None:
     lines = ask(terminal, "/help")
-    assert "/stop: stop the running turn" in lines
-    assert any(line.startswith("/exit: ") for line in lines)
+    assert "/stop or /cancel: stop the running turn" in lines
+    assert "/exit or /quit: leave the chat" in lines
+    assert "Ctrl-D leaves." in lines
+
+
+def test_another_terminal_lists_the_conversation_and_resumes_it(
+    terminal: Terminal, person: Person
+) -> None:
+    ask(terminal, "a word about owls")
+    ask(terminal, "/title Owls at night")
+    with person.starts() as other:
+        other.until(at_prompt(other))
+        assert "There is no conversation with “larks”" in "".join(ask(other, "/sessions larks"))
+        found = re.search(r"/resume (\d+): Owls at night \(", "\n".join(ask(other, "/sess OWLS")))
+        assert found
+        assert "there is no session 'none'" in "".join(ask(other, "/resume none"))
+        assert "› a word about owls" in ask(other, f"/resume {found[1]}")
+        ask(other, "/new")
+        assert "› a word about owls" in ask(other, "/resume owls at")
+        assert "The title is “Owls at night”" in "".join(ask(other, "/title"))
 
 
 def test_ctrl_d_leaves_the_chat_and_the_option_continue_resumes_it(
@@ -368,7 +386,7 @@ def test_ctrl_d_leaves_the_chat_and_the_option_continue_resumes_it(
         assert "› what was the answer?\nThe answer was **42**." in again.text
         person.hears(Plan(text=ANSWER))
         assert "漢字      3" in ask(again, "and the plan?")
-        again.send("/exit" + ENTER)
+        again.send("/exi" + ENTER)
         assert again.ended() == 0
         assert name[1] in again.text
 

@@ -101,6 +101,18 @@ async def test_answers_and_replies_to_commands_are_shown(tmp_path: Path) -> None
         assert stage.screen.told == ["Idle."]
 
 
+async def test_after_a_switch_the_messages_belong_to_the_other_session(tmp_path: Path) -> None:
+    async with conversing(tmp_path, COLORS, says("A new start."), says("Blue.")) as stage:
+        await stage.say("paint it")
+        stage.session.switch("other")
+        assert stage.session.name == "other"
+        assert await stage.say("2") == "completed", "the question belongs to the first session"
+        assert stage.model.requests[1].messages == (UserMessage(text="2"),)
+        stage.session.switch("s")
+        assert await stage.say("blue") == "completed"
+        assert stage.results == ["the person said: blue"]
+
+
 @pytest.mark.parametrize("answer", ["blue", "BLUE", "2"])
 async def test_a_choice_is_selected_by_its_words_or_its_number(tmp_path: Path, answer: str) -> None:
     async with conversing(tmp_path, COLORS, says("Blue it is.")) as stage:

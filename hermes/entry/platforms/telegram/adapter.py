@@ -32,8 +32,12 @@ ALBUM_SECONDS = 1.0
 """An album counts as complete when none of its messages has arrived for this time."""
 PHOTO_BYTES, UPLOAD_BYTES = 10 * 1024 * 1024, 50 * 1024 * 1024
 """Largest photo and largest file that a bot can send."""
-MENU_LIMIT, _MENU_NAME = 256, re.compile("[a-z0-9_]{1,32}")
-"""In the menu of commands: the longest description, and the form that a name must have."""
+MENU_COMMANDS = 100
+"""Largest number of commands in the menu of a bot."""
+SHORTEST_DESCRIPTION, LONGEST_DESCRIPTION = 3, 256
+"""Limits for the description of a command in the menu, in characters."""
+_MENU_NAME = re.compile("[a-z0-9_]{1,32}")
+"""The form that the name of a command in the menu must have."""
 
 
 class TelegramAdapter:
@@ -120,11 +124,11 @@ class TelegramAdapter:
 
     async def show_commands(self, commands: Sequence[SlashCommand]) -> None:
         menu = [
-            {"command": one.name, "description": one.help[:MENU_LIMIT]}
+            {"command": one.name, "description": one.help[:LONGEST_DESCRIPTION]}
             for one in commands
-            if _MENU_NAME.fullmatch(one.name)
+            if _MENU_NAME.fullmatch(one.name) and len(one.help) >= SHORTEST_DESCRIPTION
         ]
-        await self._api.call("setMyCommands", bool, {"commands": menu})
+        await self._api.call("setMyCommands", bool, {"commands": menu[:MENU_COMMANDS]})
 
     async def send(self, target: Target, content: Content, key: str) -> MessageRef:
         if content.attachments:

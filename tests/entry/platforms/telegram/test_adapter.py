@@ -554,17 +554,22 @@ async def test_the_menu_shows_the_commands(tmp_path: Path) -> None:
         await until(lambda: platform.bot.menu)
     menu = {one.command: one.description for one in platform.bot.menu}
     assert menu["stop"]
-    assert menu["help"] == "list the commands"
+    assert menu["help"] == "list the commands, or explain one"
+    assert "exit" not in menu, "it works only in the terminal"
+    assert "sethome" not in menu, "not every user may use it"
 
 
-async def test_a_name_that_telegram_refuses_is_not_in_the_menu() -> None:
+async def test_the_menu_keeps_the_limits_of_telegram() -> None:
     def command(name: str) -> SlashCommand:
         return SlashCommand(name=name, help="x" * 300, action=nothing)
 
     async with telegram() as platform:
-        await platform.adapter.show_commands([command("good"), command("with-dash")])
-        (shown,) = platform.bot.menu
-    assert (shown.command, shown.description) == ("good", "x" * 256)
+        unclear = replace(command("unclear"), help="x")
+        more = [command(f"more{number}") for number in range(120)]
+        await platform.adapter.show_commands([command("with-dash"), unclear, *more])
+        shown = platform.bot.menu
+    assert (shown[0].command, shown[0].description) == ("more0", "x" * 256)
+    assert len(shown) == 100
 
 
 def nothing(_context: CommandContext) -> Work[CommandReply]:
