@@ -75,7 +75,10 @@ class CommandTable:
             return f"/{command.name} works only in {places}."
         if role < command.role:
             allowed = " or ".join(ROLE_NAMES[one] for one in Role if one >= command.role)
-            return f"Only {allowed} may use /{command.name}. /whoami shows your role."
+            return (
+                f"Only {allowed} may use /{command.name}. /whoami shows your role, and the settings"
+                " `owners` and `admins` change it."
+            )
         if command.setting in self._off:
             return f"/{command.name} is turned off by the setting {command.setting}."
         if running and not command.while_running:

@@ -12,7 +12,8 @@ import anyio.abc
 from hermes.control import sessions
 from hermes.control.access import Access
 from hermes.control.account_table import AccountTable
-from hermes.control.commands import CommandTable, names_another_bot
+from hermes.control.admission import Admission
+from hermes.control.commands import CommandTable
 from hermes.control.context_use import ContextUse, context_use
 from hermes.control.credentials import Credentials
 from hermes.control.event_content import new_messages
@@ -27,7 +28,6 @@ from hermes.control.lanes import Lanes
 from hermes.control.live_relay import LiveRelay
 from hermes.control.maintenance import Maintenance
 from hermes.control.media import MediaIntake
-from hermes.control.message_parts import AddressedAlbums
 from hermes.control.outbox import Outbox
 from hermes.control.pairing import Pairing
 from hermes.control.part_timer import PartTimer
@@ -95,7 +95,6 @@ class Gateway:
         self._pages = EventPages(store)
         self._relay = LiveRelay(store.bus, store.owner, self._hub) if store.bus else None
         self._sightings = ChatSightings()
-        self._albums = AddressedAlbums()
         self._outbox = Outbox(store, group, store.owner, options.streaming, media, options.pace)
         self._outbox.on_gone = self._sightings.forget
         self.wake_delivery = self._outbox.wake
@@ -105,7 +104,7 @@ class Gateway:
         self._route = route
         self._agents = agents
         self._access = Access(options.access)
-        self._pairing = Pairing(store, self._access, self._outbox)
+        self._admission = Admission(self._access, Pairing(store, self._access, self._outbox))
         placement = options.placement
         transactions = TurnTransactions(store.owner, agents, placement)
         self._intake = Intake(transactions, commands)
@@ -155,8 +154,8 @@ class Gateway:
         """Accepts a message. Returns when it is stored durably."""
         source, principal = event.source, event.origin.principal
         self._need_open(source)
-        if not self.admits(event):
-            return await self._refuse(event)
+        if not self._admission.admits(event):
+            return await self._admission.refuse(event)
         if isinstance(event.body, Invited):
             return Accepted(id=event.dedupe_key)
         self._access.hops.note(source)
@@ -202,26 +201,9 @@ class Gateway:
         if taken.stop and not self._runner.stop(taken.stop, "stop"):
             await self._resume()
 
-    async def _refuse(self, event: MessageEvent) -> Receipt:
-        """Refuses a message of a stranger, or one that is not addressed to the agent. Accepts an
-        invitation to a private chat if the stranger can be paired there."""
-        source, addressed = event.source, _is_addressed(event)
-        # A message that is not addressed to the agent is logged at level DEBUG only.
-        level = logging.INFO if addressed else logging.DEBUG
-        log.log(level, "not admitted: user %s of %s", source.user_id, source.account)
-        if addressed:
-            await self._pairing.meet(event)
-        if isinstance(event.body, Invited) and self._pairing.visits(source):
-            return Accepted(id=event.dedupe_key)
-        return Refused(reason="not admitted")
-
     def admits(self, event: MessageEvent) -> bool:
         """Returns whether the message is addressed to us and its sender may talk to us."""
-        addressed = _is_addressed(event) or event in self._albums
-        if not addressed or not self._access.admits(event.source, event.origin.principal):
-            return False
-        self._albums.note(event)
-        return True
+        return self._admission.admits(event)
 
     def _need_open(self, source: Source) -> None:
         """Raises an error if no message can be accepted now."""
@@ -432,10 +414,6 @@ class Gateway:
             return
         if self._runner.is_fleeting(turn):
             self._runner.stop(turn, "unread")
-
-
-def _is_addressed(event: MessageEvent) -> bool:
-    return event.addressed and not names_another_bot(event)
 
 
 @asynccontextmanager

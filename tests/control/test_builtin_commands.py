@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hermes.app.builtins import Builtins
 from hermes.control.builtin_commands import whoami
 from hermes.control.commands import CommandTable
-from hermes.settings.sections import CompressionSettings
+from hermes.settings.sections import AccessSettings, CompressionSettings
 from hermes.state import chats
 from hermes.testing.command_chats import CommandChat, command_chat, command_context, result_of
 from hermes.testing.rows import said
@@ -114,14 +114,16 @@ async def test_status_and_stop_work_while_the_model_does_not_answer(chat: Comman
     assert await chat.asks("/status") == "Idle."
 
 
-async def test_sethome_sets_the_home_chat_and_works_only_in_chats(chat: CommandChat) -> None:
-    reply = await chat.asks("/sethome")
-    assert reply.startswith("This is now the home chat of plain")
-    store = chat.gateway._store
-    assert await store.run(chats.homes) == {"plain": ChatRef(chat_id="1")}
-    principal = Principal(name="cli", person=OWNER)
-    event = replace(said("x"), body=Said(text="/set-home"), origin=Origin(principal=principal))
-    receipt = await chat.gateway.accept(event)
+async def test_sethome_sets_the_home_chat_and_works_only_in_chats(tmp_path: Path) -> None:
+    admin = replace(QUIET, access=AccessSettings(admins=("plain:7",)))
+    async with command_chat(tmp_path, conditions=admin) as chat:
+        reply = await chat.asks("/sethome")
+        assert reply.startswith("This is now the home chat of plain")
+        store = chat.gateway._store
+        assert await store.run(chats.homes) == {"plain": ChatRef(chat_id="1")}
+        principal = Principal(name="cli", person=OWNER)
+        event = replace(said("x"), body=Said(text="/set-home"), origin=Origin(principal=principal))
+        receipt = await chat.gateway.accept(event)
     assert isinstance(receipt, Accepted)
     assert receipt.failed
     assert receipt.reply == "/sethome works only in chats."

@@ -146,7 +146,8 @@ def test_a_refusal_says_which_condition_is_not_met() -> None:
         (command_context(surface="terminal"), "/reboot works only in chats and API sessions."),
         (
             command_context(role=Role.USER),
-            "Only an admin or an owner may use /reboot. /whoami shows your role.",
+            "Only an admin or an owner may use /reboot. /whoami shows your role, and the settings"
+            " `owners` and `admins` change it.",
         ),
     ):
         assert asked(table, "/restart", context) == CommandReply(reply=told, failed=True)

@@ -11,13 +11,15 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from hermes.app.application import Application
 from hermes.entry.cli.main import cli
 from hermes.entry.platforms.telegram.adapter import TelegramAdapter
 from hermes.entry.platforms.telegram.manifest import TelegramConfig
+from hermes.settings.sections import AccessSettings
 from hermes.state.paths import Home
-from hermes.testing.running import rows, running, until
+from hermes.testing.running import QUIET, rows, running, until
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.telegram import BotApiServer
 from hermes.types.deployment import RunningGateway
@@ -36,6 +38,9 @@ async def sends(home: Path, *args: str, given: str = "", **variables: str) -> Re
     return await anyio.to_thread.run_sync(partial(hermes, home, *args, given=given, **variables))
 
 
+ADMINISTERED = replace(QUIET, access=AccessSettings(allow_all=True, admins=(f"telegram:{PERSON}",)))
+
+
 @asynccontextmanager
 async def telegram(home: Path, *answers: str) -> AsyncIterator[BotApiServer]:
     """Runs a gateway with a bot on a fake Telegram server. The model gives these answers."""
@@ -49,7 +54,7 @@ async def telegram(home: Path, *answers: str) -> AsyncIterator[BotApiServer]:
         place.ensure()
         with Application().register_gateway(place.run) as registration:
             registration.write(RunningGateway(pid=os.getpid()))
-            async with running(home, [adapter], model) as gateway:
+            async with running(home, [adapter], model, ADMINISTERED) as gateway:
                 while not await rows(gateway._store, "select 1 from leases"):
                     await anyio.lowlevel.checkpoint()
                 yield server
