@@ -129,6 +129,7 @@ async def test_a_turn_is_closed_although_the_next_message_can_not_be_read(tmp_pa
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         for text in ("first", "second", "third"):
             server.says(text)
+        await until(lambda: len(server.texts()) == 2)
         await damage_waiting(gateway, 2)
         go.set()
         await until(lambda: server.texts()[2:] == ["one", GIVEN_UP, "three"])
