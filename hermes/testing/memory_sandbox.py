@@ -149,6 +149,9 @@ class MemoryBackend:
     async def reset(self, id: str) -> bool:
         return False
 
+    async def discard(self, scope: SandboxScope) -> None:
+        """Does nothing, because the files end with the machine."""
+
     async def close_idle(self, seconds: float) -> int:
         return 0
 

@@ -315,6 +315,11 @@ class ExecutionBackend(Protocol):
         sandbox."""
         ...
 
+    async def discard(self, scope: SandboxScope) -> None:
+        """Deletes the files of the scope's sandbox, unless other sessions share it. The method is
+        called after a stateless request, whose files no later turn can use."""
+        ...
+
     async def close_idle(self, seconds: float) -> int:
         """Shuts down the sandboxes that were not used for this number of seconds and run no
         command. Returns their number. Their files are kept, and the next use starts them again."""

@@ -3,7 +3,7 @@ this process."""
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -62,6 +62,9 @@ class LocalBackend:
     async def reset(self, id: str) -> bool:
         return False
 
+    async def discard(self, scope: SandboxScope) -> None:
+        """Does nothing, because sessions share the workspace."""
+
     async def close_idle(self, seconds: float) -> int:
         return 0
 
@@ -93,17 +96,21 @@ class LocalSandbox:
         commands: LocalCommands | None,
         launcher: Launcher | None = None,
         workspace: Path | None = None,
+        prepare: Callable[[], None] = lambda: None,
     ) -> None:
         """`launcher` replaces the launcher of the commands. `workspace` is the folder that contains
-        the files of the scope's workspace; None if this is the scope's workspace itself."""
+        the files of the scope's workspace; None if this is the scope's workspace itself. `prepare`
+        creates this folder."""
         self._scope = scope
         self._allowed = commands
         self._launcher = launcher or (commands.launcher if commands else None)
         self._root = workspace or Path(scope.workspace)
+        self._prepare = prepare
 
     @cached_property
     def _workspace(self) -> Workspace:
         # The workspace is created on first use, because most turns call no tool.
+        self._prepare()
         home = self._scope.home
         return Workspace(self._root, Path(home) if home else None, Path(self._scope.workspace))
 
@@ -178,6 +185,7 @@ class LocalSandbox:
 
     def _folder(self, workdir: str) -> Path:
         """Returns the folder on this machine in which a command begins."""
+        self._prepare()
         shown = Path(self._scope.workspace)
         if self._root != shown and Path(workdir).is_relative_to(shown):
             workdir = str(Path(workdir).relative_to(shown))

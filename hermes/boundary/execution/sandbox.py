@@ -36,6 +36,7 @@ from hermes.boundary.execution.sandbox_folders import (
     SandboxFolder,
     delete_sandbox,
     known_sandboxes,
+    sandbox_id,
 )
 from hermes.boundary.execution.scripts import script
 from hermes.boundary.execution.seatbelt import seatbelt_arguments, seatbelt_profile
@@ -82,9 +83,9 @@ class SandboxBackend:
         own = SandboxFolder(self._folders, scope, self._options.sharing)
         workspace = own.workspace if self._has_own_workspace else Path(scope.workspace)
         confined = ConfinedLauncher(self._options, self._level, scope, own, workspace)
-        if self._has_own_workspace:
-            await anyio.to_thread.run_sync(own.ensure)
-        return LocalSandbox(scope, self.commands, confined, workspace)
+        if not self._has_own_workspace:
+            return LocalSandbox(scope, self.commands, confined)
+        return LocalSandbox(scope, self.commands, confined, workspace, own.ensure)
 
     @property
     def _has_own_workspace(self) -> bool:
@@ -100,6 +101,11 @@ class SandboxBackend:
     async def reset(self, id: str) -> bool:
         await self.commands.background.kill_in(id)
         return await anyio.to_thread.run_sync(delete_sandbox, self._folders, id)
+
+    async def discard(self, scope: SandboxScope) -> None:
+        if self._options.sharing == "session":
+            id = sandbox_id(scope, "session")
+            await anyio.to_thread.run_sync(delete_sandbox, self._folders, id)
 
     async def close_idle(self, seconds: float) -> int:
         """Does nothing, because nothing runs in a sandbox between two commands."""

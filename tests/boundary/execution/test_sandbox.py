@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from hermes.boundary.execution.handles import CALL_MARK
 from hermes.boundary.execution.levels import DESCRIPTIONS, Level
 from hermes.boundary.execution.sandbox import SANDBOX_BACKEND, SandboxBackend
+from hermes.boundary.execution.sandbox_folders import sandbox_id
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.testing.commands import EMPTY_ENVIRONMENT, sandbox_backend
 from hermes.testing.sandbox_contract import RecordedCommand
@@ -227,3 +228,25 @@ async def test_a_command_can_clean_up_when_it_is_terminated(
 def test_the_backend_is_created_at_the_best_level(options: BackendOptions) -> None:
     made = SANDBOX_BACKEND.make(options)
     assert (SANDBOX_BACKEND.name, made.isolation) == ("sandbox", DESCRIPTIONS["bubblewrap"])
+
+
+async def test_a_sandbox_is_created_on_first_use_and_discarded(
+    tmp_path: Path, options: BackendOptions
+) -> None:
+    folder = tmp_path / "sandboxes" / "sandbox"
+    with sandbox_backend(tmp_path, "bubblewrap", options) as backend:
+        sandbox = await backend.open(scope(tmp_path))
+        assert list(await sandbox.processes()) == []
+        await backend.discard(scope(tmp_path))
+        assert not folder.exists()
+        await sandbox.write("f", b"x")
+        other = await backend.open(scope(tmp_path, GROUP))
+        await other.write("f", b"x")
+        await backend.discard(scope(tmp_path))
+        assert [one.name for one in folder.iterdir()] == [
+            sandbox_id(scope(tmp_path, GROUP), "session")
+        ]
+    shared = SandboxBackend(replace(options, sharing="person"), "bubblewrap")
+    await (await shared.open(scope(tmp_path))).write("f", b"x")
+    await shared.discard(scope(tmp_path))
+    assert len(list(folder.iterdir())) == 2
