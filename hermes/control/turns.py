@@ -375,8 +375,8 @@ class TurnCheckpoint:
 
 
 async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
-    """Ends the background processes of a stateless request, because no later turn could use
-    them."""
+    """Ends the background processes of a stateless request and deletes its sandbox, because no
+    later turn could use them."""
     profile = agent.profile
     scope = SandboxScope(
         agent=session.agent, session=session, workspace=profile.workspace, home=profile.home
@@ -390,6 +390,7 @@ async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
             async with anyio.create_task_group() as group:
                 for id in left:
                     group.start_soon(_kill, sandbox, id)
+            await agent.backend.discard(scope)
     except Exception:
         # A backend may come from a plugin, and its defects must not keep the turn open.
         log.exception("background processes of %s may still be running", session)

@@ -13,6 +13,8 @@ from hermes.app.gateway import (
     delete_session_files,
     open_gateway,
 )
+from hermes.boundary.execution.local import LocalBackend
+from hermes.boundary.execution.sandbox import SandboxBackend
 from hermes.hookspecs import hookimpl
 from hermes.settings import load
 from hermes.state.paths import STORE_NAME, Home, file_name
@@ -22,6 +24,7 @@ from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.tools import TEST_TOOLS
 from hermes.types.agents import AgentHome
 from hermes.types.errors import ConfigError
+from hermes.types.execution import BackendOptions
 from hermes.types.identity import AgentId
 from hermes.types.tools import AnyTool
 
@@ -85,12 +88,16 @@ def test_the_files_of_a_deleted_session_are_deleted_in_the_home_of_its_agent(
     session = f"agent:{agent}:cli:private:1"
     homes = [Home(root=tmp_path), Home(root=tmp_path / "second")]
     kept = [home.spill / file_name(session) / "t_0_0" for home in homes]
+    sandboxes = [home.sandboxes / "sandbox" / file_name(session) for home in homes]
+    for path in sandboxes:
+        path.mkdir(parents=True)
     for path in kept:
         path.parent.mkdir(parents=True)
         path.write_text("a long result")
     delete_session_files(load(tmp_path, {}), all_plugins(added=[SecondAgent()]), session)
     own = Home(root=tmp_path / folder).spill / file_name(session)
     assert [path.exists() for path in kept] == [path.parent != own for path in kept]
+    assert [path.exists() for path in sandboxes] == [path.exists() for path in kept]
 
 
 def test_every_agent_has_its_own_part_of_the_shared_folder(tmp_path: Path) -> None:
@@ -138,3 +145,18 @@ def test_files_of_an_agent_that_is_not_hosted_are_reported(
 def test_every_command_is_listed_with_its_help() -> None:
     names = [command.name for command in all_commands()]
     assert {"stop", "new", "status", "model", "context", "sethome", "exit", "help"} <= {*names}
+
+
+async def test_a_sandbox_that_does_not_work_is_reported_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    backend = SandboxBackend(BackendOptions(processes=tmp_path, environment={}), None)
+    overrides = GatewayOverrides(model=ScriptedModel([]), backend=backend)
+    async with open_gateway(load(tmp_path, {"HERMES_MODEL": "m"}), overrides):
+        pass
+    assert "agent main: Commands are refused, because no sandbox works" in caplog.text
+    caplog.clear()
+    overrides = GatewayOverrides(model=ScriptedModel([]), backend=LocalBackend(tmp_path, {}))
+    async with open_gateway(load(tmp_path, {"HERMES_MODEL": "m"}), overrides):
+        pass
+    assert "agent main runs commands on this machine with the rights of the gateway" in caplog.text

@@ -95,6 +95,32 @@ def _stop_descendants(root: int, deadline: float) -> set[tuple[int, int]]:
             return stopped
 
 
+def terminate_wrapped(root: int) -> None:
+    """Sends SIGTERM to the processes in a sandbox of bubblewrap, which `root` has started.
+
+    The first two descendants of `root` are bubblewrap itself. They end with the command. If they
+    ended first, the command could not clean up.
+    """
+    for entry in descendants(root)[2:]:
+        send_signal(entry.pid, entry.started, signal.SIGTERM)
+
+
+def end_at_once(root: int, group: int, *, wrapped: bool) -> None:
+    """Kills the processes of a command faster than they can start others. `root` is their
+    supervisor, and `group` is the process group of the command.
+
+    A namespace, and also a process group, ends as a whole. A process of an unwrapped command that
+    has left the group is not killed.
+    """
+    if wrapped:
+        # These are bubblewrap and the first process of the namespace.
+        for entry in descendants(root)[:2]:
+            send_signal(entry.pid, entry.started, signal.SIGKILL)
+    else:
+        with contextlib.suppress(OSError):
+            os.killpg(group, signal.SIGKILL)
+
+
 def send_signal(pid: int, started: int, number: signal.Signals) -> bool:
     """Signals the process unless its number was reused. Returns True if the process existed."""
     with contextlib.suppress(OSError):
