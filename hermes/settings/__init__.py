@@ -166,7 +166,12 @@ def load(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Sett
     """
     where = locate(home, environ)
     protect(where)
-    return assemble(where, ConfigFiles.of(where), environ)
+    return read(where, environ)
+
+
+def read(home: Home, environ: Mapping[str, str] = ENVIRON) -> Settings:
+    """Reads the configuration like `load`, but changes no permissions."""
+    return assemble(home, ConfigFiles.of(home), environ)
 
 
 def locate(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Home:

@@ -121,6 +121,9 @@ SUBCOMMANDS = {
     "send": Lazy("hermes.entry.cli.send:send", "Send a message to a chat."),
     "model": Lazy("hermes.entry.cli.model:model", "Show and change the model that answers."),
     "status": Lazy("hermes.entry.cli.status:status", "Show the model, the service and the home."),
+    "doctor": Lazy(
+        "hermes.entry.cli.doctor:doctor", "Find out what works here, and what does not."
+    ),
     "logs": Lazy("hermes.entry.cli.log_reader:logs", "Show the log of the service."),
     "prompt": Lazy("hermes.entry.cli.prompt:prompt", "Inspect the system prompt."),
     "approvals": Lazy(

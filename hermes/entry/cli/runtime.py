@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from pathlib import Path
 
     from hermes.control.gateway import Gateway
     from hermes.control.messenger import ChatMessenger
     from hermes.settings import Settings
+    from hermes.types.checks import Check
     from hermes.types.commands import SlashCommand
     from hermes.types.context_files import ContextFiles
     from hermes.types.danger import Verdict
@@ -92,6 +93,11 @@ class Runtime(Protocol):
 
         The home is not changed.
         """
+        ...
+
+    async def diagnose(self, home: Path, environ: Mapping[str, str]) -> Sequence[Check]:
+        """Checks the home and all parts of Hermes for `hermes doctor`. Nothing is changed, and no result
+        contains a secret."""
         ...
 
     async def new_prompt(self, settings: Settings, platform: str, origin: Origin) -> Prompt:
