@@ -30,11 +30,13 @@ from hermes.text.console import console_text
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import (
     LARGEST_FILE,
+    BackendFinding,
     CommandObserver,
     CommandOutcome,
     FileInfo,
     ProcessOutput,
     ProcessStatus,
+    SandboxInfo,
     SandboxScope,
     SearchHit,
     SearchQuery,
@@ -128,6 +130,9 @@ class MemoryBackend:
     def __init__(self, machine: MemoryMachine) -> None:
         self._machine = machine
 
+    async def check(self) -> Sequence[BackendFinding]:
+        return (BackendFinding(level="ok", text="Commands run in memory."),)
+
     async def open(self, scope: SandboxScope) -> "MemorySandbox":
         return MemorySandbox(scope, self._machine)
 
@@ -137,6 +142,18 @@ class MemoryBackend:
             return False
         await command.kill()
         return True
+
+    async def sandboxes(self) -> Sequence[SandboxInfo]:
+        return ()
+
+    async def reset(self, id: str) -> bool:
+        return False
+
+    async def close_idle(self, seconds: float) -> int:
+        return 0
+
+    async def aclose(self) -> None:
+        """Does nothing, because the machine outlives its backends."""
 
 
 class MemorySandbox:
@@ -257,6 +274,9 @@ class MemorySandbox:
         if command is None or not self._owns(command):
             raise ToolFailed(f"There is no process {id!r} in this conversation.")
         return MemoryProcess(id, command)
+
+    async def shell(self) -> Sequence[str]:
+        raise ToolFailed("A person can't use the shell in memory.")
 
     def _owns(self, command: MemoryCommand) -> bool:
         return command.scope.session == self._scope.session

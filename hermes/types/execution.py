@@ -4,11 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
-from hermes.types.identity import AgentId, SessionKey
+from hermes.types.identity import AgentId, PersonId, SessionKey
 from hermes.types.value import Value
 
 LARGEST_FILE = 10_000_000
 """Largest size in bytes of a file that can be read, written or searched."""
+GIGABYTE = 1_000_000_000
+
+Sharing = Literal["session", "person", "agent"]
+"""The conversations that share a sandbox: the turns of one session, all sessions of one person, or
+all sessions of one agent."""
 
 
 class SandboxScope(Value):
@@ -22,6 +27,8 @@ class SandboxScope(Value):
     commands."""
     home: str = ""
     """The agent's own folder on this machine. File operations can't use it."""
+    person: PersonId | None = None
+    """The person who wrote the message; None if the person is not known."""
 
 
 class FileInfo(Value):
@@ -79,6 +86,9 @@ class CommandOutcome(Value):
     timed_out: bool
     left: int = 0
     """Number of processes that the command left running. They were killed."""
+    exceeded: str = ""
+    """The limit for which the command was ended, such as `memory`; empty if no limit was
+    exceeded."""
 
 
 class ProcessStatus(Value):
@@ -92,6 +102,9 @@ class ProcessStatus(Value):
     code is unknown."""
     seconds: float
     """Number of seconds for which the process has run."""
+    exceeded: str = ""
+    """The limit for which the process was ended, such as `memory`; empty if no limit was
+    exceeded."""
 
 
 class ProcessOutput(Value):
@@ -200,6 +213,69 @@ class Sandbox(Protocol):
         """Returns a background process. Raises ToolFailed if the session has no such process."""
         ...
 
+    async def shell(self) -> Sequence[str]:
+        """Returns the command line with which a person at this machine opens an interactive shell
+        in the sandbox."""
+        ...
+
+
+class NetworkPolicy(Value):
+    """The hosts that commands can connect to."""
+
+    mode: Literal["none", "hosts", "open"] = "none"
+    """`none` allows no connections, `hosts` allows the listed hosts, and `open` allows all public
+    hosts."""
+    hosts: tuple[str, ...] = ()
+    """The names of the allowed hosts. The field is used in the mode `hosts` only."""
+
+
+class CommandLimits(Value):
+    """Limits for one command with all processes that it starts. The value 0 means no limit."""
+
+    processes: int = 512
+    memory: int = 4 * GIGABYTE
+    """Memory of all processes together, in bytes."""
+    cpu_seconds: int = 3600
+    """CPU time of each process, in seconds."""
+    file_bytes: int = 4 * GIGABYTE
+    """Size of each file that the command writes, in bytes."""
+    workspace_bytes: int = 10 * GIGABYTE
+    """Size of all files in the sandbox together, in bytes."""
+
+
+class Mount(Value):
+    """A folder or file of this machine that commands can see, in addition to the workspace."""
+
+    path: str
+    """The absolute path, which is the same on this machine and in the sandbox."""
+    writable: bool = False
+
+
+class BackendFinding(Value):
+    """A fact about a backend on this machine: that it works, or why it does not work."""
+
+    level: Literal["ok", "warning", "error"]
+    """`warning` means that commands run with a restriction, and `error` that no command can run."""
+    text: str
+    hint: str = ""
+    """Says what the operator can do; empty if nothing needs to be done."""
+
+
+class SandboxInfo(Value):
+    """A sandbox that a backend keeps."""
+
+    id: str
+    """The name by which `reset` finds the sandbox."""
+    agent: AgentId
+    session: str = ""
+    """The session that last used the sandbox. Other sessions may share the sandbox."""
+    person: str = ""
+    """The person that the sandbox belongs to, if the sessions of a person share a sandbox."""
+    used_at: float = 0.0
+    """The time of the last turn that used the sandbox, in seconds since 1970."""
+    bytes: int = 0
+    """Size of the files."""
+
 
 class ExecutionBackend(Protocol):
     """Opens sandboxes on one kind of machine."""
@@ -208,6 +284,11 @@ class ExecutionBackend(Protocol):
     def isolation(self) -> str:
         """How commands are isolated from this machine, in words for people; `none` if they are not
         isolated."""
+        ...
+
+    async def check(self) -> Sequence[BackendFinding]:
+        """Finds out whether commands can run here, and changes nothing. An `error` among the
+        findings means that all commands will be refused."""
         ...
 
     async def open(self, scope: SandboxScope) -> Sandbox:
@@ -224,6 +305,25 @@ class ExecutionBackend(Protocol):
         """
         ...
 
+    async def sandboxes(self) -> Sequence[SandboxInfo]:
+        """Returns the sandboxes that this backend keeps, the last used first; empty if the backend
+        keeps no files of its own."""
+        ...
+
+    async def reset(self, id: str) -> bool:
+        """Ends the processes of a sandbox and deletes its files. Returns False if there is no such
+        sandbox."""
+        ...
+
+    async def close_idle(self, seconds: float) -> int:
+        """Shuts down the sandboxes that were not used for this number of seconds and run no
+        command. Returns their number. Their files are kept, and the next use starts them again."""
+        ...
+
+    async def aclose(self) -> None:
+        """Releases everything that belongs to this process. Background processes continue."""
+        ...
+
 
 class BackendOptions(Value):
     """The options that every backend is created with."""
@@ -232,6 +332,18 @@ class BackendOptions(Value):
     """Folder that stores the records of background processes."""
     environment: Mapping[str, str]
     """The variables that commands see."""
+    secrets: Mapping[str, str] = {}
+    """More variables that commands see. Their values are redacted in all output."""
+    sandboxes: Path | None = None
+    """Folder in which a backend may keep the files of its sandboxes, as `<sandbox id>` in a
+    subfolder with the name of the backend; None if no files may be kept."""
+    sharing: Sharing = "session"
+    own_workspaces: bool = False
+    """Whether each sandbox has a workspace of its own, which replaces the scope's workspace. If
+    False, all sandboxes work in the workspace of their scope."""
+    limits: CommandLimits = CommandLimits()
+    mounts: tuple[Mount, ...] = ()
+    network: NetworkPolicy = NetworkPolicy()
 
 
 class BackendManifest(Value):

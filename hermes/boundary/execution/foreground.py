@@ -29,7 +29,7 @@ class Foreground:
     unique mark, by which its processes are found."""
 
     def __init__(self, shell: str, environment: Mapping[str, str]) -> None:
-        self._shell = shell
+        self.shell = shell
         self._environment = environment
         self._server = ForkServerClient()
 
@@ -40,7 +40,7 @@ class Foreground:
         started."""
         mark = new_id()
         request = CommandRequest(
-            shell=self._shell,
+            shell=self.shell,
             command=command,
             folder=folder,
             environment={**self._environment, CALL_MARK: mark},

@@ -17,6 +17,7 @@ from hermes.boundary.search import search
 from hermes.boundary.workspace import Workspace
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import (
+    BackendFinding,
     BackendManifest,
     BackendOptions,
     CommandObserver,
@@ -24,6 +25,7 @@ from hermes.types.execution import (
     FileInfo,
     ProcessOutput,
     ProcessStatus,
+    SandboxInfo,
     SandboxScope,
     SearchQuery,
     SearchResult,
@@ -42,11 +44,28 @@ class LocalBackend:
         can be used."""
         self.commands = LocalCommands(processes, environment) if environment is not None else None
 
+    async def check(self) -> Sequence[BackendFinding]:
+        text = "Commands run on this machine with the rights of the gateway, without a sandbox."
+        hint = "Set terminal.backend to sandbox, unless the machine itself limits the damage."
+        return (BackendFinding(level="warning", text=text, hint=hint),)
+
     async def open(self, scope: SandboxScope) -> "LocalSandbox":
         return LocalSandbox(scope, self.commands)
 
     async def end(self, handle: str) -> bool:
         return await anyio.to_thread.run_sync(end_handle, handle)
+
+    async def sandboxes(self) -> Sequence[SandboxInfo]:
+        return ()
+
+    async def reset(self, id: str) -> bool:
+        return False
+
+    async def close_idle(self, seconds: float) -> int:
+        return 0
+
+    async def aclose(self) -> None:
+        self.close()
 
     def close(self) -> None:
         """Ends the fork server, which otherwise ends when this object is garbage-collected."""
@@ -121,6 +140,9 @@ class LocalSandbox:
         background = self._commands().background
         await anyio.to_thread.run_sync(background.find, id, self._scope.session)
         return LocalProcess(id, self._scope, background)
+
+    async def shell(self) -> Sequence[str]:
+        return self._commands().foreground.shell, "-i"
 
     def _commands(self) -> LocalCommands:
         if self._allowed is None:

@@ -54,6 +54,7 @@ def scope_of(turn: Turn) -> SandboxScope:
         session=turn.session,
         workspace=turn.profile.workspace,
         home=turn.profile.home,
+        person=turn.person,
     )
 
 
