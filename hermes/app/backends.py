@@ -14,12 +14,17 @@ def configured_backend(
     """Returns the backend that runs commands, or None if no command may run."""
     terminal, known = settings.terminal, {manifest.name: manifest for manifest in manifests}
     if terminal.backend in known:
-        environment = child_environment(settings.sources.environ, terminal.env_passthrough)
-        options = BackendOptions(processes=settings.home.processes, environment=environment)
-        return known[terminal.backend].make(options)
+        return known[terminal.backend].make(backend_options(settings))
     if terminal.backend not in ("none", *PLANNED_BACKENDS):
         names = ", ".join(sorted([*known, "none"]))
         raise ConfigError(
             f"terminal.backend: there is no backend {terminal.backend!r}: use one of {names}"
         )
     return None
+
+
+def backend_options(settings: Settings) -> BackendOptions:
+    """Returns the options that every backend of an agent with these settings gets."""
+    passed = settings.terminal.env_passthrough
+    environment = child_environment(settings.sources.environ, passed)
+    return BackendOptions(processes=settings.home.processes, environment=environment)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from hermes import __version__
 from hermes import settings as configuration
+from hermes.app.backend_checks import backend_jobs
 from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.app.gateway import http_session
 from hermes.app.stores import known_scheme, postgres_extra
@@ -35,8 +36,9 @@ from hermes.types.checks import Check, CheckJob, known_checks
 from hermes.types.errors import ConfigError, HermesError
 
 DAMAGE_SECONDS = 3.0
-"""Longest search for damage in the database."""
-STORE_SECONDS = 10.0
+"""Longest search for damage in the database, in seconds."""
+STORE_CHECK_SECONDS = 10.0
+"""Longest time for the whole check of the store, in seconds."""
 
 
 async def diagnose(folder: Path, environ: Mapping[str, str]) -> list[Check]:
@@ -102,6 +104,7 @@ def _configured_jobs(settings: Settings, session: aiohttp.ClientSession) -> Iter
     plugins = _plugins()
     yield _settings_job(settings, plugins)
     yield _store_job(settings)
+    yield from backend_jobs(settings, plugins.backends())
     models = configured_models(settings, plugins)
     yield from model_jobs(models, ModelDiscovery(session, models.wires, models.cache))
     accounts = [*_account_jobs(settings, plugins)]
@@ -142,15 +145,15 @@ def _store_job(settings: Settings) -> CheckJob:
             from hermes.state.postgres.health import check_postgres  # noqa: PLC0415
         return [await check_postgres(url)]
 
-    late = f"the database at store.url did not answer within {STORE_SECONDS:g} s"
+    late = f"the database at store.url did not answer within {STORE_CHECK_SECONDS:g} s"
     hint = "check the network, and whether PostgreSQL runs there"
-    return CheckJob(name="store", run=run, seconds=STORE_SECONDS, late=late, hint=hint)
+    return CheckJob(name="store", run=run, seconds=STORE_CHECK_SECONDS, late=late, hint=hint)
 
 
 def _database_job(home: Home) -> CheckJob:
     run = _in_thread(partial(check_database, home, DAMAGE_SECONDS))
     late, hint = f"{home.store} can't be read in time", "check the disk"
-    return CheckJob(name="store", run=run, seconds=STORE_SECONDS, late=late, hint=hint)
+    return CheckJob(name="store", run=run, seconds=STORE_CHECK_SECONDS, late=late, hint=hint)
 
 
 def _gateway_job(home: Home, *, needed: bool) -> CheckJob:

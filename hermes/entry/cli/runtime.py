@@ -96,8 +96,8 @@ class Runtime(Protocol):
         ...
 
     async def diagnose(self, home: Path, environ: Mapping[str, str]) -> Sequence[Check]:
-        """Checks the home and all parts of Hermes for `hermes doctor`. Nothing is changed, and no result
-        contains a secret."""
+        """Checks the home and all parts of Hermes for `hermes doctor`. Nothing is changed, and no
+        result contains a secret."""
         ...
 
     async def new_prompt(self, settings: Settings, platform: str, origin: Origin) -> Prompt:
