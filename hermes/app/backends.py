@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from hermes.boundary.execution.environment import child_environment
 from hermes.settings import PLANNED_BACKENDS, Settings
+from hermes.settings.network import network_policy
 from hermes.types.errors import ConfigError
 from hermes.types.execution import BackendManifest, BackendOptions, ExecutionBackend
 
@@ -27,4 +28,8 @@ def backend_options(settings: Settings) -> BackendOptions:
     """Returns the options that every backend of an agent with these settings gets."""
     passed = settings.terminal.env_passthrough
     environment = child_environment(settings.sources.environ, passed)
-    return BackendOptions(processes=settings.home.processes, environment=environment)
+    return BackendOptions(
+        processes=settings.home.processes,
+        environment=environment,
+        network=network_policy(settings.terminal),
+    )

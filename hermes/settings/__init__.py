@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from hermes.settings.keys import NEW_KEY_ADVICE, weakness
+from hermes.settings.network import network_problems
 from hermes.settings.schema import ANY_NAME, Aliases, FieldDoc, Schema, convert, describe_fields
 from hermes.settings.sections import (
     AccessSettings,
@@ -200,6 +201,7 @@ def assemble(home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> Sett
         *_access_problems(settings),
         *_zone_problems(settings),
         *_shared_folder_problems(settings),
+        *network_problems(settings.terminal),
     ]
     if problems:
         raise ConfigProblems(problems)

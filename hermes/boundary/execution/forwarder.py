@@ -1,0 +1,184 @@
+"""Connects a network namespace of bubblewrap with the proxy of its sandbox.
+
+The module runs as a program with its own standard library. Its process becomes bubblewrap, and a
+child process of it listens on 127.0.0.1 inside the new network namespace. The child passes every
+connection on to a Unix socket on this machine. The sandbox itself sees neither the socket nor the
+child, and needs no program for this.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+PROXY_PORT = 3128
+"""The port inside the sandbox at which commands find the proxy."""
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+_CLONE_NEWUSER, _CLONE_NEWNET, _PR_SET_PDEATHSIG = 0x1000_0000, 0x4000_0000, 1
+_PIECE = 65_536
+MOST_CONNECTIONS = 64
+"""Maximum number of connections at a time. Further connections wait."""
+
+
+def proxy_environment() -> dict[str, str]:
+    """Returns the variables that make programs use the proxy."""
+    address = f"http://127.0.0.1:{PROXY_PORT}"
+    named = dict.fromkeys(PROXY_VARIABLES, address)
+    return {**named, "no_proxy": "localhost,127.0.0.1,::1", "NO_PROXY": "localhost,127.0.0.1,::1"}
+
+
+def main() -> NoReturn:
+    """Runs bubblewrap. The arguments are the folder of the sockets, and the command line of
+    bubblewrap with the whole path of the program."""
+    folder, program, *arguments = sys.argv[1:]
+    told, info = os.pipe()
+    gate, opened = os.pipe()
+    bubblewrap = os.getpid()
+    if not os.fork():
+        os.close(info)
+        os.close(gate)
+        _forward(folder, told, opened, bubblewrap)
+    os.close(told)
+    os.close(opened)
+    os.set_inheritable(info, True)
+    os.set_inheritable(gate, True)
+    # Bubblewrap creates the namespaces, writes the id of its child to `info`, and executes the
+    # command when the other end of `gate` is written or closed.
+    own = ["--info-fd", str(info), "--block-fd", str(gate)]
+    os.execv(program, [program, *own, *arguments])  # noqa: S606  # running commands is its purpose
+
+
+def _forward(folder: str, told: int, opened: int, bubblewrap: int) -> NoReturn:
+    try:
+        # The kernel ends this process together with bubblewrap.
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == bubblewrap:
+            _leave_descriptors({told, opened})
+            os.setsid()
+            os.chdir(folder)
+            with os.fdopen(told) as file:
+                child = json.load(file)["child-pid"]
+            _join_namespaces(libc, child)
+            # The loopback interface is still down, so the address 127.0.0.1 does not exist yet.
+            with socket.create_server(("", PROXY_PORT), backlog=MOST_CONNECTIONS) as listener:
+                os.write(opened, b"g")
+                os.close(opened)
+                forward(listener, connect_to_proxy)
+    finally:
+        # If the forwarder fails, the command runs without a network.
+        os._exit(1)
+
+
+def _leave_descriptors(kept: set[int]) -> None:
+    """Closes the output of the command and all other descriptors that this process has inherited.
+    The output would otherwise seem to be unfinished after the end of the command."""
+    with os.scandir("/proc/self/fd") as entries:
+        found = {int(entry.name) for entry in entries}
+    for descriptor in found - kept:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+
+
+def _join_namespaces(libc: ctypes.CDLL, pid: int) -> None:
+    for name, kind in (("user", _CLONE_NEWUSER), ("net", _CLONE_NEWNET)):
+        namespace = os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY)
+        if libc.setns(namespace, kind):
+            raise OSError(ctypes.get_errno(), f"the namespace {name} can't be joined")
+        os.close(namespace)
+
+
+def forward(listener: socket.socket, connect: Callable[[], socket.socket | None]) -> NoReturn:
+    """Joins each connection of the listener with a connection to the proxy, for ever."""
+    connections: list[Connection] = []
+    while True:
+        reading = [one for connection in connections for one in connection.sources()]
+        writing = [one for connection in connections for one in connection.targets()]
+        if len(connections) < MOST_CONNECTIONS:
+            reading.append(listener)
+        readable, writable, _ = select.select(reading, writing, [])
+        for connection in connections:
+            connection.advance({*readable, *writable})
+        connections = [one for one in connections if not one.closed]
+        if listener in readable:
+            client, _ = listener.accept()
+            if (proxy := connect()) is None:
+                client.close()
+            else:
+                connections.append(Connection(client, proxy))
+
+
+class Connection:
+    """Two sockets. The bytes that arrive at one of them are sent to the other."""
+
+    def __init__(self, one: socket.socket, other: socket.socket) -> None:
+        for end in (one, other):
+            end.setblocking(False)
+        self._other = {one: other, other: one}
+        self._pending: dict[socket.socket, bytes] = {}
+        """Bytes that arrived at a socket and are not sent to the other one yet."""
+        self._open = {one, other}
+        """The sockets at which bytes may still arrive."""
+        self.closed = False
+
+    def sources(self) -> list[socket.socket]:
+        return [one for one in self._open if one not in self._pending]
+
+    def targets(self) -> list[socket.socket]:
+        return [self._other[one] for one in self._pending]
+
+    def advance(self, ready: set[socket.socket]) -> None:
+        """Sends and receives with the sockets that are ready. Closes both sockets when both sides
+        have ended, or one fails."""
+        try:
+            for source in [one for one in self._pending if self._other[one] in ready]:
+                self._send(source)
+            for source in [one for one in self.sources() if one in ready]:
+                self._receive(source)
+        except BlockingIOError:
+            # Another operation has used the readiness up.
+            pass
+        except OSError:
+            self._open.clear()
+            self._pending.clear()
+        if not self._open and not self._pending:
+            self.closed = True
+            for end in self._other:
+                end.close()
+
+    def _send(self, source: socket.socket) -> None:
+        target, data = self._other[source], self._pending[source]
+        if rest := data[target.send(data) :]:
+            self._pending[source] = rest
+        else:
+            del self._pending[source]
+
+    def _receive(self, source: socket.socket) -> None:
+        if data := source.recv(_PIECE):
+            self._pending[source] = data
+        else:
+            self._open.discard(source)
+            self._other[source].shutdown(socket.SHUT_WR)
+
+
+def connect_to_proxy() -> socket.socket | None:
+    """Connects to the proxy of a living process. The current folder contains the sockets."""
+    with os.scandir() as entries:
+        names = [entry.name for entry in entries]
+    for name in names:
+        if name.endswith(".sock"):
+            proxy = socket.socket(socket.AF_UNIX)
+            proxy.setblocking(False)
+            if not proxy.connect_ex(name):
+                return proxy
+            proxy.close()
+    return None
