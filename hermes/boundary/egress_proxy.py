@@ -37,7 +37,7 @@ HEAD_SECONDS, IDLE_SECONDS = 10.0, 120.0
 nothing is sent in either direction."""
 MOST_LOGGED = 1000
 """Maximum number of refused hosts that are logged for a sandbox."""
-PIECE_BYTES = 65_536
+_PIECE = 65_536
 LONGEST_SOCKET_PATH = 100
 """Length in bytes from which the path of a socket is too long for the kernel. The limit depends on
 the system."""
@@ -206,7 +206,7 @@ class EgressProxy:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, scope: anyio.CancelScope
     ) -> None:
         with contextlib.suppress(OSError):
-            while data := await reader.read(PIECE_BYTES):
+            while data := await reader.read(_PIECE):
                 scope.deadline = anyio.current_time() + self._idle_seconds
                 writer.write(data)
                 await writer.drain()

@@ -99,7 +99,7 @@ def _join_namespaces(libc: ctypes.CDLL, pid: int) -> None:
 
 def forward(listener: socket.socket, connect: Callable[[], socket.socket | None]) -> NoReturn:
     """Joins each connection of the listener with a connection to the proxy, for ever."""
-    connections: list[Connection] = []
+    connections: list[JoinedSockets] = []
     while True:
         reading = [one for connection in connections for one in connection.sources()]
         writing = [one for connection in connections for one in connection.targets()]
@@ -114,10 +114,10 @@ def forward(listener: socket.socket, connect: Callable[[], socket.socket | None]
             if (proxy := connect()) is None:
                 client.close()
             else:
-                connections.append(Connection(client, proxy))
+                connections.append(JoinedSockets(client, proxy))
 
 
-class Connection:
+class JoinedSockets:
     """Two sockets. The bytes that arrive at one of them are sent to the other."""
 
     def __init__(self, one: socket.socket, other: socket.socket) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from hermes.boundary.egress_proxy import EgressProxy
 from hermes.boundary.execution import forwarder
-from hermes.boundary.execution.forwarder import Connection, connect_to_proxy, proxy_environment
+from hermes.boundary.execution.forwarder import JoinedSockets, connect_to_proxy, proxy_environment
 from hermes.boundary.execution.scripts import script
 from hermes.testing.running import until
 from hermes.testing.sites import answer, serving
@@ -105,17 +105,17 @@ async def test_the_forwarder_ends_with_the_command(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def ends() -> Iterator[tuple[socket.socket, socket.socket, Connection]]:
+def ends() -> Iterator[tuple[socket.socket, socket.socket, JoinedSockets]]:
     """Yields two sockets that a connection joins, and the connection."""
     with ExitStack() as opened:
         one, inner = map(opened.enter_context, socket.socketpair())
         other, outer = map(opened.enter_context, socket.socketpair())
         one.settimeout(10)
         other.settimeout(10)
-        yield one, other, Connection(inner, outer)
+        yield one, other, JoinedSockets(inner, outer)
 
 
-def advance(connection: Connection, times: int) -> None:
+def advance(connection: JoinedSockets, times: int) -> None:
     """Lets the connection receive and send what it can."""
     for _ in range(times):
         found = select.select(connection.sources(), connection.targets(), [], 0)
@@ -123,7 +123,7 @@ def advance(connection: Connection, times: int) -> None:
 
 
 def test_bytes_are_passed_on_in_both_directions(
-    ends: tuple[socket.socket, socket.socket, Connection],
+    ends: tuple[socket.socket, socket.socket, JoinedSockets],
 ) -> None:
     one, other, connection = ends
     one.sendall(b"question")
@@ -135,7 +135,7 @@ def test_bytes_are_passed_on_in_both_directions(
 
 
 def test_a_side_that_has_ended_can_still_receive(
-    ends: tuple[socket.socket, socket.socket, Connection],
+    ends: tuple[socket.socket, socket.socket, JoinedSockets],
 ) -> None:
     one, other, connection = ends
     one.shutdown(socket.SHUT_WR)
@@ -151,7 +151,7 @@ def test_a_side_that_has_ended_can_still_receive(
 
 
 def test_a_side_that_does_not_read_delays_only_its_own_direction(
-    ends: tuple[socket.socket, socket.socket, Connection],
+    ends: tuple[socket.socket, socket.socket, JoinedSockets],
 ) -> None:
     one, other, connection = ends
     one.setblocking(False)
@@ -174,7 +174,7 @@ def test_a_side_that_does_not_read_delays_only_its_own_direction(
 
 
 def test_a_broken_side_closes_the_connection(
-    ends: tuple[socket.socket, socket.socket, Connection],
+    ends: tuple[socket.socket, socket.socket, JoinedSockets],
 ) -> None:
     one, other, connection = ends
     other.close()
