@@ -32,9 +32,12 @@ class Workspace:
     """Opens a path one component at a time and follows no link. So a link that replaces a component
     between the check and the use can't lead out of the workspace."""
 
-    def __init__(self, root: Path, home: Path | None = None) -> None:
+    def __init__(self, root: Path, home: Path | None = None, shown: Path | None = None) -> None:
+        """`shown` is the path of the folder in the paths that the model gives, if this path is
+        another one than `root`."""
         self._root = root
         self._home = home
+        self._shown = shown or root
 
     def read(self, path: str) -> bytes:
         descriptor = self.open(path)
@@ -144,14 +147,14 @@ class Workspace:
     def _relative(self, path: PurePosixPath) -> PurePosixPath:
         # The model may have a path from a command's output. Commands print the real path of the
         # workspace, even if the configured path is a symbolic link.
-        for root in (self._root, self._root.resolve()):
+        for root in (self._shown, self._shown.resolve(), self._root, self._root.resolve()):
             if path.is_relative_to(root):
                 return path.relative_to(root)
         raise self._outside(str(path))
 
     def _outside(self, path: str) -> ToolFailed:
         return ToolFailed(
-            f"{path!r} is outside the workspace {self._root}; paths are relative to it."
+            f"{path!r} is outside the workspace {self._shown}; paths are relative to it."
         )
 
     def _check_home(self, known: os.stat_result, path: str) -> None:

@@ -1,16 +1,20 @@
-"""A local backend for tests, which leaves no process behind."""
+"""Backends on this machine for tests, which leave no process behind."""
 
 import contextlib
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
 from hermes.boundary.execution.background import PROCESS_MARK, Background
 from hermes.boundary.execution.environment import child_environment
+from hermes.boundary.execution.launch import Launch, ShellLauncher
+from hermes.boundary.execution.levels import Level
 from hermes.boundary.execution.local import LocalBackend
 from hermes.boundary.execution.process import end_marked
 from hermes.boundary.execution.process_tree import (
@@ -21,7 +25,10 @@ from hermes.boundary.execution.process_tree import (
     send_signal,
     set_process_option,
 )
+from hermes.boundary.execution.sandbox import SandboxBackend
+from hermes.types.execution import BackendOptions
 
+OnThisMachine = TypeVar("OnThisMachine", LocalBackend, SandboxBackend)
 EMPTY_ENVIRONMENT = child_environment({})
 """The environment that a command gets if the environment of the gateway is empty."""
 FILES_ONLY = LocalBackend(Path("/nonexistent"), None)
@@ -68,8 +75,27 @@ def local_backend(
     """Yields a backend that keeps the records of background processes in `root/processes`. When the
     block ends, the background processes are killed. Fails if a new child process is left then, even
     a zombie."""
-    processes, before = root / "processes", children()
-    backend = LocalBackend(processes, environment)
+    with _closed(LocalBackend(root / "processes", environment), root / "processes") as backend:
+        yield backend
+
+
+@contextlib.contextmanager
+def sandbox_backend(
+    root: Path, level: Level, options: BackendOptions | None = None
+) -> Iterator[SandboxBackend]:
+    """Yields a backend that isolates commands at this level. The rest is as for `local_backend`."""
+    options = options or BackendOptions(
+        processes=root / "processes",
+        environment=EMPTY_ENVIRONMENT,
+        sandboxes=root / "sandboxes",
+    )
+    with _closed(SandboxBackend(options, level), root / "processes") as backend:
+        yield backend
+
+
+@contextlib.contextmanager
+def _closed(backend: OnThisMachine, processes: Path) -> Iterator[OnThisMachine]:
+    before = children()
     try:
         yield backend
     finally:
@@ -77,6 +103,16 @@ def local_backend(
         for folder in processes.glob("*"):
             end_marked(f"{PROCESS_MARK}={folder.name}")
     assert children() <= before
+
+
+def shell_launch(
+    command: str,
+    folder: Path,
+    environment: Mapping[str, str] = EMPTY_ENVIRONMENT,
+    shell: str = shutil.which("bash") or "/bin/sh",
+) -> Launch:
+    """Returns the launch of a command without restrictions."""
+    return ShellLauncher(shell, environment).launch(command, folder, background=False)
 
 
 def background_of(backend: LocalBackend) -> Background:

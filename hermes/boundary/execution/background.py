@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -17,6 +17,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from hermes.boundary.execution import supervisor
 from hermes.boundary.execution.handles import boot_id, is_here
+from hermes.boundary.execution.launch import Launch
 from hermes.boundary.execution.process import (
     KILL_GRACE,
     ProcessGroup,
@@ -26,10 +27,15 @@ from hermes.boundary.execution.process import (
     signal_group,
     start_time,
 )
-from hermes.boundary.execution.process_tree import descendants, end_descendants, send_signal
+from hermes.boundary.execution.process_tree import (
+    descendants,
+    end_descendants,
+    send_signal,
+    terminate_wrapped,
+)
 from hermes.boundary.execution.scripts import script
 from hermes.types.errors import ToolFailed
-from hermes.types.execution import ProcessOutput, ProcessStatus
+from hermes.types.execution import ProcessOutput, ProcessStatus, SandboxScope
 from hermes.types.identity import AgentId, SessionKey, new_id
 from hermes.types.value import Value
 
@@ -59,36 +65,38 @@ class BackgroundProcess(Value):
     boot: str = ""
     """The boot id of the machine when the process was started. A machine that has taken over the
     disk with the records has another boot id, and therefore does not look for the process."""
+    wrapped: bool = False
+    """Whether the command runs in a sandbox of bubblewrap."""
+    sandbox: str = ""
+    """The id of the sandbox in which the command runs; empty if it runs in none."""
 
 
 class Background:
     """The background processes that have records in one folder. A session sees only its own
     processes."""
 
-    def __init__(self, root: Path, shell: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, root: Path) -> None:
         self._root = root
-        self._shell = shell
-        self._environment = environment
 
-    async def start(
-        self, command: str, workdir: Path, session: SessionKey, agent: AgentId
-    ) -> BackgroundProcess:
+    async def start(self, command: str, launch: Launch, scope: SandboxScope) -> BackgroundProcess:
         """Starts the command. The command is recorded before it begins, so that a crash never
         leaves an unrecorded process."""
         folder = self._root / new_id()
         reading, gate = os.pipe()
         begun = False
         try:
-            await anyio.to_thread.run_sync(self._prepare, folder, agent)
+            await anyio.to_thread.run_sync(self._prepare, folder, scope.agent)
             record = BackgroundProcess(
                 id=folder.name,
                 command=command,
-                session=str(session),
-                agent=agent,
-                workdir=str(workdir),
-                process=await self._spawn(command, workdir, folder, reading),
+                session=str(scope.session),
+                agent=scope.agent,
+                workdir=str(launch.folder),
+                process=await self._spawn(launch, folder, reading),
                 started_at=time.time(),
                 boot=boot_id(),
+                wrapped=launch.restrictions.wrapped,
+                sandbox=launch.sandbox,
             )
             await anyio.to_thread.run_sync(_keep, folder, record)
             begun = os.write(gate, b"g") == 1
@@ -101,12 +109,12 @@ class Background:
                 shutil.rmtree(folder, ignore_errors=True)
         return record
 
-    async def _spawn(self, command: str, workdir: Path, folder: Path, gate: int) -> ProcessGroup:
+    async def _spawn(self, launch: Launch, folder: Path, gate: int) -> ProcessGroup:
         """Starts the supervisor, which waits for a byte from `gate` and outlives this process."""
         async with await anyio.open_process(
-            script(supervisor, str(folder), self._shell, command),
-            cwd=workdir,
-            env={**self._environment, PROCESS_MARK: folder.name},
+            script(supervisor, str(folder), launch.restrictions.text(), *launch.arguments),
+            cwd=launch.folder,
+            env={**launch.environment, PROCESS_MARK: folder.name},
             stdin=gate,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -184,6 +192,12 @@ class Background:
             end_group(process)
         return await self.wait(id, session, KILL_GRACE)
 
+    async def kill_in(self, sandbox: str) -> None:
+        """Ends all processes of a sandbox."""
+        for record, status in await anyio.to_thread.run_sync(lambda: list(self._all())):
+            if record.sandbox == sandbox and (status.running or status.code is None):
+                await self.kill(record.id, SessionKey.parse(record.session))
+
     def _prepare(self, folder: Path, agent: AgentId) -> None:
         known = list(self._all())
         if sum(one.running for record, one in known if record.agent == agent) >= MOST_RUNNING:
@@ -231,12 +245,16 @@ class Background:
             running=running,
             code=code,
             seconds=max(0.0, until - record.started_at),
+            exceeded=_exceeded(folder),
         )
 
 
 def _terminate_all(record: BackgroundProcess) -> None:
     """Sends one SIGTERM to each process that the supervisor has started."""
     leader = record.process.group
+    if record.wrapped:
+        terminate_wrapped(leader)
+        return
     away = [one for one in descendants(leader) if one.group != leader]
     signal_group(record.process, signal.SIGTERM)
     for entry in away:
@@ -273,6 +291,12 @@ def _code(folder: Path) -> int | None:
     with contextlib.suppress(FileNotFoundError):
         return int((folder / "exit").read_text())
     return None
+
+
+def _exceeded(folder: Path) -> str:
+    with contextlib.suppress(FileNotFoundError):
+        return (folder / "exceeded").read_text()
+    return ""
 
 
 def _changed_at(folder: Path) -> float:

@@ -2,12 +2,10 @@
 started."""
 
 import time
-from collections.abc import Mapping
-from pathlib import Path
 
 import anyio
 
-from hermes.boundary.execution.handles import CALL_MARK
+from hermes.boundary.execution.launch import Launch
 from hermes.boundary.execution.output import Output
 from hermes.boundary.execution.process import KILL_GRACE
 from hermes.boundary.execution.supervised import (
@@ -25,29 +23,19 @@ PROGRESS_SECONDS = 0.5
 
 
 class Foreground:
-    """Runs commands in a shell. Each command gets the given environment and a variable with a
-    unique mark, by which its processes are found."""
+    """Runs commands. The environment of each command also contains a variable with a unique mark,
+    by which its processes are found."""
 
-    def __init__(self, shell: str, environment: Mapping[str, str]) -> None:
-        self.shell = shell
-        self._environment = environment
+    def __init__(self) -> None:
         self._server = ForkServerClient()
 
     async def run(
-        self, command: str, folder: Path, seconds: float, observer: CommandObserver
+        self, launch: Launch, seconds: float, observer: CommandObserver
     ) -> CommandOutcome:
         """Runs the command for at most this many seconds. Raises ToolFailed if it can't be
         started."""
-        mark = new_id()
-        request = CommandRequest(
-            shell=self.shell,
-            command=command,
-            folder=folder,
-            environment={**self._environment, CALL_MARK: mark},
-            mark=mark,
-        )
         try:
-            supervised = await self._server.start(request)
+            supervised = await self._server.start(CommandRequest(launch=launch, mark=new_id()))
         except (OSError, ValueError) as error:
             raise ToolFailed(f"The command could not be started: {error}.") from error
         try:
@@ -90,6 +78,7 @@ async def _attend(
         seconds=time.monotonic() - since,
         timed_out=limit.cancelled_caught,
         left=ended.left,
+        exceeded=ended.exceeded,
     )
 
 

@@ -10,7 +10,8 @@ the control socket. The supervisor and the gateway then exchange these lines:
   can write `kill` to end everything. The end of the stream has the same effect, so a gateway that
   dies leaves no foreground command running.
 - The supervisor writes `shell <code>` if the shell has ended and other processes still run, and
-  `ended <code> <number killed>` when everything has ended.
+  `ended <code> <number killed> <limit>` when everything has ended. The limit is the one for which
+  the supervisor ended the command, such as `memory`; empty if no limit was exceeded.
 
 The supervisor is a subreaper, so even a process that leaves the shell's session stays a descendant
 of the supervisor.
@@ -23,7 +24,7 @@ import os
 import select
 import signal
 import socket
-from typing import NoReturn
+from typing import NoReturn, TypedDict
 
 from hermes.boundary.execution.process_tree import (
     ProcessEntry,
@@ -34,11 +35,22 @@ from hermes.boundary.execution.process_tree import (
     restore_signals,
     send_signal,
 )
+from hermes.boundary.execution.restrictions import RestrictionFields, exit_code, limit_of, restrict
+from hermes.boundary.execution.watchdog import CHECK_SECONDS, Watchdog
 
 KEPT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 """Signals that end a command. The server and the supervisors must outlive the command, so they
 block these signals."""
 EXEC_FAILED = 127
+
+
+class RequestFields(TypedDict):
+    """The fields of a request for a command."""
+
+    arguments: list[str]
+    environment: dict[str, str]
+    folder: str
+    restrictions: RestrictionFields
 
 
 class ChildWatch:
@@ -55,10 +67,11 @@ class ChildWatch:
         self._poll.register(self._woken, select.POLLIN)
         self._poll.register(self._watched, select.POLLIN)
 
-    def wait(self) -> bool:
-        """Waits until the socket can be read or a child process ends. Returns True if the socket
-        can be read."""
-        ready = {descriptor for descriptor, _ in self._poll.poll()}
+    def wait(self, seconds: float | None = None) -> bool:
+        """Waits until the socket can be read or a child process ends, for at most this number of
+        seconds. Returns True if the socket can be read."""
+        milliseconds = None if seconds is None else seconds * 1000
+        ready = {descriptor for descriptor, _ in self._poll.poll(milliseconds)}
         if self._woken in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._woken, 4096)
@@ -132,6 +145,9 @@ class Supervisor:
         self._shell = 0
         self._code: int | None = None
         self._gate, self._waiting = socket.socketpair()
+        self._watchdog: Watchdog | None = None
+        self._wrapped = False
+        self._exceeded = ""
 
     def run(self) -> None:
         try:
@@ -141,22 +157,28 @@ class Supervisor:
             return
         self._tell(f"ready {os.getpid()} {self._shell}")
         left = self._attend()
-        self._tell(f"ended {self._code} {left}")
+        if self._watchdog and not self._exceeded:
+            self._exceeded = limit_of(self._code or 0)
+        self._tell(f"ended {self._code} {left} {self._exceeded}")
 
     def _attend(self) -> int:
         """Waits until all processes have ended. Returns the number of processes that were
         killed."""
         told = False
         while True:
-            ordered = self._watch.wait() and self._obey()
+            ordered = self._watch.wait(CHECK_SECONDS if self._watchdog else None) and self._obey()
             alone = self._reap(os.WNOHANG)
             if self._code is not None and alone:
                 return 0
-            if ordered:
+            if ordered or self._exceeds_limit():
                 break
             if self._code is not None and not told:
                 self._tell(f"shell {self._code}")
                 told = True
+        if self._wrapped:
+            # With the end of its namespace, the kernel ends all processes at once.
+            with contextlib.suppress(OSError):
+                os.kill(self._shell, signal.SIGKILL)
         left = end_descendants(os.getpid())
         # Without /proc, only the processes in the process group of the shell can be found.
         with contextlib.suppress(OSError):
@@ -166,13 +188,16 @@ class Supervisor:
 
     def _prepare(self) -> None:
         """Starts the shell, which waits at the gate before it executes the command."""
-        request = json.loads(self._read_line())
+        request: RequestFields = json.loads(self._read_line())
+        restrictions = request["restrictions"]
         os.chdir(request["folder"])
+        self._wrapped = restrictions["wrapped"]
         self._shell = os.fork()
         if not self._shell:
             self._gate.close()
-            shell, command = request["shell"], request["command"]
-            _become([shell, "-c", command], request["environment"], self._waiting, self._output)
+            _become(request, self._waiting, self._output)
+        if restrictions["limits"] is not None:
+            self._watchdog = Watchdog(os.getpid(), restrictions["limits"], restrictions["folders"])
         self._waiting.close()
         os.close(self._output)
         # The shell sends this byte when its process group exists. Signals must not be sent before
@@ -200,6 +225,11 @@ class Supervisor:
             self._gate.send(b"g")
         return False
 
+    def _exceeds_limit(self) -> bool:
+        if self._watchdog and self._watchdog.due():
+            self._exceeded = self._watchdog.exceeded()
+        return bool(self._exceeded)
+
     def _reap(self, options: int) -> bool:
         """Collects dead children. Returns True if no child is left."""
         while True:
@@ -210,7 +240,7 @@ class Supervisor:
             if not pid:
                 return False
             if pid == self._shell and self._code is None:
-                self._code = os.waitstatus_to_exitcode(status)
+                self._code = exit_code(status, wrapped=self._wrapped)
 
     def _tell(self, line: str) -> None:
         # The write fails if the gateway is dead. Then nobody needs the result.
@@ -229,9 +259,7 @@ def _supervise(control: int, output: int) -> NoReturn:
         os._exit(0)
 
 
-def _become(
-    command: list[str], environment: dict[str, str], gate: socket.socket, output: int
-) -> NoReturn:
+def _become(request: RequestFields, gate: socket.socket, output: int) -> NoReturn:
     """Executes the command in a session of its own, after a byte arrives at the gate."""
     try:
         os.setsid()
@@ -241,6 +269,8 @@ def _become(
                 os.dup2(output, descriptor)
             restore_signals()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, KEPT_FOR_THE_COMMAND)
+            restrict(request["restrictions"])
+            command, environment = request["arguments"], request["environment"]
             os.execve(command[0], command, environment)  # noqa: S606  # running commands is its purpose
     except (OSError, ValueError) as error:
         os.write(2, f"{error}\n".encode(errors="replace"))

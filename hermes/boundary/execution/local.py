@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from hermes.boundary.execution.background import Background
 from hermes.boundary.execution.foreground import Foreground
 from hermes.boundary.execution.handles import end_handle
+from hermes.boundary.execution.launch import Launch, Launcher, ShellLauncher
 from hermes.boundary.search import search
 from hermes.boundary.workspace import Workspace
 from hermes.types.errors import ToolFailed
@@ -78,20 +79,33 @@ class LocalCommands:
 
     def __init__(self, processes: Path, environment: Mapping[str, str]) -> None:
         shell = shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"
-        self.foreground = Foreground(shell, environment)
-        self.background = Background(processes, shell, environment)
+        self.launcher: Launcher = ShellLauncher(shell, environment)
+        self.foreground = Foreground()
+        self.background = Background(processes)
 
 
 class LocalSandbox:
-    def __init__(self, scope: SandboxScope, commands: LocalCommands | None) -> None:
+    """Files and commands of one scope on this machine."""
+
+    def __init__(
+        self,
+        scope: SandboxScope,
+        commands: LocalCommands | None,
+        launcher: Launcher | None = None,
+        workspace: Path | None = None,
+    ) -> None:
+        """`launcher` replaces the launcher of the commands. `workspace` is the folder that contains
+        the files of the scope's workspace; None if this is the scope's workspace itself."""
         self._scope = scope
         self._allowed = commands
+        self._launcher = launcher or (commands.launcher if commands else None)
+        self._root = workspace or Path(scope.workspace)
 
     @cached_property
     def _workspace(self) -> Workspace:
         # The workspace is created on first use, because most turns call no tool.
         home = self._scope.home
-        return Workspace(Path(self._scope.workspace), Path(home) if home else None)
+        return Workspace(self._root, Path(home) if home else None, Path(self._scope.workspace))
 
     async def read(self, path: str) -> bytes:
         return await anyio.to_thread.run_sync(self._workspace.read, path, abandon_on_cancel=True)
@@ -119,16 +133,15 @@ class LocalSandbox:
     async def run(
         self, command: str, observer: CommandObserver, *, workdir: str = ".", seconds: float
     ) -> CommandOutcome:
-        foreground = self._commands().foreground
-        folder = await self._folder(command, workdir)
-        return await foreground.run(command, folder, seconds, observer)
+        commands, launcher = self._commands()
+        launch = await self._launch(launcher, command, workdir, background=False)
+        return await commands.foreground.run(launch, seconds, observer)
 
     async def start(self, command: str, *, workdir: str = ".") -> "LocalProcess":
-        background = self._commands().background
-        folder = await self._folder(command, workdir)
-        scope = self._scope
-        record = await background.start(command, folder, scope.session, scope.agent)
-        return LocalProcess(record.id, scope, background)
+        (commands, launcher), scope = self._commands(), self._scope
+        launch = await self._launch(launcher, command, workdir, background=True)
+        record = await commands.background.start(command, launch, scope)
+        return LocalProcess(record.id, scope, commands.background)
 
     async def processes(self) -> Sequence[ProcessStatus]:
         if self._allowed is None:
@@ -137,25 +150,38 @@ class LocalSandbox:
         return await anyio.to_thread.run_sync(background.of, self._scope.session)
 
     async def process(self, id: str) -> "LocalProcess":
-        background = self._commands().background
+        background = self._commands()[0].background
         await anyio.to_thread.run_sync(background.find, id, self._scope.session)
         return LocalProcess(id, self._scope, background)
 
     async def shell(self) -> Sequence[str]:
-        return self._commands().foreground.shell, "-i"
+        return self._commands()[1].shell()
 
-    def _commands(self) -> LocalCommands:
-        if self._allowed is None:
+    def _commands(self) -> tuple[LocalCommands, Launcher]:
+        if self._allowed is None or self._launcher is None:
             raise ToolFailed(
                 "Commands are not allowed here: the operator can set terminal.backend."
             )
-        return self._allowed
+        return self._allowed, self._launcher
 
-    async def _folder(self, command: str, workdir: str) -> Path:
+    async def _launch(
+        self, launcher: Launcher, command: str, workdir: str, *, background: bool
+    ) -> Launch:
         if "\0" in command + workdir:
             # Without this check, uvloop would run the part of the command before the NUL.
             raise ToolFailed("A command can't contain a NUL character.")
-        return await anyio.to_thread.run_sync(folder_in, Path(self._scope.workspace), workdir)
+
+        def launch() -> Launch:
+            return launcher.launch(command, self._folder(workdir), background=background)
+
+        return await anyio.to_thread.run_sync(launch)
+
+    def _folder(self, workdir: str) -> Path:
+        """Returns the folder on this machine in which a command begins."""
+        shown = Path(self._scope.workspace)
+        if self._root != shown and Path(workdir).is_relative_to(shown):
+            workdir = str(Path(workdir).relative_to(shown))
+        return folder_in(self._root, workdir)
 
 
 class LocalProcess:

@@ -95,6 +95,16 @@ def _stop_descendants(root: int, deadline: float) -> set[tuple[int, int]]:
             return stopped
 
 
+def terminate_wrapped(root: int) -> None:
+    """Sends SIGTERM to the processes in a sandbox of bubblewrap, which `root` has started.
+
+    The first two descendants of `root` are bubblewrap itself. They end with the command. If they
+    ended first, the command could not clean up.
+    """
+    for entry in descendants(root)[2:]:
+        send_signal(entry.pid, entry.started, signal.SIGTERM)
+
+
 def send_signal(pid: int, started: int, number: signal.Signals) -> bool:
     """Signals the process unless its number was reused. Returns True if the process existed."""
     with contextlib.suppress(OSError):

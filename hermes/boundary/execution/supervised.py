@@ -6,16 +6,15 @@ import os
 import signal
 import socket
 import weakref
-from collections.abc import Mapping
-from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
 from hermes.boundary.execution import fork_server
-from hermes.boundary.execution.handles import end_command, handle_of
+from hermes.boundary.execution.handles import CALL_MARK, end_command, handle_of
+from hermes.boundary.execution.launch import Launch
 from hermes.boundary.execution.process import ProcessGroup, signal_group, start_time
-from hermes.boundary.execution.process_tree import send_signal
+from hermes.boundary.execution.process_tree import send_signal, terminate_wrapped
 from hermes.boundary.execution.scripts import script
 from hermes.types.errors import ToolFailed
 from hermes.types.value import Value
@@ -33,23 +32,22 @@ SUPERVISOR_SECONDS = 30.0
 class CommandRequest(Value):
     """A command in the form that is sent to a supervisor."""
 
-    shell: str
-    command: str
-    folder: Path
-    environment: Mapping[str, str]
+    launch: Launch
     mark: str
     """Identifies the processes of the command, in case the supervisor is killed."""
 
     def line(self) -> bytes:
         """Encodes the request for a supervisor. Raises ValueError if the command is too long or
         contains NUL."""
-        if "\0" in self.command or len(os.fsencode(self.command)) > LONGEST_ARGUMENT:
-            raise ValueError(f"a command has at most {LONGEST_ARGUMENT} bytes, and no NUL")
+        launch = self.launch
+        for one in launch.arguments:
+            if "\0" in one or len(os.fsencode(one)) > LONGEST_ARGUMENT:
+                raise ValueError(f"a command has at most {LONGEST_ARGUMENT} bytes, and no NUL")
         fields = {
-            "shell": self.shell,
-            "command": self.command,
-            "folder": str(self.folder),
-            "environment": dict(self.environment),
+            "arguments": launch.arguments,
+            "environment": {**launch.environment, CALL_MARK: self.mark},
+            "folder": str(launch.folder),
+            "restrictions": launch.restrictions.fields(),
         }
         return json.dumps(fields).encode() + b"\n"
 
@@ -60,6 +58,8 @@ class CommandEnd(Value):
     code: int
     left: int
     """Number of processes that were still running and had to be killed."""
+    exceeded: str
+    """The limit for which the command was ended; empty if no limit was exceeded."""
 
 
 class SupervisorLost(Exception):
@@ -78,12 +78,12 @@ class ForkServerClient:
         """Prepares the command. Raises OSError or ValueError if it can't be started."""
         line = request.line()
         try:
-            return await self._start(line, request.mark)
+            return await self._start(line, request)
         except SupervisorLost:
             # The command has not begun, so it can be started through a new server.
             self.close()
         try:
-            return await self._start(line, request.mark)
+            return await self._start(line, request)
         except SupervisorLost as error:
             raise ToolFailed("The command could not be started: its supervisor died.") from error
 
@@ -93,7 +93,7 @@ class ForkServerClient:
             self._server.end()
             self._server = None
 
-    async def _start(self, request: bytes, mark: str) -> "SupervisedCommand":
+    async def _start(self, line: bytes, request: CommandRequest) -> "SupervisedCommand":
         control, supervised = socket.socketpair()
         reading, writing = os.pipe()
         connection = SupervisorConnection(control, reading)
@@ -103,7 +103,7 @@ class ForkServerClient:
                 # We close our copy of the supervisor's socket. Otherwise the connection would stay
                 # open after the supervisor has ended.
                 supervised.close()
-                await connection.send(request)
+                await connection.send(line)
                 word, _, rest = (await connection.line()).partition(" ")
             supervisor, shell = _ready(word, rest)
         except BaseException as error:
@@ -114,7 +114,7 @@ class ForkServerClient:
         finally:
             supervised.close()
             os.close(writing)
-        return SupervisedCommand(connection, supervisor, shell, mark)
+        return SupervisedCommand(connection, supervisor, shell, request)
 
     async def _send(self, *descriptors: int) -> None:
         server = self._server = self._server or ServerProcess()
@@ -205,17 +205,19 @@ class SupervisedCommand:
         connection: SupervisorConnection,
         supervisor: ProcessGroup,
         shell: ProcessGroup,
-        mark: str,
+        request: CommandRequest,
     ) -> None:
         self._connection = connection
         self._supervisor = supervisor
         self._shell = shell
-        self._mark = mark
+        self._mark = request.mark
+        self._wrapped = request.launch.restrictions.wrapped
         self.ending_seconds = SUPERVISOR_SECONDS
         self._code: int | None = None
         self._left: int | None = None
         """The exit code and the number of killed processes. Both are known when all processes have
         ended."""
+        self._exceeded = ""
         self._lost = False
 
     @property
@@ -237,8 +239,11 @@ class SupervisedCommand:
             await self._listen()
 
     def terminate(self) -> None:
-        """Sends SIGTERM to the process group of the shell."""
-        signal_group(self._shell, signal.SIGTERM)
+        """Sends SIGTERM to the process group of the shell, or to all processes in its sandbox."""
+        if self._wrapped:
+            terminate_wrapped(self._supervisor.group)
+        else:
+            signal_group(self._shell, signal.SIGTERM)
 
     async def end(self) -> CommandEnd | None:
         """Ends everything that the command has started. Returns None if the result is unknown."""
@@ -254,7 +259,7 @@ class SupervisedCommand:
             await anyio.to_thread.run_sync(end_command, self._shell, self._mark, self._supervisor)
             self._lost = True
             return None
-        return CommandEnd(code=self._code, left=self._left)
+        return CommandEnd(code=self._code, left=self._left, exceeded=self._exceeded)
 
     async def aclose(self) -> None:
         """Ends all processes, even if the task was cancelled."""
@@ -264,13 +269,13 @@ class SupervisedCommand:
 
     async def _listen(self) -> None:
         try:
-            word, code, *left = (await self._connection.line()).split()
+            word, code, *rest = (await self._connection.line()).split(" ", 3)
         except SupervisorLost:
             self._lost = True
             return
         self._code = int(code)
         if word == "ended":
-            self._left = int(left[0])
+            self._left, self._exceeded = int(rest[0]), rest[1]
 
 
 def _ready(word: str, rest: str) -> tuple[ProcessGroup, ProcessGroup]:

@@ -1,21 +1,34 @@
 """Supervises a background command, in a process that outlives the gateway.
 
-This module is run as a script, with the standard library alone. Its arguments are a folder, a shell
-and a command. It prints its process id, and starts the command when it reads a byte from stdin.
+This module is run as a script, with the standard library alone. Its arguments are a folder, the
+restrictions of the command as JSON, and the program with its arguments. It prints its process id,
+and starts the command when it reads a byte from stdin.
 """
 
 import contextlib
+import json
 import os
+import select
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from hermes.boundary.execution.process_tree import adopt_orphans, restore_signals
+from hermes.boundary.execution.process_tree import (
+    adopt_orphans,
+    end_descendants,
+    restore_signals,
+)
+from hermes.boundary.execution.restrictions import RestrictionFields, exit_code, limit_of, restrict
+from hermes.boundary.execution.watchdog import CHECK_SECONDS, Watchdog
 
 OUTPUT_PIECE = 5_000_000
 """Maximum number of bytes in one file of output. The last two files are kept."""
 MEANT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+REDACTED = b"[redacted]"
+SHORTEST_SECRET = 6
+"""Values with fewer bytes than this are not redacted, because they also occur by chance."""
 
 
 class OutputFiles:
@@ -50,8 +63,9 @@ class OutputFiles:
 class ProcessTree:
     """The command and all processes that it starts."""
 
-    def __init__(self, child: int) -> None:
+    def __init__(self, child: int, *, wrapped: bool) -> None:
         self._child = child
+        self._wrapped = wrapped
         self._code: int | None = None
         signal.signal(signal.SIGCHLD, lambda *_: self._reap(os.WNOHANG))
 
@@ -68,13 +82,42 @@ class ProcessTree:
                 if not pid:
                     return
                 if pid == self._child and self._code is None:
-                    self._code = os.waitstatus_to_exitcode(status)
+                    self._code = exit_code(status, wrapped=self._wrapped)
+
+
+class Redaction:
+    """Replaces secrets in a stream, also those that arrive in two pieces."""
+
+    def __init__(self, secrets: Sequence[bytes]) -> None:
+        self._secrets = sorted(secrets, key=len, reverse=True)
+        self._held = b""
+
+    def add(self, data: bytes) -> bytes:
+        """Returns the next piece of the stream that contains no beginning of a secret at its
+        end."""
+        data = self._held + data
+        for secret in self._secrets:
+            data = data.replace(secret, REDACTED)
+        kept = max((_overlap(data, secret) for secret in self._secrets), default=0)
+        self._held = data[len(data) - kept :]
+        return data[: len(data) - kept]
+
+    def rest(self) -> bytes:
+        """Returns the end of the stream."""
+        held, self._held = self._held, b""
+        return held
+
+
+def _overlap(data: bytes, secret: bytes) -> int:
+    """Returns the length of the longest end of `data` with which the secret begins."""
+    longest = min(len(data), len(secret) - 1)
+    return next((n for n in range(longest, 0, -1) if data.endswith(secret[:n])), 0)
 
 
 def main() -> None:
     """Supervises the command in the arguments."""
-    name, shell, command = sys.argv[1:]
-    folder = Path(name)
+    name, text, *command = sys.argv[1:]
+    folder, restrictions = Path(name), _parsed(text)
     if os.fork():
         os._exit(0)
     # The supervisor blocks these signals, because it must outlive the command to write the
@@ -89,32 +132,71 @@ def main() -> None:
         return
     # Orphans of the command become our children, so that we can wait for them.
     adopt_orphans()
-    output = OutputFiles(folder)
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
-        _become(shell, command, (keys, writing, writing))
-    tree = ProcessTree(child)
+        _become(command, restrictions, (keys, writing, writing))
+    tree = ProcessTree(child, wrapped=restrictions["wrapped"])
     os.close(writing)
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(null, descriptor)
-    while data := os.read(reading, 65536):
-        output.write(data)
+    exceeded = _record(reading, OutputFiles(folder), restrictions)
     code = tree.last_code()
     # From now on, a write to the input fails.
     os.close(keys)
+    if restrictions["limits"] and not exceeded:
+        exceeded = limit_of(code)
+    if exceeded:
+        (folder / "exceeded").write_text(exceeded)
     fresh = folder / "exit.new"
     fresh.write_text(str(code))
     fresh.replace(folder / "exit")
 
 
-def _become(shell: str, command: str, streams: tuple[int, int, int]) -> NoReturn:
+def _record(reading: int, output: OutputFiles, restrictions: RestrictionFields) -> str:
+    """Writes the output until the command has closed it. Ends the command if it exceeds a limit,
+    and returns the name of the limit."""
+    limits, exceeded = restrictions["limits"], ""
+    watchdog = Watchdog(os.getpid(), limits, restrictions["folders"]) if limits else None
+    redaction = Redaction(_values(restrictions["secrets"]))
+    poll = select.poll()
+    poll.register(reading, select.POLLIN)
+    while True:
+        if poll.poll(CHECK_SECONDS * 1000 if watchdog else None):
+            data = os.read(reading, 65536)
+            if not data:
+                break
+            output.write(redaction.add(data))
+        if watchdog and not exceeded and watchdog.due():
+            exceeded = watchdog.exceeded()
+            if exceeded:
+                end_descendants(os.getpid())
+    output.write(redaction.rest())
+    return exceeded
+
+
+def _values(names: Sequence[str]) -> list[bytes]:
+    found = (os.environb.get(name.encode(), b"") for name in names)
+    return [value for value in found if len(value) >= SHORTEST_SECRET]
+
+
+def _parsed(text: str) -> RestrictionFields:
+    fields: RestrictionFields = json.loads(text)
+    return fields
+
+
+def _become(
+    command: list[str], restrictions: RestrictionFields, streams: tuple[int, int, int]
+) -> NoReturn:
     try:
         for descriptor, stream in enumerate(streams):
             os.dup2(stream, descriptor)
         restore_signals()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, MEANT_FOR_THE_COMMAND)
-        os.execv(shell, [shell, "-c", command])  # noqa: S606  # running commands is its purpose
+        restrict(restrictions)
+        os.execv(command[0], command)  # noqa: S606  # running commands is its purpose
+    except OSError as error:
+        os.write(2, f"{error}\n".encode(errors="replace"))
     finally:
         os._exit(127)

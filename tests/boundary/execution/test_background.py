@@ -1,6 +1,7 @@
 """Background commands."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,13 +25,14 @@ from hermes.boundary.execution.local import LocalBackend
 from hermes.boundary.execution.process import end_marked
 from hermes.boundary.execution.supervisor import OUTPUT_PIECE
 from hermes.control.routing import DEFAULT_AGENT
-from hermes.testing.commands import background_of, children, lives
+from hermes.testing.commands import background_of, children, lives, shell_launch
 from hermes.testing.running import until
 from hermes.testing.turns import GROUP, a_turn
 from hermes.types.errors import ToolFailed
-from hermes.types.execution import ProcessStatus
+from hermes.types.execution import ProcessStatus, SandboxScope
 from hermes.types.identity import AgentId
 
+BASH = shutil.which("bash") or ""
 OURS, THEIRS = a_turn().session, a_turn(source=GROUP).session
 
 
@@ -39,9 +41,13 @@ def background(local: LocalBackend) -> Background:
     return background_of(local)
 
 
-async def start(background: Background, command: str, agent: str = DEFAULT_AGENT) -> str:
-    record = await background.start(command, background._root.parent, OURS, AgentId(agent))
-    return record.id
+async def start(
+    background: Background, command: str, agent: str = DEFAULT_AGENT, shell: str = BASH
+) -> str:
+    folder = background._root.parent
+    scope = SandboxScope(agent=AgentId(agent), session=OURS, workspace=str(folder))
+    launch = shell_launch(command, folder, shell=shell)
+    return (await background.start(command, launch, scope)).id
 
 
 def output(background: Background, id: str) -> bytes:
@@ -74,7 +80,7 @@ async def test_another_gateway_finds_a_background_process(
     background: Background, tmp_path: Path
 ) -> None:
     id = await start(background, "read word; echo heard $word; sleep 600")
-    later = Background(background._root, "/bin/false", {})
+    later = Background(background._root)
     assert [one.running for one in later.of(OURS)] == [True]
     later.write(id, OURS, b"hello\n")
     await until(lambda: output(later, id) == b"heard hello\n")
@@ -87,13 +93,16 @@ import sys
 from pathlib import Path
 import anyio
 from hermes.boundary.execution.background import Background
+from hermes.core.tools.call import scope_of
+from hermes.testing.commands import shell_launch
 from hermes.testing.turns import a_turn
 
 async def main():
     root = Path(sys.argv[1])
     turn = a_turn()
-    background = Background(root / "processes", "/bin/sh", {"PATH": "/usr/bin:/bin"})
-    await background.start("echo begun; sleep 600", root, turn.session, turn.agent)
+    command = "echo begun; sleep 600"
+    background = Background(root / "processes")
+    await background.start(command, shell_launch(command, root), scope_of(turn))
     print("started", flush=True)
     await anyio.sleep_forever()
 
@@ -245,8 +254,9 @@ async def test_a_command_that_can_not_start_leaves_no_files(background: Backgrou
 
 
 async def test_a_missing_shell_gives_an_exit_code(tmp_path: Path) -> None:
-    background = Background(tmp_path / "processes", "/missing", {})
-    assert (await ended(background, await start(background, "true"))).code == 127
+    background = Background(tmp_path / "processes")
+    id = await start(background, "true", shell="/missing")
+    assert (await ended(background, id)).code == 127
 
 
 async def test_a_start_that_is_cancelled_runs_no_command(

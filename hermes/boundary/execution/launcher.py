@@ -1,0 +1,21 @@
+"""Restricts itself and then executes a program; the way in which a person enters a sandbox.
+
+This module is run as a script, with the standard library alone. Its arguments are the restrictions
+as JSON, the folder in which the program starts, the environment as JSON, and the program with its
+arguments.
+"""
+
+import json
+import os
+import sys
+
+from hermes.boundary.execution.restrictions import RestrictionFields, restrict
+
+
+def main() -> None:
+    """Executes the program in the arguments."""
+    text, folder, environment, *command = sys.argv[1:]
+    restrictions: RestrictionFields = json.loads(text)
+    os.chdir(folder)
+    restrict(restrictions)
+    os.execve(command[0], command, json.loads(environment))  # noqa: S606  # this is its purpose

@@ -1,0 +1,261 @@
+"""The `sandbox` backend: runs commands on this machine, isolated by the best level that the machine
+offers."""
+
+import json
+import platform
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio.to_thread
+
+from hermes.boundary.execution import launcher
+from hermes.boundary.execution.bubblewrap import (
+    HOME_INSIDE,
+    FileView,
+    namespace_filter,
+    wrapped_arguments,
+)
+from hermes.boundary.execution.handles import end_handle
+from hermes.boundary.execution.launch import (
+    LandlockRules,
+    Launch,
+    Restrictions,
+    encoded,
+)
+from hermes.boundary.execution.levels import (
+    ADVICE,
+    DESCRIPTIONS,
+    LEVELS,
+    Level,
+    best_level,
+    level_problem,
+)
+from hermes.boundary.execution.local import LocalCommands, LocalSandbox
+from hermes.boundary.execution.sandbox_folders import (
+    SandboxFolder,
+    delete_sandbox,
+    known_sandboxes,
+)
+from hermes.boundary.execution.scripts import script
+from hermes.boundary.execution.seatbelt import seatbelt_arguments, seatbelt_profile
+from hermes.boundary.execution.seccomp import filter_program
+from hermes.boundary.execution.visible_files import (
+    DEVICES,
+    SYSTEM_FOLDERS,
+    contains_system,
+    settings_files,
+)
+from hermes.types.errors import ToolFailed
+from hermes.types.execution import (
+    BackendFinding,
+    BackendManifest,
+    BackendOptions,
+    SandboxInfo,
+    SandboxScope,
+)
+
+NAME = "sandbox"
+SHELLS = "/bin:/usr/bin:/usr/local/bin:/run/current-system/sw/bin"
+"""The folders in which the shell of commands is searched."""
+
+
+class SandboxBackend:
+    """Isolates commands. If no level works on this machine, commands are refused."""
+
+    def __init__(self, options: BackendOptions, level: Level | None) -> None:
+        self._options = options
+        self._level = level
+        self._folders = (options.sandboxes or options.processes.parent / "sandboxes") / NAME
+        self.commands = LocalCommands(options.processes, options.environment)
+
+    @property
+    def isolation(self) -> str:
+        if self._level is None:
+            return "no level works here, so commands are refused"
+        return DESCRIPTIONS[self._level]
+
+    async def check(self) -> Sequence[BackendFinding]:
+        return await anyio.to_thread.run_sync(findings, self._level)
+
+    async def open(self, scope: SandboxScope) -> "LocalSandbox":
+        own = SandboxFolder(self._folders, scope, self._options.sharing)
+        workspace = own.workspace if self._has_own_workspace else Path(scope.workspace)
+        confined = ConfinedLauncher(self._options, self._level, scope, own, workspace)
+        if self._has_own_workspace:
+            await anyio.to_thread.run_sync(own.ensure)
+        return LocalSandbox(scope, self.commands, confined, workspace)
+
+    @property
+    def _has_own_workspace(self) -> bool:
+        return self._options.own_workspaces and self._options.sharing != "agent"
+
+    async def end(self, handle: str) -> bool:
+        return await anyio.to_thread.run_sync(end_handle, handle)
+
+    async def sandboxes(self) -> Sequence[SandboxInfo]:
+        found = await anyio.to_thread.run_sync(lambda: list(known_sandboxes(self._folders)))
+        return sorted(found, key=lambda one: one.used_at, reverse=True)
+
+    async def reset(self, id: str) -> bool:
+        await self.commands.background.kill_in(id)
+        return await anyio.to_thread.run_sync(delete_sandbox, self._folders, id)
+
+    async def close_idle(self, seconds: float) -> int:
+        """Does nothing, because nothing runs in a sandbox between two commands."""
+        return 0
+
+    async def aclose(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the fork server."""
+        self.commands.foreground.close()
+
+
+class ConfinedLauncher:
+    """Starts the commands of one scope with the restrictions of a level."""
+
+    def __init__(
+        self,
+        options: BackendOptions,
+        level: Level | None,
+        scope: SandboxScope,
+        own: SandboxFolder,
+        workspace: Path,
+    ) -> None:
+        self._options = options
+        self._level = level
+        self._scope = scope
+        self._own = own
+        self._workspace = workspace
+        self._shell = shutil.which("bash", path=SHELLS) or "/bin/sh"
+
+    def launch(self, command: str, folder: Path, *, background: bool) -> Launch:
+        return self._launch((self._shell, "-c", command), folder, lasting=background)
+
+    def shell(self) -> tuple[str, ...]:
+        launch = self._launch((self._shell, "-i"), self._workspace.resolve(), lasting=False)
+        # Everybody on the machine can read the arguments of a process, so secrets are left out.
+        visible = {k: v for k, v in launch.environment.items() if k not in self._options.secrets}
+        arguments = (launch.restrictions.text(), str(launch.folder), json.dumps(visible))
+        return tuple(script(launcher, *arguments, *launch.arguments))
+
+    def _launch(self, command: tuple[str, ...], folder: Path, *, lasting: bool) -> Launch:
+        level = self._level
+        if level is None:
+            raise ToolFailed(f"Commands can't run here, because no sandbox works. {ADVICE}")
+        if contains_system(self._workspace):
+            raise ToolFailed(
+                f"The workspace {self._workspace} contains the system, so commands can't be"
+                " isolated: start Hermes in the folder of a project."
+            )
+        self._own.ensure()
+        match level:
+            case "bubblewrap":
+                arguments, extra = self._wrapped(command, folder, lasting=lasting)
+            case "landlock":
+                arguments, extra = self._landlocked(command)
+            case "seatbelt":
+                arguments, extra = self._seatbelted(command)
+        return Launch(
+            arguments=arguments,
+            environment=self._environment(level),
+            folder=folder,
+            restrictions=extra,
+            sandbox=self._own.id,
+        )
+
+    def _wrapped(
+        self, command: tuple[str, ...], folder: Path, *, lasting: bool
+    ) -> tuple[tuple[str, ...], Restrictions]:
+        root = self._workspace.resolve()
+        view = FileView(
+            workspace=root,
+            shown=Path(self._scope.workspace),
+            hidden=self._hidden,
+            temporary=self._own.temporary,
+            home=self._own.home,
+            mounts=self._options.mounts,
+        )
+        inside = view.shown / folder.relative_to(root)
+        arguments = wrapped_arguments(view, inside, command, lasting=lasting)
+        return arguments, self._restrictions(seccomp=namespace_filter(), wrapped=True)
+
+    def _landlocked(self, command: tuple[str, ...]) -> tuple[tuple[str, ...], Restrictions]:
+        hidden = self._hidden
+        if hidden is not None and hidden.is_relative_to(self._workspace.resolve()):
+            raise ToolFailed(
+                f"The workspace {self._workspace} contains the home of Hermes, which Landlock can't"
+                " hide: start Hermes in the folder of a project, or install bubblewrap."
+            )
+        known = settings_files()
+        readable = [one.path for one in self._options.mounts if not one.writable]
+        writable = [one.path for one in self._options.mounts if one.writable]
+        rules = LandlockRules(
+            readable=(*SYSTEM_FOLDERS, *known.open, *readable),
+            listable=known.mixed,
+            writable=(*self._private, *(f"/dev/{name}" for name in DEVICES), *writable),
+        )
+        program = filter_program(platform.machine(), (), namespaces=False)
+        return command, self._restrictions(landlock=rules, seccomp=encoded(program))
+
+    def _seatbelted(self, command: tuple[str, ...]) -> tuple[tuple[str, ...], Restrictions]:
+        profile = seatbelt_profile(
+            readable=[one.path for one in self._options.mounts if not one.writable],
+            writable=[one.path for one in self._options.mounts if one.writable],
+            hidden=[str(self._hidden)] if self._hidden else [],
+            private=self._private,
+        )
+        return seatbelt_arguments(profile, command), self._restrictions()
+
+    @property
+    def _private(self) -> tuple[str, ...]:
+        """The folders that commands of this sandbox can write."""
+        own = self._own
+        return tuple(str(one.resolve()) for one in (self._workspace, own.temporary, own.home))
+
+    @property
+    def _hidden(self) -> Path | None:
+        return Path(self._scope.home).resolve() if self._scope.home else None
+
+    def _restrictions(
+        self, *, landlock: LandlockRules | None = None, seccomp: str = "", wrapped: bool = False
+    ) -> Restrictions:
+        return Restrictions(
+            limits=self._options.limits,
+            folders=self._private,
+            landlock=landlock,
+            seccomp=seccomp,
+            wrapped=wrapped,
+            secrets=tuple(self._options.secrets),
+        )
+
+    def _environment(self, level: Level) -> dict[str, str]:
+        own = self._own
+        home, temporary = str(own.home), str(own.temporary)
+        if level == "bubblewrap":
+            home, temporary = str(HOME_INSIDE), "/tmp"  # noqa: S108  # inside the sandbox
+        places = {"HOME": home, "TMPDIR": temporary}
+        return {**self._options.environment, **self._options.secrets, **places}
+
+
+def findings(level: Level | None) -> tuple[BackendFinding, ...]:
+    """Says which level commands run at, and why the better levels do not work."""
+    better = LEVELS[: LEVELS.index(level)] if level else LEVELS
+    problems = [f"{one}: {level_problem(one)}" for one in better]
+    if level is None:
+        text = f"Commands are refused, because no sandbox works: {'; '.join(problems)}."
+        return (BackendFinding(level="error", text=text, hint=ADVICE),)
+    text = f"Commands run in a sandbox ({DESCRIPTIONS[level]})."
+    if level == "landlock":
+        text += f" A better level does not work: {'; '.join(problems)}."
+        return (BackendFinding(level="warning", text=text, hint=ADVICE),)
+    return (BackendFinding(level="ok", text=text),)
+
+
+def _make(options: BackendOptions) -> SandboxBackend:
+    return SandboxBackend(options, best_level())
+
+
+SANDBOX_BACKEND = BackendManifest(name=NAME, make=_make)

@@ -1,0 +1,103 @@
+"""The folders of the sandboxes: each sandbox keeps its workspace, its /tmp and its home on disk."""
+
+import contextlib
+import hashlib
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from hermes.boundary.execution.watchdog import folder_bytes
+from hermes.types.execution import SandboxInfo, SandboxScope, Sharing
+from hermes.types.identity import AgentId
+from hermes.types.value import Value
+
+RECORD = "sandbox.json"
+
+
+class SandboxRecord(Value):
+    """The owner of a sandbox. The time of its file is the time of the last use."""
+
+    agent: AgentId
+    session: str
+    person: str = ""
+
+
+class SandboxFolder:
+    """The folder of one sandbox. It is created when it is first used."""
+
+    def __init__(self, root: Path, scope: SandboxScope, sharing: Sharing) -> None:
+        person = scope.person if sharing == "person" else None
+        self.id = sandbox_id(scope, sharing)
+        self._root = root / self.id
+        self._record = SandboxRecord(
+            agent=scope.agent, session=str(scope.session), person=person or ""
+        )
+
+    @property
+    def workspace(self) -> Path:
+        return self._root / "workspace"
+
+    @property
+    def temporary(self) -> Path:
+        return self._root / "tmp"
+
+    @property
+    def home(self) -> Path:
+        return self._root / "home"
+
+    def ensure(self) -> None:
+        """Creates the folders, and notes the time of this use."""
+        for folder in (self.workspace, self.temporary, self.home):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        record = self._root / RECORD
+        with contextlib.suppress(FileNotFoundError):
+            if msgspec.json.decode(record.read_bytes(), type=SandboxRecord) == self._record:
+                record.touch()
+                return
+        record.write_bytes(msgspec.json.encode(self._record))
+
+
+def sandbox_id(scope: SandboxScope, sharing: Sharing) -> str:
+    """Returns the name of the scope's sandbox. Sessions with the same name share a sandbox."""
+    owner = str(scope.session)
+    if sharing == "agent":
+        owner = f"agent:{scope.agent}"
+    elif sharing == "person" and scope.person is not None:
+        owner = f"person:{scope.agent}:{scope.person}"
+    return hashlib.sha256(owner.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def known_sandboxes(root: Path) -> Iterator[SandboxInfo]:
+    """Yields the sandboxes in the folder, in no particular order."""
+    for path in root.glob(f"*/{RECORD}"):
+        # Another process may delete the sandbox meanwhile.
+        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
+            record = msgspec.json.decode(path.read_bytes(), type=SandboxRecord)
+            yield SandboxInfo(
+                id=path.parent.name,
+                agent=record.agent,
+                session=record.session,
+                person=record.person,
+                used_at=path.stat().st_mtime,
+                bytes=folder_bytes(str(path.parent)),
+            )
+
+
+def delete_sandbox(root: Path, id: str) -> bool:
+    """Deletes the files of a sandbox. Returns False if there is no such sandbox."""
+    folder = root / id
+    if not id.isalnum() or not folder.is_dir():
+        return False
+    # A command may have made folders that their owner can't write.
+    for inner in (folder, *folder.rglob("*")):
+        if inner.is_dir() and not inner.is_symlink():
+            inner.chmod(0o700)
+    # The record goes first, so that half a sandbox is never listed.
+    (folder / RECORD).unlink(missing_ok=True)
+    gone = root / f".deleted-{id}-{time.time_ns()}"
+    folder.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
+    return True

@@ -1,0 +1,61 @@
+"""Writes the profile with which macOS restricts a command (Seatbelt)."""
+
+from collections.abc import Iterator, Sequence
+
+SEATBELT = "/usr/bin/sandbox-exec"
+_READABLE = (
+    *("/usr", "/bin", "/sbin", "/opt", "/System", "/Library", "/private/etc", "/private/var/db"),
+    *("/Applications/Xcode.app", "/dev"),
+)
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/stdout", "/dev/stderr")
+_ALWAYS = """\
+(version 1)
+(deny default)
+(allow process-fork)
+(allow process-exec)
+(allow signal (target same-sandbox))
+(allow sysctl-read)
+(allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo"))
+(allow file-read-metadata)
+(allow file-ioctl (literal "/dev/null"))"""
+
+
+def seatbelt_profile(
+    *,
+    readable: Sequence[str],
+    writable: Sequence[str],
+    hidden: Sequence[str],
+    private: Sequence[str],
+) -> str:
+    """Returns a profile that allows reading the system and the readable folders, writing the
+    writable folders, and no network. Hidden folders can't be used, except for the private folders
+    inside them, which are writable."""
+    return "\n".join((_ALWAYS, *_rules(readable, writable, hidden), *_writing(private)))
+
+
+def seatbelt_arguments(profile: str, command: Sequence[str]) -> tuple[str, ...]:
+    """Returns the command line that runs the command with the profile."""
+    return (SEATBELT, "-p", profile, *command)
+
+
+def _rules(
+    readable: Sequence[str], writable: Sequence[str], hidden: Sequence[str]
+) -> Iterator[str]:
+    for path in (*_READABLE, *readable):
+        yield f"(allow file-read* (subpath {_quoted(path)}))"
+    yield from _writing(writable)
+    for device in _DEVICES:
+        yield f"(allow file-write-data (literal {_quoted(device)}))"
+    # The last matching rule applies.
+    for path in hidden:
+        yield f"(deny file* (subpath {_quoted(path)}))"
+
+
+def _writing(paths: Sequence[str]) -> Iterator[str]:
+    for path in paths:
+        yield f"(allow file-read* file-write* (subpath {_quoted(path)}))"
+
+
+def _quoted(path: str) -> str:
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
