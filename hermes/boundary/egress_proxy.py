@@ -1,8 +1,9 @@
-"""An HTTP proxy that connects the commands of a sandbox with the allowed hosts, and with no others.
+"""An HTTP proxy that connects the commands of sandboxes with the allowed hosts, and with no others.
 
-The proxy listens on a Unix socket. It understands CONNECT and requests with an absolute URL. The
-address of every connection is checked when the connection is made, by the rules of `web_extract`,
-so that a host name can't lead to an address that is not public.
+The proxy listens on a Unix socket. The first line of each connection is the name of the sandbox,
+which the forwarder writes. Then the proxy understands CONNECT and requests with an absolute URL.
+The address of every connection is checked when the connection is made, by the rules of
+`web_extract`, so that a host name can't lead to an address that is not public.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import contextlib
 import logging
 import os
 import socket
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -30,13 +32,14 @@ from hermes.types.execution import NetworkPolicy
 
 log = logging.getLogger(__name__)
 
-MOST_TUNNELS = 64
-"""Maximum number of connections that a sandbox can have at a time."""
+MOST_TUNNELS, MOST_TUNNELS_OF_ALL = 64, 512
+"""Maximum number of connections at a time: the first for one sandbox, the second for all sandboxes
+together."""
 HEAD_SECONDS, IDLE_SECONDS = 10.0, 120.0
 """Time limits in seconds: the first for the head of a request, the second for a connection on which
 nothing is sent in either direction."""
-MOST_LOGGED = 1000
-"""Maximum number of refused hosts that are logged for a sandbox."""
+MOST_REMEMBERED = 1000
+"""Maximum number of refused hosts that are remembered. A remembered host is not logged again."""
 _PIECE = 65_536
 LONGEST_SOCKET_PATH = 100
 """Length in bytes from which the path of a socket is too long for the kernel. The limit depends on
@@ -71,18 +74,16 @@ def may_pass(address: str, port: int, allowed: IsAllowed = may_reach) -> bool:
 
 
 class EgressProxy:
-    """The proxy of one sandbox. `name` is the name of the sandbox in the log."""
+    """The proxy of all sandboxes with the same policy."""
 
     def __init__(
         self,
-        name: str,
         policy: NetworkPolicy,
         *,
         resolver: AbstractResolver | None = None,
         allowed: IsAllowed = may_pass,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        self._name = name
         self._policy = policy
         self._resolver = resolver or PageResolver()
         self._allowed = allowed
@@ -90,12 +91,21 @@ class EgressProxy:
         self._server: asyncio.Server | None = None
         self._path: Path | None = None
         self._tunnels: set[asyncio.Task[None]] = set()
-        self._logged: set[str] = set()
-        self._refused: dict[str, None] = {}
+        self._count: Counter[str] = Counter()
+        """Number of connections of each sandbox."""
+        self._logged: dict[tuple[str, str], None] = {}
+        """The sandboxes and hosts of the refusals that were logged, the latest last."""
+        self._refused: dict[tuple[str, str], None] = {}
+        """The sandboxes and hosts of the refusals that `take_refused` has not returned yet."""
 
     async def start(self, folder: Path) -> None:
-        """Listens on a socket in the folder. Each process has its own socket there, so that the
-        commands of a sandbox can outlive the process."""
+        """Listens on a socket in the folder, if it does not listen yet.
+
+        Each process has its own socket in the folder. Commands that outlive the process find the
+        socket of the next one.
+        """
+        if self._server is not None:
+            return
         path = folder / f"{os.getpid()}.sock"
         listener = await anyio.to_thread.run_sync(_listen, path)
         self._server = await asyncio.start_unix_server(
@@ -112,11 +122,12 @@ class EgressProxy:
             task.cancel()
         self._path.unlink(missing_ok=True)
 
-    def take_refused(self) -> Sequence[str]:
-        """Returns the hosts that the policy has refused since the last call."""
-        found = tuple(self._refused)
-        self._refused.clear()
-        return found
+    def take_refused(self, sandbox: str) -> Sequence[str]:
+        """Returns the hosts that the policy has refused to the sandbox since the last call."""
+        found = [refusal for refusal in self._refused if refusal[0] == sandbox]
+        for refusal in found:
+            del self._refused[refusal]
+        return [host for _, host in found]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -125,7 +136,7 @@ class EgressProxy:
         try:
             await self._answer(reader, writer)
         except (OSError, EOFError, TimeoutError) as error:
-            log.debug("a connection of the sandbox %s ended: %r", self._name, error)
+            log.debug("a connection of a sandbox ended: %r", error)
         except asyncio.CancelledError:
             # The proxy is being closed. No caller waits for this task.
             pass
@@ -134,41 +145,44 @@ class EgressProxy:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with anyio.fail_after(HEAD_SECONDS):
+            sandbox = (await reader.readuntil(b"\n")).decode().rstrip()
+        self._count[sandbox] += 1
         try:
             with anyio.fail_after(HEAD_SECONDS):
                 head = await _read_head(reader)
             request = parse_head(head)
-            await self._check(request)
-            server = await self._connect(request)
+            self._check(sandbox, request.host)
+            server_reader, server_writer = await self._connect(request)
+            try:
+                if request.head:
+                    server_writer.write(request.head)
+                else:
+                    writer.write(b"HTTP/1.1 200 Connection established" + HEAD_END)
+                await self._join((reader, server_writer), (server_reader, writer))
+            finally:
+                server_writer.close()
         except ProxyRefusal as refusal:
             writer.write(refusal_reply(refusal))
             await writer.drain()
-            return
-        server_reader, server_writer = server
-        try:
-            if request.head:
-                server_writer.write(request.head)
-            else:
-                writer.write(b"HTTP/1.1 200 Connection established" + HEAD_END)
-            await self._join((reader, server_writer), (server_reader, writer))
         finally:
-            server_writer.close()
+            self._count -= Counter([sandbox])
 
-    async def _check(self, request: ProxyRequest) -> None:
-        if len(self._tunnels) > MOST_TUNNELS:
-            raise ProxyRefusal(503, f"a sandbox can have {MOST_TUNNELS} connections at a time")
-        if allows(self._policy, request.host):
+    def _check(self, sandbox: str, host: str) -> None:
+        many = self._count[sandbox] > MOST_TUNNELS or len(self._tunnels) > MOST_TUNNELS_OF_ALL
+        if many:
+            raise ProxyRefusal(503, "there are too many connections at the same time")
+        if allows(self._policy, host):
             return
-        self._refused[request.host] = None
-        if request.host not in self._logged and len(self._logged) < MOST_LOGGED:
-            self._logged.add(request.host)
+        _remember(self._refused, (sandbox, host))
+        if _remember(self._logged, (sandbox, host)):
             log.warning(
-                "the sandbox %s may not connect to %s; terminal.network can allow the host",
-                self._name,
-                request.host,
+                "the sandbox of %s may not connect to %s; terminal.network can allow the host",
+                sandbox,
+                host,
             )
         raise ProxyRefusal(
-            403, f"terminal.network does not allow {request.host}; the operator can add the host"
+            403, f"terminal.network does not allow {host}; the operator can add the host"
         )
 
     async def _connect(
@@ -214,6 +228,16 @@ class EgressProxy:
                 writer.write_eof()
             return
         scope.cancel()
+
+
+def _remember(known: dict[tuple[str, str], None], refusal: tuple[str, str]) -> bool:
+    """Adds the refusal and forgets the oldest ones. Returns False if it was known already."""
+    if refusal in known:
+        return False
+    known[refusal] = None
+    while len(known) > MOST_REMEMBERED:
+        del known[next(iter(known))]
+    return True
 
 
 async def _read_head(reader: asyncio.StreamReader) -> bytes:

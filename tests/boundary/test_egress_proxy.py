@@ -65,18 +65,20 @@ class Stage:
         self.proxy, self.site, self.names = proxy, site, names
         self._folder = folder
 
-    async def connected(self) -> anyio.abc.SocketStream:
+    async def connected(self, sandbox: str = "s1") -> anyio.abc.SocketStream:
         (path,) = self._folder.glob("*.sock")
-        return await anyio.connect_unix(path)
+        stream = await anyio.connect_unix(path)
+        await stream.send(f"{sandbox}\n".encode())
+        return stream
 
-    async def ask(self, *lines: str) -> str:
+    async def ask(self, *lines: str, sandbox: str = "s1") -> str:
         """Sends a request, and returns everything that comes back."""
-        async with await self.connected() as stream:
+        async with await self.connected(sandbox) as stream:
             await stream.send("\r\n".join([*lines, "", ""]).encode())
             return await received(stream)
 
-    async def get(self, url: str) -> str:
-        return await self.ask(f"GET {url} HTTP/1.1", "Host: x")
+    async def get(self, url: str, sandbox: str = "s1") -> str:
+        return await self.ask(f"GET {url} HTTP/1.1", "Host: x", sandbox=sandbox)
 
 
 async def received(stream: anyio.abc.SocketStream) -> str:
@@ -99,9 +101,7 @@ async def stage(
             "deaf.example": ["127.0.0.1"],
         }
     )
-    proxy = EgressProxy(
-        "s1", policy, resolver=names, allowed=is_test_server, idle_seconds=idle_seconds
-    )
+    proxy = EgressProxy(policy, resolver=names, allowed=is_test_server, idle_seconds=idle_seconds)
     async with serving(PAGES) as site:
         await proxy.start(folder)
         try:
@@ -136,8 +136,9 @@ async def test_a_host_that_is_not_listed_is_refused_before_it_is_looked_up(tmp_p
             assert "terminal.network does not allow site.example" in reply
         assert found.names.asked == []
         assert found.site.accepted == 0
-        assert found.proxy.take_refused() == ("site.example",)
-        assert found.proxy.take_refused() == ()
+        assert found.proxy.take_refused("s2") == []
+        assert found.proxy.take_refused("s1") == ["site.example"]
+        assert found.proxy.take_refused("s1") == []
 
 
 async def test_a_host_that_is_refused_often_is_logged_once(
@@ -148,7 +149,7 @@ async def test_a_host_that_is_refused_often_is_logged_once(
             await found.get(f"http://{host}/")
     logged = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
     assert logged == [
-        f"the sandbox s1 may not connect to {host}; terminal.network can allow the host"
+        f"the sandbox of s1 may not connect to {host}; terminal.network can allow the host"
         for host in ("a.example", "b.example")
     ]
 
@@ -184,6 +185,9 @@ async def test_the_number_of_connections_is_limited(tmp_path: Path) -> None:
             assert b"200" in await stream.receive()
         reply = await found.get("http://site.example/")
         assert reply.startswith("HTTP/1.1 503 ")
+        # Another sandbox is not affected.
+        url = f"http://site.example:{found.site.port}/"
+        assert (await found.get(url, sandbox="s2")).endswith("hello")
 
 
 async def test_a_connection_on_which_nothing_happens_is_closed(tmp_path: Path) -> None:
@@ -220,7 +224,7 @@ async def test_sockets_of_dead_processes_are_removed_and_others_are_kept(tmp_pat
     with socket.socket(socket.AF_UNIX) as alive:
         alive.bind(str(tmp_path / "2.sock"))
         alive.listen()
-        proxy = EgressProxy("s1", OPEN)
+        proxy = EgressProxy(OPEN)
         await proxy.start(tmp_path)
         assert {path.name for path in tmp_path.iterdir()} == {"2.sock", f"{os.getpid()}.sock"}
         await proxy.aclose()
@@ -228,7 +232,7 @@ async def test_sockets_of_dead_processes_are_removed_and_others_are_kept(tmp_pat
 
 async def test_the_path_of_the_folder_can_be_long(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 30)
-    proxy = EgressProxy("s1", OPEN)
+    proxy = EgressProxy(OPEN)
     await proxy.start(folder)
     (path,) = folder.iterdir()
     assert path.is_socket()

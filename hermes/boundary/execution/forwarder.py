@@ -8,19 +8,20 @@ child, and needs no program for this.
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import select
 import signal
 import socket
 import sys
-from collections.abc import Callable
 from typing import NoReturn
 
 PROXY_PORT = 3128
 """The port inside the sandbox at which commands find the proxy."""
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
-_CLONE_NEWUSER, _CLONE_NEWNET, _PR_SET_PDEATHSIG = 0x1000_0000, 0x4000_0000, 1
+_CLONE_NEWUSER, _CLONE_NEWNET, _NS_GET_USERNS = 0x1000_0000, 0x4000_0000, 0xB701
+_PR_SET_PDEATHSIG = 1
 _PIECE = 65_536
 MOST_CONNECTIONS = 64
 """Maximum number of connections at a time. Further connections wait."""
@@ -34,16 +35,16 @@ def proxy_environment() -> dict[str, str]:
 
 
 def main() -> NoReturn:
-    """Runs bubblewrap. The arguments are the folder of the sockets, and the command line of
-    bubblewrap with the whole path of the program."""
-    folder, program, *arguments = sys.argv[1:]
+    """Runs bubblewrap. The arguments are the folder of the sockets, the name of the sandbox, and
+    the command line of bubblewrap with the whole path of the program."""
+    folder, sandbox, program, *arguments = sys.argv[1:]
     told, info = os.pipe()
     gate, opened = os.pipe()
     bubblewrap = os.getpid()
     if not os.fork():
         os.close(info)
         os.close(gate)
-        _forward(folder, told, opened, bubblewrap)
+        _forward(folder, sandbox, told, opened, bubblewrap)
     os.close(told)
     os.close(opened)
     os.set_inheritable(info, True)
@@ -54,7 +55,7 @@ def main() -> NoReturn:
     os.execv(program, [program, *own, *arguments])  # noqa: S606  # running commands is its purpose
 
 
-def _forward(folder: str, told: int, opened: int, bubblewrap: int) -> NoReturn:
+def _forward(folder: str, sandbox: str, told: int, opened: int, bubblewrap: int) -> NoReturn:
     try:
         # The kernel ends this process together with bubblewrap.
         libc = ctypes.CDLL(None, use_errno=True)
@@ -66,11 +67,11 @@ def _forward(folder: str, told: int, opened: int, bubblewrap: int) -> NoReturn:
             with os.fdopen(told) as file:
                 child = json.load(file)["child-pid"]
             _join_namespaces(libc, child)
-            # The loopback interface is still down, so the address 127.0.0.1 does not exist yet.
+            # The loopback interface may still be down, and then has no address.
             with socket.create_server(("", PROXY_PORT), backlog=MOST_CONNECTIONS) as listener:
                 os.write(opened, b"g")
                 os.close(opened)
-                forward(listener, connect_to_proxy)
+                forward(listener, sandbox)
     finally:
         # If the forwarder fails, the command runs without a network.
         os._exit(1)
@@ -90,14 +91,17 @@ def _leave_descriptors(kept: set[int]) -> None:
 
 
 def _join_namespaces(libc: ctypes.CDLL, pid: int) -> None:
-    for name, kind in (("user", _CLONE_NEWUSER), ("net", _CLONE_NEWNET)):
-        namespace = os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY)
+    """Joins the network namespace of the process, and first the user namespace that owns it. The
+    process itself may be in another user namespace already."""
+    network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    owner = fcntl.ioctl(network, _NS_GET_USERNS)
+    for namespace, kind in ((owner, _CLONE_NEWUSER), (network, _CLONE_NEWNET)):
         if libc.setns(namespace, kind):
-            raise OSError(ctypes.get_errno(), f"the namespace {name} can't be joined")
+            raise OSError(ctypes.get_errno(), "the namespaces of the sandbox can't be joined")
         os.close(namespace)
 
 
-def forward(listener: socket.socket, connect: Callable[[], socket.socket | None]) -> NoReturn:
+def forward(listener: socket.socket, sandbox: str) -> NoReturn:
     """Joins each connection of the listener with a connection to the proxy, for ever."""
     connections: list[JoinedSockets] = []
     while True:
@@ -111,7 +115,7 @@ def forward(listener: socket.socket, connect: Callable[[], socket.socket | None]
         connections = [one for one in connections if not one.closed]
         if listener in readable:
             client, _ = listener.accept()
-            if (proxy := connect()) is None:
+            if (proxy := connect_to_proxy(sandbox)) is None:
                 client.close()
             else:
                 connections.append(JoinedSockets(client, proxy))
@@ -170,8 +174,9 @@ class JoinedSockets:
             self._other[source].shutdown(socket.SHUT_WR)
 
 
-def connect_to_proxy() -> socket.socket | None:
-    """Connects to the proxy of a living process. The current folder contains the sockets."""
+def connect_to_proxy(sandbox: str) -> socket.socket | None:
+    """Connects to the proxy of a living process. The current folder contains the sockets. The proxy
+    learns the name of the sandbox from the first line, which no command can change."""
     with os.scandir() as entries:
         names = [entry.name for entry in entries]
     for name in names:
@@ -179,6 +184,7 @@ def connect_to_proxy() -> socket.socket | None:
             proxy = socket.socket(socket.AF_UNIX)
             proxy.setblocking(False)
             if not proxy.connect_ex(name):
+                proxy.send(f"{' '.join(sandbox.split())}\n".encode())
                 return proxy
             proxy.close()
     return None

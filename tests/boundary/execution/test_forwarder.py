@@ -38,7 +38,16 @@ def bubblewrap() -> str:
 def wrapped(folder: Path, command: str) -> list[str]:
     """Returns the command line that runs the command in namespaces, with the forwarder."""
     return script(
-        forwarder, str(folder), bubblewrap(), *NAMESPACES, *VIEW, "--", "/bin/bash", "-c", command
+        forwarder,
+        str(folder),
+        "s1",
+        bubblewrap(),
+        *NAMESPACES,
+        *VIEW,
+        "--",
+        "/bin/bash",
+        "-c",
+        command,
     )
 
 
@@ -56,7 +65,7 @@ def fetch(url: str) -> str:
 
 async def test_a_command_reaches_an_allowed_host_through_the_proxy(tmp_path: Path) -> None:
     policy = NetworkPolicy(mode="hosts", hosts=("localhost",))
-    proxy = EgressProxy("s1", policy, allowed=lambda address, port: address == "127.0.0.1")
+    proxy = EgressProxy(policy, allowed=lambda address, port: address == "127.0.0.1")
     await proxy.start(tmp_path)
     async with serving({"/": answer("hello")}) as site:
         done = await run(tmp_path, fetch(f"http://localhost:{site.port}/"))
@@ -187,14 +196,16 @@ def test_the_socket_of_a_living_process_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert connect_to_proxy() is None
+    assert connect_to_proxy("s 1\n") is None
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind("1.sock")
-    assert connect_to_proxy() is None
+    assert connect_to_proxy("s 1\n") is None
     with socket.socket(socket.AF_UNIX) as alive:
         alive.bind("2.sock")
         alive.listen()
-        found = connect_to_proxy()
+        found = connect_to_proxy("s 1\n")
         assert found is not None
         with closing(found):
-            assert found.getpeername() == "2.sock"
+            accepted, _ = alive.accept()
+            with accepted:
+                assert accepted.recv(100) == b"s 1\n"
