@@ -63,6 +63,8 @@ def _forward(folder: str, sandbox: str, told: int, opened: int, bubblewrap: int)
         if os.getppid() == bubblewrap:
             _leave_descriptors({told, opened})
             os.setsid()
+            # A command that gets SIGTERM may still need the network to clean up.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
             os.chdir(folder)
             with os.fdopen(told) as file:
                 child = json.load(file)["child-pid"]
