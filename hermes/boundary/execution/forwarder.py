@@ -1,9 +1,9 @@
 """Connects a network namespace of bubblewrap with the proxy of its sandbox.
 
-The module runs as a program with its own standard library. Its process becomes bubblewrap, and a
-child process of it listens on 127.0.0.1 inside the new network namespace. The child passes every
-connection on to a Unix socket on this machine. The sandbox itself sees neither the socket nor the
-child, and needs no program for this.
+The module is run as a script, with the standard library alone. It starts bubblewrap and a second
+process, the forwarder. The forwarder listens on 127.0.0.1 inside the network namespace of
+bubblewrap, and passes every connection on to a Unix socket on this machine. Commands in the sandbox
+see neither the socket nor the forwarder.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ PROXY_PORT = 3128
 """The port inside the sandbox at which commands find the proxy."""
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
 _CLONE_NEWUSER, _CLONE_NEWNET, _NS_GET_USERNS = 0x1000_0000, 0x4000_0000, 0xB701
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _PIECE = 65_536
 MOST_CONNECTIONS = 64
 """Maximum number of connections at a time. Further connections wait."""
@@ -35,32 +35,48 @@ def proxy_environment() -> dict[str, str]:
 
 
 def main() -> NoReturn:
-    """Runs bubblewrap. The arguments are the folder of the sockets, the name of the sandbox, and
-    the command line of bubblewrap with the whole path of the program."""
+    """Runs bubblewrap until it ends, and exits with its code. The arguments are the folder of the
+    sockets, the name of the sandbox, and the command line of bubblewrap with the whole path of the
+    program."""
     folder, sandbox, program, *arguments = sys.argv[1:]
     told, info = os.pipe()
     gate, opened = os.pipe()
-    bubblewrap = os.getpid()
-    if not os.fork():
-        os.close(info)
-        os.close(gate)
-        _forward(folder, sandbox, told, opened, bubblewrap)
-    os.close(told)
-    os.close(opened)
-    os.set_inheritable(info, True)
-    os.set_inheritable(gate, True)
-    # Bubblewrap creates the namespaces, writes the id of its child to `info`, and executes the
-    # command when the other end of `gate` is written or closed.
-    own = ["--info-fd", str(info), "--block-fd", str(gate)]
-    os.execv(program, [program, *own, *arguments])  # noqa: S606  # running commands is its purpose
+    # Supervisors expect that the first child is bubblewrap.
+    bubblewrap = os.fork()
+    if not bubblewrap:
+        os.set_inheritable(info, True)
+        os.set_inheritable(gate, True)
+        # Bubblewrap creates the namespaces, writes the id of its child to `info`, and executes the
+        # command when the other end of `gate` is written or closed.
+        own = ["--info-fd", str(info), "--block-fd", str(gate)]
+        os.execv(program, [program, *own, *arguments])  # noqa: S606  # running commands is its purpose
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    parent = os.getpid()
+    forwarder = os.fork()
+    if not forwarder:
+        _forward(folder, sandbox, (told, opened), parent)
+    for descriptor in (told, info, gate, opened):
+        os.close(descriptor)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _, status = os.waitpid(bubblewrap, 0)
+    # A process that is still ending would count as a process that the command left running. The
+    # processes in the namespace of bubblewrap are ending, too.
+    os.kill(forwarder, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+    code = os.waitstatus_to_exitcode(status)
+    os._exit(code if code >= 0 else 128 - code)
 
 
-def _forward(folder: str, sandbox: str, told: int, opened: int, bubblewrap: int) -> NoReturn:
+def _forward(folder: str, sandbox: str, pipes: tuple[int, int], parent: int) -> NoReturn:
+    told, opened = pipes
     try:
-        # The kernel ends this process together with bubblewrap.
+        # The kernel ends this process if its parent is killed.
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() == bubblewrap:
+        if os.getppid() == parent:
             _leave_descriptors({told, opened})
             os.setsid()
             # A command that gets SIGTERM may still need the network to clean up.

@@ -107,7 +107,7 @@ async def test_the_forwarder_ends_with_the_command(tmp_path: Path) -> None:
         assert await process.stdout.receive() == b"begun\n"
         (children,) = Path(f"/proc/{process.pid}/task").glob("*/children")
         started = children.read_text().split()
-        assert len(started) == 2
+        assert len(started) == 2, "bubblewrap and the forwarder"
         await process.stdin.send(b"\n")
         await process.wait()
         await until(lambda: not any(map(is_running, started)))
