@@ -50,6 +50,9 @@ class FileView(Value):
     """The folder that commands see as /tmp; None for a folder in memory."""
     home: Path | None = None
     """The folder that commands see as their home; None for a folder in memory."""
+    devices: Path | None = None
+    """A folder with devices that replace those of this machine; None to use the devices of this
+    machine."""
     mounts: tuple[Mount, ...] = ()
 
 
@@ -109,7 +112,7 @@ def view_arguments(view: FileView) -> tuple[str, ...]:
     return (
         *_NEW_NAMESPACES,
         *_system(),
-        *_devices(),
+        *_devices(view.devices),
         *_private("/tmp", view.temporary),  # noqa: S108  # a folder inside the sandbox
         *_private(str(HOME_INSIDE), view.home),
         *("--dir", "/var/tmp", "--dir", "/run"),  # noqa: S108
@@ -138,11 +141,11 @@ def _system() -> tuple[str, ...]:
     return (*arguments, "--proc", "/proc", "--remount-ro", "/proc")
 
 
-def _devices() -> Iterator[str]:
+def _devices(own: Path | None) -> Iterator[str]:
     yield from ("--dev", "/dev", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm")  # noqa: S108
-    # If the gateway runs as root, commands own the devices and could change their permissions.
-    for name in (*DEVICES, "tty"):
-        yield from ("--remount-ro", f"/dev/{name}")
+    if own is not None:
+        for name in (*DEVICES, "tty"):
+            yield from ("--dev-bind", str(own / name), f"/dev/{name}")
 
 
 def _private(inside: str, outside: Path | None) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from typing import NoReturn, TypedDict
 from hermes.boundary.execution.process_tree import (
     ProcessEntry,
     adopt_orphans,
+    end_at_once,
     end_descendants,
     forbid_inspection,
     process_table,
@@ -175,10 +176,8 @@ class Supervisor:
             if self._code is not None and not told:
                 self._tell(f"shell {self._code}")
                 told = True
-        if self._wrapped:
-            # With the end of its namespace, the kernel ends all processes at once.
-            with contextlib.suppress(OSError):
-                os.kill(self._shell, signal.SIGKILL)
+        if self._exceeded:
+            end_at_once(os.getpid(), self._shell, wrapped=self._wrapped)
         left = end_descendants(os.getpid())
         # Without /proc, only the processes in the process group of the shell can be found.
         with contextlib.suppress(OSError):

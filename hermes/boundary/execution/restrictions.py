@@ -18,6 +18,8 @@ FILTER_DESCRIPTOR = 3
 PRIORITY = 5
 """The `nice` value of commands. The gateway and the supervisors stay responsive with a lower
 value."""
+CPU_GRACE = 5
+"""Seconds of CPU time between SIGXCPU and SIGKILL."""
 _SIGNAL_CODES = range(129, 129 + 64)
 """Exit codes with which a shell and bubblewrap report that a signal ended the command."""
 _LIMIT_SIGNALS = {-signal.SIGXFSZ: "file size", -signal.SIGXCPU: "CPU time"}
@@ -60,16 +62,16 @@ def _limit(limits: Mapping[str, int]) -> None:
     os.nice(PRIORITY)
     _lower(resource.RLIMIT_CORE, 0)
     if limits["cpu_seconds"]:
-        _lower(resource.RLIMIT_CPU, limits["cpu_seconds"])
+        _lower(resource.RLIMIT_CPU, limits["cpu_seconds"], CPU_GRACE)
     if limits["file_bytes"]:
         _lower(resource.RLIMIT_FSIZE, limits["file_bytes"])
 
 
-def _lower(kind: int, value: int) -> None:
+def _lower(kind: int, value: int, grace: int = 0) -> None:
     _, highest = resource.getrlimit(kind)
-    if highest != resource.RLIM_INFINITY:
-        value = min(value, highest)
-    resource.setrlimit(kind, (value, value))
+    if highest == resource.RLIM_INFINITY:
+        highest = value + grace
+    resource.setrlimit(kind, (min(value, highest), min(value + grace, highest)))
 
 
 def _pass_on(program: bytes) -> None:

@@ -186,6 +186,7 @@ class ConfinedLauncher:
             hidden=self._hidden,
             temporary=self._own.temporary,
             home=self._own.home,
+            devices=self._own.devices,
             mounts=self._options.mounts,
         )
         inside = view.shown / folder.relative_to(root)

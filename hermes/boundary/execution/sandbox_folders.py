@@ -2,13 +2,17 @@
 
 import contextlib
 import hashlib
+import os
 import shutil
+import stat
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
+from hermes.boundary.execution.visible_files import DEVICES
 from hermes.boundary.execution.watchdog import folder_bytes
 from hermes.types.execution import SandboxInfo, SandboxScope, Sharing
 from hermes.types.identity import AgentId
@@ -48,16 +52,39 @@ class SandboxFolder:
     def home(self) -> Path:
         return self._root / "home"
 
+    @property
+    def devices(self) -> Path | None:
+        """The folder with the devices of the sandbox; None if the sandbox uses those of the
+        machine."""
+        folder = self._root / "dev"
+        return folder if folder.is_dir() else None
+
     def ensure(self) -> None:
         """Creates the folders, and notes the time of this use."""
         for folder in (self.workspace, self.temporary, self.home):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.geteuid() == 0 and not self.devices:
+            _make_devices(self._root / "dev")
         record = self._root / RECORD
         with contextlib.suppress(FileNotFoundError):
             if msgspec.json.decode(record.read_bytes(), type=SandboxRecord) == self._record:
                 record.touch()
                 return
         record.write_bytes(msgspec.json.encode(self._record))
+
+
+def _make_devices(folder: Path) -> None:
+    """Creates devices. If the gateway runs as root, commands own the devices of the machine, and
+    could change their permissions."""
+    # A restricted root may not create devices, and some file systems have no usable devices.
+    with contextlib.suppress(OSError), tempfile.TemporaryDirectory(dir=folder.parent) as name:
+        for device in (*DEVICES, "tty"):
+            made = Path(name, device)
+            os.mknod(made, stat.S_IFCHR | 0o666, Path("/dev", device).stat().st_rdev)
+            made.chmod(0o666)
+        Path(name, "null").read_bytes()
+        Path(name).rename(folder)
+        Path(name).mkdir()
 
 
 def sandbox_id(scope: SandboxScope, sharing: Sharing) -> str:

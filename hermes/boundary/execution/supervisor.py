@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from hermes.boundary.execution.process_tree import (
     adopt_orphans,
+    end_at_once,
     end_descendants,
     restore_signals,
 )
@@ -141,7 +142,7 @@ def main() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(null, descriptor)
-    exceeded = _record(reading, OutputFiles(folder), restrictions)
+    exceeded = _record(reading, OutputFiles(folder), child, restrictions)
     code = tree.last_code()
     # From now on, a write to the input fails.
     os.close(keys)
@@ -154,7 +155,7 @@ def main() -> None:
     fresh.replace(folder / "exit")
 
 
-def _record(reading: int, output: OutputFiles, restrictions: RestrictionFields) -> str:
+def _record(reading: int, output: OutputFiles, child: int, restrictions: RestrictionFields) -> str:
     """Writes the output until the command has closed it. Ends the command if it exceeds a limit,
     and returns the name of the limit."""
     limits, exceeded = restrictions["limits"], ""
@@ -171,6 +172,7 @@ def _record(reading: int, output: OutputFiles, restrictions: RestrictionFields) 
         if watchdog and not exceeded and watchdog.due():
             exceeded = watchdog.exceeded()
             if exceeded:
+                end_at_once(os.getpid(), child, wrapped=restrictions["wrapped"])
                 end_descendants(os.getpid())
     output.write(redaction.rest())
     return exceeded
@@ -192,6 +194,8 @@ def _become(
     try:
         for descriptor, stream in enumerate(streams):
             os.dup2(stream, descriptor)
+        if restrictions["limits"]:
+            os.setpgid(0, 0)
         restore_signals()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, MEANT_FOR_THE_COMMAND)
         restrict(restrictions)

@@ -1,0 +1,397 @@
+"""Attempts to escape from a sandbox, as a script that runs inside it.
+
+Each attempt is harmless if it succeeds: it opens files without writing to them, sets values to what
+they are, or uses files and processes that the test has planted. The script needs the standard
+library alone. It reads the addresses of the planted things as JSON from its argument, and prints
+the names of the attempts that succeeded. Further arguments are the names of the attempts to make.
+"""
+
+import ctypes
+import fcntl
+import glob
+import json
+import os
+import resource
+import signal
+import socket
+import stat
+import struct
+import sys
+import time
+from collections.abc import Callable
+from typing import TypedDict
+
+SECONDS = 10
+"""Seconds after which an attempt has failed."""
+
+
+class Planted(TypedDict):
+    """Things outside of the sandbox that the test has planted."""
+
+    secret: str
+    """A file, which only its owner can read."""
+    home: str
+    """The agent's home, with a file `.env`."""
+    other: str
+    """A file in the workspace of another session."""
+    pid: int
+    """A process."""
+    port: int
+    """A port on which the host listens, on all addresses."""
+    address: str
+    """An address of the host that is not a loopback address; empty if there is none."""
+    socket: str
+    """A Unix socket on which the host listens."""
+    abstract: str
+    """The name of an abstract Unix socket on which the host listens."""
+    shared_key: int
+    """The key of a segment of shared memory."""
+    shared_file: str
+    """A file in /dev/shm of the host."""
+    user_home: str
+    """A folder with a file."""
+    device: list[int]
+    """The device number and inode of the host's /dev/null."""
+
+
+Attempt = Callable[[Planted], bool]
+ATTEMPTS: dict[str, Attempt] = {}
+"""All attempts by name. An attempt has succeeded if it returns True. An OSError means failure."""
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def attempt(function: Attempt) -> Attempt:
+    """Registers an attempt."""
+    ATTEMPTS[function.__name__.strip("_")] = function
+    return function
+
+
+def call(number: int, *arguments: object) -> bool:
+    """Makes a system call. Returns whether it has succeeded."""
+    done: int = _libc.syscall(number, *arguments)
+    return done >= 0
+
+
+def reads(path: str) -> bool:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return bool(file.read(1))
+
+
+def opens(path: str, flags: int = os.O_WRONLY) -> bool:
+    os.close(os.open(path, flags))
+    return True
+
+
+def lists(path: str) -> bool:
+    return bool(os.listdir(path))  # noqa: PTH208
+
+
+def creates(family: int, kind: int, protocol: int) -> bool:
+    socket.socket(family, kind, protocol).close()
+    return True
+
+
+def connects(family: int, address: object) -> bool:
+    with socket.socket(family) as one:
+        one.settimeout(2)
+        one.connect(address)  # type: ignore[arg-type]  # the type depends on the family
+        return True
+
+
+for _name, _path in {
+    "read_a_secret_file": "{secret}",
+    "read_the_keys_of_the_agent": "{home}/.env",
+    "read_a_file_of_another_session": "{other}",
+    "read_through_the_root_of_init": "/proc/1/root{secret}",
+    "read_through_the_root_of_a_process": "/proc/{pid}/root{secret}",
+    "read_through_dots": "../../../../../../../../..{secret}",
+    "read_the_environment_of_a_process": "/proc/{pid}/environ",
+    "read_the_command_line_of_a_process": "/proc/{pid}/cmdline",
+    "read_the_memory_map_of_a_process": "/proc/{pid}/maps",
+    "read_password_hashes": "/etc/shadow",
+    "read_group_passwords": "/etc/gshadow",
+    "read_kernel_memory": "/proc/kcore",
+    "read_physical_memory": "/dev/mem",
+    "read_the_kernel_log": "/dev/kmsg",
+    "read_shared_memory_of_the_host": "{shared_file}",
+}.items():
+    ATTEMPTS[_name] = lambda planted, path=_path: reads(path.format(**planted))  # type: ignore[misc]
+for _name, _path in {
+    "list_the_home_of_the_agent": "{home}",
+    "list_the_home_of_the_user": "{user_home}",
+    "list_the_folder_of_a_process": "/proc/{pid}/cwd/",
+    "list_the_descriptors_of_a_process": "/proc/{pid}/fd",
+    "list_the_folder_of_services": "/run",
+    "list_the_logs_of_the_host": "/var/log",
+    "list_the_devices_of_the_host": "/sys/devices",
+}.items():
+    ATTEMPTS[_name] = lambda planted, path=_path: lists(path.format(**planted))  # type: ignore[misc]
+for _name, _path in {
+    "write_a_file_of_the_host": "{secret}",
+    "write_a_file_of_another_session": "{other}",
+    "write_the_users_of_the_system": "/etc/passwd",
+    "write_a_program_of_the_system": "/bin/sh",
+    "write_the_memory_of_a_process": "/proc/{pid}/mem",
+    "write_the_oom_score_of_a_process": "/proc/{pid}/oom_score_adj",
+    "write_the_core_pattern": "/proc/sys/kernel/core_pattern",
+    "write_the_program_for_modules": "/proc/sys/kernel/modprobe",
+    "write_the_sysrq_trigger": "/proc/sysrq-trigger",
+    "write_the_uevent_helper": "/sys/kernel/uevent_helper",
+}.items():
+    ATTEMPTS[_name] = lambda planted, path=_path: opens(path.format(**planted))  # type: ignore[misc]
+for _name, (_number, *_arguments) in {
+    "mount_a_file_system": (165, b"none", b".", b"tmpfs", 0, None),
+    "make_a_user_namespace": (272, 0x10000000),
+    "make_a_mount_namespace": (272, 0x00020000),
+    "clone_into_a_user_namespace": (56, 0x10000000 | signal.SIGCHLD, None, None, None, None),
+    "change_the_root": (161, b"."),
+    "swap_the_root": (155, b".", b"."),
+    "create_a_bpf_map": (321, 0, struct.pack("IIII", 2, 4, 4, 1), 16),
+    "watch_the_kernel": (298, struct.pack("IIQQ", 1, 112, 0, 0) + bytes(96), -1, 0, -1, 0),
+    "use_the_keys_of_the_user": (250, 0, -5, 0),
+    "use_io_uring": (425, 1, bytes(120)),
+    "handle_page_faults": (323, 0),
+    "read_the_kernel_ring": (103, 3, ctypes.create_string_buffer(100), 100),
+    "load_a_module": (313, -1, b"", 0),
+    "open_a_tree_of_mounts": (428, -100, b"/", 1),
+}.items():
+    ATTEMPTS[_name] = lambda planted, made=(_number, *_arguments): call(*made)  # type: ignore[misc]
+
+for _name, (_family, _kind, _protocol) in {
+    "read_packets": (socket.AF_PACKET, socket.SOCK_RAW, 0x0300),
+    "send_raw_packets": (socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP),
+    "talk_to_the_hypervisor": (socket.AF_VSOCK, socket.SOCK_STREAM, 0),
+    "use_the_crypto_interface": (socket.AF_ALG, socket.SOCK_SEQPACKET, 0),
+}.items():
+    ATTEMPTS[_name] = lambda planted, made=(_family, _kind, _protocol): creates(*made)  # type: ignore[misc]
+for _name, (_family, _host) in {
+    "call_the_api_of_the_gateway": (socket.AF_INET, "127.0.0.1"),
+    "call_the_api_at_another_address": (socket.AF_INET, "{address}"),
+    "call_the_api_over_ipv6": (socket.AF_INET6, "::ffff:127.0.0.1"),
+}.items():
+    ATTEMPTS[_name] = lambda planted, family=_family, host=_host: connects(  # type: ignore[misc]
+        family, (host.format(**planted), planted["port"])
+    )
+for _name, _path in {
+    "connect_to_a_service": "{socket}",
+    "connect_to_docker": "/var/run/docker.sock",
+    "connect_to_an_abstract_socket": "\0{abstract}",
+}.items():
+    ATTEMPTS[_name] = lambda planted, path=_path: connects(  # type: ignore[misc]
+        socket.AF_UNIX, path.format(**planted)
+    )
+
+
+@attempt
+def follow_a_link_out(planted: Planted) -> bool:
+    os.symlink(planted["secret"], "link-out")  # noqa: PTH211
+    return reads("link-out")
+
+
+@attempt
+def link_a_file_in(planted: Planted) -> bool:
+    os.link(planted["secret"], "linked-in")
+    return reads("linked-in")
+
+
+@attempt
+def rename_a_file_in(planted: Planted) -> bool:
+    os.rename(planted["other"], "renamed-in")  # noqa: PTH104
+    return True
+
+
+@attempt
+def delete_a_file(planted: Planted) -> bool:
+    os.unlink(planted["other"])  # noqa: PTH108
+    return True
+
+
+@attempt
+def create_a_file_of_the_system(planted: Planted) -> bool:
+    path = f"/usr/local/hermes-escape-{os.getpid()}"
+    opens(path, os.O_WRONLY | os.O_CREAT)
+    os.unlink(path)  # noqa: PTH108
+    return True
+
+
+@attempt
+def truncate_a_file(planted: Planted) -> bool:
+    os.truncate(planted["secret"], os.stat(planted["secret"]).st_size)  # noqa: PTH116
+    return True
+
+
+@attempt
+def change_permissions(planted: Planted) -> bool:
+    os.chmod(planted["secret"], 0o600)  # noqa: PTH101
+    return True
+
+
+@attempt
+def change_permissions_of_the_system(planted: Planted) -> bool:
+    os.chmod("/bin/sh", stat.S_IMODE(os.stat("/bin/sh").st_mode))  # noqa: PTH101, PTH116
+    return True
+
+
+@attempt
+def change_permissions_by_descriptor(planted: Planted) -> bool:
+    with open("/bin/sh", "rb") as file:  # noqa: PTH123
+        os.fchmod(file.fileno(), stat.S_IMODE(os.fstat(file.fileno()).st_mode))
+    return True
+
+
+@attempt
+def change_permissions_of_a_device(planted: Planted) -> bool:
+    known = os.stat("/dev/null")  # noqa: PTH116
+    os.chmod("/dev/null", stat.S_IMODE(known.st_mode))  # noqa: PTH101
+    return [known.st_dev, known.st_ino] == planted["device"]
+
+
+@attempt
+def change_times(planted: Planted) -> bool:
+    os.utime(planted["secret"])
+    return True
+
+
+@attempt
+def change_attributes(planted: Planted) -> bool:
+    os.setxattr(planted["secret"], "user.escape", b"1")
+    return True
+
+
+@attempt
+def open_a_disk(planted: Planted) -> bool:
+    disks = [*glob.glob("/dev/vd*"), *glob.glob("/dev/sd*"), *glob.glob("/dev/nvme*n*")]  # noqa: PTH207
+    return any(opens(disk, os.O_RDONLY) for disk in disks)
+
+
+@attempt
+def make_a_disk(planted: Planted) -> bool:
+    os.mknod("disk", stat.S_IFBLK | 0o600, os.makedev(254, 0))
+    return True
+
+
+@attempt
+def open_the_terminal(planted: Planted) -> bool:
+    return opens("/dev/tty", os.O_RDWR)
+
+
+@attempt
+def signal_a_process(planted: Planted) -> bool:
+    os.kill(planted["pid"], 0)
+    return True
+
+
+@attempt
+def trace_a_process(planted: Planted) -> bool:
+    return call(101, 0x4206, planted["pid"], 0, 0)
+
+
+@attempt
+def read_the_memory_of_a_process(planted: Planted) -> bool:
+    local = ctypes.create_string_buffer(8)
+    ours = struct.pack("PN", ctypes.addressof(local), 8)
+    return call(310, planted["pid"], ours, 1, struct.pack("PN", 0x400000, 8), 1, 0)
+
+
+@attempt
+def steal_a_descriptor(planted: Planted) -> bool:
+    return call(438, os.pidfd_open(planted["pid"]), 0, 0)
+
+
+@attempt
+def enter_the_namespace_of_a_process(planted: Planted) -> bool:
+    return call(308, os.open(f"/proc/{planted['pid']}/ns/net", os.O_RDONLY), 0)
+
+
+@attempt
+def change_the_limits_of_a_process(planted: Planted) -> bool:
+    limits = resource.prlimit(planted["pid"], resource.RLIMIT_NOFILE)
+    resource.prlimit(planted["pid"], resource.RLIMIT_NOFILE, limits)
+    return True
+
+
+@attempt
+def change_the_priority_of_a_process(planted: Planted) -> bool:
+    now = os.getpriority(os.PRIO_PROCESS, planted["pid"])
+    os.setpriority(os.PRIO_PROCESS, planted["pid"], now)
+    return True
+
+
+@attempt
+def change_the_processors_of_a_process(planted: Planted) -> bool:
+    os.sched_setaffinity(planted["pid"], os.sched_getaffinity(planted["pid"]))
+    return True
+
+
+@attempt
+def raise_own_limits(planted: Planted) -> bool:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
+    return True
+
+
+@attempt
+def keep_privileges(planted: Planted) -> bool:
+    header, found = struct.pack("Ii", 0x20080522, 0), ctypes.create_string_buffer(24)
+    bounding = any(_libc.prctl(23, number, 0, 0, 0) == 1 for number in range(41))
+    return bounding or bool(_libc.capget(header, found)) or any(found.raw)
+
+
+@attempt
+def gain_privileges_by_execution(planted: Planted) -> bool:
+    return bool(_libc.prctl(39, 0, 0, 0, 0) != 1)
+
+
+@attempt
+def use_an_inherited_descriptor(planted: Planted) -> bool:
+    def is_open(descriptor: int) -> bool:
+        try:
+            return fcntl.fcntl(descriptor, fcntl.F_GETFD) >= 0
+        except OSError:
+            return False
+
+    return any(map(is_open, range(3, 256)))
+
+
+@attempt
+def read_the_environment_of_the_gateway(planted: Planted) -> bool:
+    return "HERMES_PLANTED" in os.environ  # noqa: TID251
+
+
+@attempt
+def set_the_clock(planted: Planted) -> bool:
+    time.clock_settime(time.CLOCK_REALTIME, time.time())
+    return True
+
+
+@attempt
+def attach_shared_memory(planted: Planted) -> bool:
+    return bool(_libc.shmget(planted["shared_key"], 0, 0) >= 0)
+
+
+def succeeds(one: Attempt, planted: Planted) -> bool:
+    """Makes the attempt in a process of its own, because it may crash or wait forever."""
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            signal.alarm(SECONDS)
+            code = 0 if one(planted) else 1
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def main() -> None:
+    """Makes all attempts."""
+    planted: Planted = json.loads(sys.argv[1])
+    # The tracebacks of failed attempts are of no interest.
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    os.close(null)
+    names = sys.argv[2:] or list(ATTEMPTS)
+    done = [name for name in names if succeeds(ATTEMPTS[name], planted)]
+    sys.stdout.write(json.dumps({"tried": len(names), "succeeded": done}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
