@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hermes.types.platforms import AnyPlatform
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit
+    from hermes.types.sandboxes import HomeSandboxes
     from hermes.types.store import Store
     from hermes.types.store_copy import CopyResult, CopyStep
     from hermes.types.turns import Prompt
@@ -105,6 +106,11 @@ class Application:
         from hermes.app.inspection import check
 
         return await check(settings)
+
+    def open_sandboxes(self, settings: Settings) -> AbstractAsyncContextManager[HomeSandboxes]:
+        from hermes.app.sandboxes import open_sandboxes
+
+        return open_sandboxes(settings)
 
     async def diagnose(self, home: Path, environ: Mapping[str, str]) -> Sequence[Check]:
         from hermes.app.doctor import diagnose

@@ -69,7 +69,9 @@ class SandboxBackend:
         self._options = options
         self._level = level
         self._folders = (options.sandboxes or options.processes.parent / "sandboxes") / NAME
-        self._network = SandboxNetwork(options.network, level, self._folders.with_name("network"))
+        self._network = SandboxNetwork(
+            options.network, level, options.processes.with_name("network")
+        )
         self.commands = LocalCommands(options.processes, options.environment)
 
     @property

@@ -130,6 +130,9 @@ SUBCOMMANDS = {
         "hermes.entry.cli.approvals:approvals", "Explain which commands need approval."
     ),
     "context": Lazy("hermes.entry.cli.context:context", "Allow or refuse context files."),
+    "sandbox": Lazy(
+        "hermes.entry.cli.sandbox:sandbox", "Show and manage the sandboxes of conversations."
+    ),
     "store": Lazy("hermes.entry.cli.store:store", "Copy the store to another database."),
     "config": Lazy("hermes.entry.cli.config:config", "Show, explain and change the configuration."),
 }

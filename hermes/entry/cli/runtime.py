@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hermes.types.platforms import AnyPlatform
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit
+    from hermes.types.sandboxes import HomeSandboxes
     from hermes.types.store import Store
     from hermes.types.store_copy import CopyResult, CopyStep
     from hermes.types.turns import Prompt
@@ -93,6 +94,11 @@ class Runtime(Protocol):
 
         The home is not changed.
         """
+        ...
+
+    def open_sandboxes(self, settings: Settings) -> AbstractAsyncContextManager[HomeSandboxes]:
+        """Opens the sandboxes of all agents of the home. A gateway may use them at the same
+        time."""
         ...
 
     async def diagnose(self, home: Path, environ: Mapping[str, str]) -> Sequence[Check]:

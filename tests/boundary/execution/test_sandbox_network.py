@@ -61,7 +61,7 @@ async def test_without_a_policy_there_is_no_proxy(tmp_path: Path) -> None:
         assert outcome.text.startswith("<>")
         assert "refused" in outcome.text
         assert backend.isolation.endswith("; no network")
-    assert not (tmp_path / "sandboxes" / "network").exists()
+    assert not (tmp_path / "network").exists()
 
 
 async def test_a_background_command_uses_the_proxy_of_the_next_process(tmp_path: Path) -> None:
