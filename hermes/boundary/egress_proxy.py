@@ -88,6 +88,7 @@ class EgressProxy:
         self._resolver = resolver or PageResolver()
         self._allowed = allowed
         self._idle_seconds = idle_seconds
+        self._starting = anyio.Lock()
         self._server: asyncio.Server | None = None
         self._path: Path | None = None
         self._tunnels: set[asyncio.Task[None]] = set()
@@ -104,14 +105,15 @@ class EgressProxy:
         Each process has its own socket in the folder. Commands that outlive the process find the
         socket of the next one.
         """
-        if self._server is not None:
-            return
-        path = folder / f"{os.getpid()}.sock"
-        listener = await anyio.to_thread.run_sync(_listen, path)
-        self._server = await asyncio.start_unix_server(
-            self._serve, sock=listener, limit=LARGEST_HEAD
-        )
-        self._path = path
+        async with self._starting:
+            if self._server is not None:
+                return
+            path = folder / f"{os.getpid()}.sock"
+            listener = await anyio.to_thread.run_sync(_listen, path)
+            self._server = await asyncio.start_unix_server(
+                self._serve, sock=listener, limit=LARGEST_HEAD
+            )
+            self._path = path
 
     async def aclose(self) -> None:
         """Ends all connections and removes the socket."""

@@ -230,6 +230,18 @@ async def test_sockets_of_dead_processes_are_removed_and_others_are_kept(tmp_pat
         await proxy.aclose()
 
 
+async def test_a_proxy_that_is_started_several_times_listens_once(tmp_path: Path) -> None:
+    proxy = EgressProxy(OPEN)
+    async with anyio.create_task_group() as group:
+        for _ in range(3):
+            group.start_soon(proxy.start, tmp_path)
+    (path,) = tmp_path.iterdir()
+    async with await anyio.connect_unix(path) as stream:
+        await stream.send(b"s1\nGET / HTTP/1.1\r\n\r\n")
+        assert (await received(stream)).startswith("HTTP/1.1 400 ")
+    await proxy.aclose()
+
+
 async def test_the_path_of_the_folder_can_be_long(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 30)
     proxy = EgressProxy(OPEN)

@@ -56,7 +56,8 @@ def main() -> NoReturn:
     forwarder = os.fork()
     if not forwarder:
         _forward(folder, sandbox, (told, opened), parent)
-    for descriptor in (told, info, gate, opened):
+    # `told` stays open, because bubblewrap would fail if nobody could read what it writes.
+    for descriptor in (info, gate, opened):
         os.close(descriptor)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _, status = os.waitpid(bubblewrap, 0)

@@ -1,5 +1,6 @@
 """The network of the commands in sandboxes: the proxy of a backend, and the way to it."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from hermes.boundary.execution.levels import Level
 from hermes.boundary.execution.scripts import script
 from hermes.types.execution import BackendFinding, NetworkPolicy
 from hermes.types.identity import SessionKey
+
+log = logging.getLogger(__name__)
 
 NETWORK_LEVEL: Level = "bubblewrap"
 """The level at which commands can have a network. The other levels can't keep a command away from
@@ -59,7 +62,11 @@ class SandboxNetwork:
         """Starts the proxy, if it is needed and not started yet. Call this before a command
         starts."""
         if self._proxy is not None:
-            await self._proxy.start(self._folder)
+            try:
+                await self._proxy.start(self._folder)
+            except OSError as error:
+                # The files and all other commands of the sandbox can still be used.
+                log.error("commands have no network, because the proxy can't start: %s", error)
 
     def connected(self, arguments: tuple[str, ...], session: SessionKey) -> tuple[str, ...]:
         """Returns the command line that runs bubblewrap with these arguments and connects its

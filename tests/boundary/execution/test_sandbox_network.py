@@ -82,6 +82,15 @@ async def test_a_background_command_uses_the_proxy_of_the_next_process(tmp_path:
         assert REFUSED in (await process.output()).data.decode()
 
 
+async def test_commands_run_without_a_network_if_the_proxy_can_not_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "network").touch()
+    async with opened(tmp_path, LISTED) as (_, sandbox):
+        assert (await run(sandbox, "echo works")).text == "works\n"
+    assert "commands have no network, because the proxy can't start" in caplog.text
+
+
 @pytest.mark.parametrize("policy", [LISTED, OPEN])
 async def test_a_level_that_can_not_guard_the_network_has_none(
     tmp_path: Path, policy: NetworkPolicy
