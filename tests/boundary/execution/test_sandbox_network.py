@@ -1,5 +1,6 @@
 """The network of the commands in a sandbox."""
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,16 +12,25 @@ from hermes.boundary.execution.sandbox import SandboxBackend
 from hermes.boundary.execution.sandbox_network import SandboxNetwork
 from hermes.testing.commands import EMPTY_ENVIRONMENT
 from hermes.testing.sandbox_contract import run
+from hermes.testing.sites import serving
 from hermes.types.execution import BackendOptions, NetworkPolicy, Sandbox, SandboxScope
 from hermes.types.identity import AgentId, SessionKey
 
 SESSION = SessionKey(agent=AgentId("main"), platform="cli", kind="private", chat="1")
 LISTED = NetworkPolicy(mode="hosts", hosts=("pypi.org", "*.pythonhosted.org"))
 OPEN = NetworkPolicy(mode="open")
-REQUEST = "GET http://other.example/ HTTP/1.1\\r\\n\\r\\n"
-ASK = f"exec 3<>/dev/tcp/127.0.0.1/3128; printf '{REQUEST}' >&3; head -1 <&3"
-"""A shell command that asks the proxy for a page of a host that is not allowed."""
+
+
+def asking(request: str) -> str:
+    """Returns a shell command that sends a request to the proxy, and prints the first line of the
+    answer."""
+    head = f"{request} HTTP/1.1\\r\\n\\r\\n"
+    return f"exec 3<>/dev/tcp/127.0.0.1/3128; printf '{head}' >&3; head -1 <&3"
+
+
+ASK = asking("GET http://other.example/")
 REFUSED = "HTTP/1.1 403 Forbidden: terminal.network does not allow other.example"
+ADDRESSES = ("127.0.0.1", "127.0.0.2", "0.0.0.0")
 REMARK = (
     "[Connections to other.example were refused. The operator can allow these hosts with the"
     " setting terminal.network.]"
@@ -53,6 +63,31 @@ async def test_a_command_learns_from_the_proxy_which_setting_allows_a_host(tmp_p
         assert rest == [REMARK]
         assert (outcome.code, outcome.left) == (0, 0)
         assert REMARK not in (await run(sandbox, "true")).text
+
+
+async def test_a_server_on_this_machine_can_not_be_reached_with_an_open_policy(
+    tmp_path: Path,
+) -> None:
+    """The server stands for the API of the gateway."""
+    async with serving({}, host="0.0.0.0") as site, opened(tmp_path, OPEN) as (_, sandbox):
+        places = [f"{host}:{site.port}" for host in own_names()]
+        targets = [f"CONNECT {place}" for place in places]
+        targets += [f"GET http://{place}/" for place in places]
+        outcome = await run(sandbox, "; ".join(map(asking, targets)))
+        replies = outcome.text.splitlines()
+        assert len(replies) == len(targets)
+        assert [reply for reply in replies if not reply.startswith("HTTP/1.1 403 ")] == []
+        direct = [f"(exec 3<>/dev/tcp/{host}/{site.port}) 2>&1" for host in ADDRESSES]
+        outcome = await run(sandbox, "; ".join(direct))
+        assert outcome.code != 0
+        assert site.accepted == 0
+
+
+def own_names() -> list[str]:
+    """Returns names and addresses of this machine."""
+    found = {str(one[4][0]) for one in socket.getaddrinfo(socket.gethostname(), None)}
+    written = {f"[{address}]" if ":" in address else address for address in found}
+    return [*ADDRESSES, "localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433", *sorted(written)]
 
 
 async def test_without_a_policy_there_is_no_proxy(tmp_path: Path) -> None:
