@@ -16,7 +16,7 @@ from hermes import settings as configuration
 from hermes.app.backend_checks import backend_jobs
 from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.app.gateway import http_session
-from hermes.app.stores import known_scheme, postgres_extra
+from hermes.app.stores import known_scheme, nats_extra, postgres_extra
 from hermes.core.models.health import model_jobs
 from hermes.core.models.model_discovery import ModelDiscovery
 from hermes.entry.messaging import make_adapters
@@ -104,6 +104,8 @@ def _configured_jobs(settings: Settings, session: aiohttp.ClientSession) -> Iter
     plugins = _plugins()
     yield _settings_job(settings, plugins)
     yield _store_job(settings)
+    if settings.bus.url:
+        yield _bus_job(settings.bus.url)
     yield from backend_jobs(settings, plugins.backends())
     models = configured_models(settings, plugins)
     yield from model_jobs(models, ModelDiscovery(session, models.wires, models.cache))
@@ -148,6 +150,19 @@ def _store_job(settings: Settings) -> CheckJob:
     late = f"the database at store.url did not answer within {STORE_CHECK_SECONDS:g} s"
     hint = "check the network, and whether PostgreSQL runs there"
     return CheckJob(name="store", run=run, seconds=STORE_CHECK_SECONDS, late=late, hint=hint)
+
+
+def _bus_job(url: str) -> CheckJob:
+    async def run() -> list[Check]:
+        with nats_extra():
+            # Imported here because nats-py is an extra.
+            from hermes.state.nats.address import nats_addresses  # noqa: PLC0415
+            from hermes.state.nats.health import check_nats  # noqa: PLC0415
+        return await check_nats(nats_addresses(url))
+
+    late = f"the servers in bus.url did not answer within {STORE_CHECK_SECONDS:g} s"
+    hint = "check the network, and whether NATS runs there"
+    return CheckJob(name="bus", run=run, seconds=STORE_CHECK_SECONDS, late=late, hint=hint)
 
 
 def _database_job(home: Home) -> CheckJob:

@@ -137,6 +137,18 @@ async def test_a_store_on_postgres_is_checked_instead_of_the_file(tmp_path: Path
     assert named(found, "store").level == "ok"
 
 
+async def test_a_bus_has_a_line_if_it_is_configured(tmp_path: Path) -> None:
+    environ = {
+        "HERMES_STORE_URL": "postgresql://hermes@127.0.0.1:9/hermes",
+        "HERMES_BUS_URL": f"nats://hermes:{KEY}@127.0.0.1:9",
+    }
+    found = named(await diagnose(tmp_path, environ), "bus")
+    assert (found.level, "127.0.0.1:9 can't be used" in found.text) == ("error", True)
+    assert KEY not in found.text
+    wrong = named(await diagnose(tmp_path, {**environ, "HERMES_BUS_URL": "redis://host"}), "bus")
+    assert (wrong.level, "nats://" in wrong.text) == ("error", True)
+
+
 async def test_an_unknown_scheme_of_the_store_is_an_error(tmp_path: Path) -> None:
     found = await diagnose(tmp_path, {"HERMES_STORE_URL": f"mysql://user:{KEY}@host/db"})
     assert (named(found, "store").level, "mysql" in named(found, "store").text) == ("error", True)
