@@ -40,10 +40,12 @@ HEAD_SECONDS, IDLE_SECONDS = 10.0, 120.0
 nothing is sent in either direction."""
 MOST_REMEMBERED = 1000
 """Maximum number of refused hosts that are remembered. A remembered host is not logged again."""
-_PIECE = 65_536
+LOOKUP_THREADS = 2
+"""Number of threads that look up the names of hosts."""
 LONGEST_SOCKET_PATH = 100
 """Length in bytes from which the path of a socket is too long for the kernel. The limit depends on
 the system."""
+_PIECE = 65_536
 
 
 def allows(policy: NetworkPolicy, host: str) -> bool:
@@ -85,7 +87,9 @@ class EgressProxy:
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self._policy = policy
-        self._resolver = resolver or PageResolver()
+        # A command can choose hosts with slow name servers. Looking them up must not occupy the
+        # threads of the gateway.
+        self._resolver = resolver or PageResolver(anyio.CapacityLimiter(LOOKUP_THREADS))
         self._allowed = allowed
         self._idle_seconds = idle_seconds
         self._starting = anyio.Lock()
@@ -137,7 +141,7 @@ class EgressProxy:
         self._tunnels.add(task)
         try:
             await self._answer(reader, writer)
-        except (OSError, EOFError, TimeoutError) as error:
+        except (OSError, EOFError, TimeoutError, asyncio.LimitOverrunError) as error:
             log.debug("a connection of a sandbox ended: %r", error)
         except asyncio.CancelledError:
             # The proxy is being closed. No caller waits for this task.
@@ -148,7 +152,7 @@ class EgressProxy:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with anyio.fail_after(HEAD_SECONDS):
-            sandbox = (await reader.readuntil(b"\n")).decode().rstrip()
+            sandbox = (await reader.readuntil(b"\n")).decode(errors="replace").rstrip()
         self._count[sandbox] += 1
         try:
             with anyio.fail_after(HEAD_SECONDS):

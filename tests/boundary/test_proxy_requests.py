@@ -69,6 +69,8 @@ def test_a_url_without_a_port_and_a_path_has_the_usual_ones() -> None:
         ("SSH-2.0-OpenSSH",),
         ("",),
         ("GET http://example.org/ HTTP/1.1", "Accept: a", " Host: other.example"),
+        ("GET http://example.org/ HTTP/1.1", "Host : other.example"),
+        ("GET http://example.org/ HTTP/1.1", "other.example"),
         ("GET http://example.org/ HTTP/1.1", "Accept: a\nHost: other.example"),
     ],
 )

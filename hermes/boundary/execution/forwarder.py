@@ -203,7 +203,7 @@ def connect_to_proxy(sandbox: str) -> socket.socket | None:
             proxy = socket.socket(socket.AF_UNIX)
             proxy.setblocking(False)
             if not proxy.connect_ex(name):
-                proxy.send(f"{' '.join(sandbox.split())}\n".encode())
+                proxy.send(f"{' '.join(sandbox.split())}\n".encode(errors="replace"))
                 return proxy
             proxy.close()
     return None
