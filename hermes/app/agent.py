@@ -110,7 +110,7 @@ class AgentBuilder:
         self._session = session
         self._model = EscapedMarkers(model)
         self._commands = backend is not None
-        self._backend = backend or LocalBackend(settings.home.processes, None)
+        self.backend: ExecutionBackend = backend or LocalBackend(settings.home.processes, None)
         self._models = models
         self._auxiliary = Auxiliary(self._model, lambda main: self._models.auxiliary() or main)
         self._memory = Memory(limits)
@@ -128,7 +128,7 @@ class AgentBuilder:
         return HostedAgent(
             profile=self.profile,
             runner=self._runner(tools),
-            backend=self._backend,
+            backend=self.backend,
             end_session=self._end_session,
             write_title=self._write_title if self._models.has_auxiliary else None,
             check_request=self._check_request,
@@ -138,9 +138,13 @@ class AgentBuilder:
     def runs_commands_here(self, tools: Sequence[AnyTool]) -> bool:
         """Returns whether a conversation of the agent may run commands on this machine without a
         sandbox."""
+        return self.backend.isolation == "none" and self.offers_commands(tools)
+
+    def offers_commands(self, tools: Sequence[AnyTool]) -> bool:
+        """Returns whether a conversation of the agent has the tool that runs commands."""
         settings, registry = self._settings, Registry(tools)
         own = [one.toolsets for one in settings.platforms.values() if one.toolsets is not None]
-        return self._backend.isolation == "none" and any(
+        return any(
             registry.offers("terminal", allowed, settings.agent.disabled_toolsets)
             for allowed in (settings.agent.toolsets, *own)
         )
@@ -159,7 +163,7 @@ class AgentBuilder:
             self.prompt_writer(),
             Compactor(self._auxiliary),
             ToolRuntime(
-                self._backend,
+                self.backend,
                 ResultFilter(self._spill, redact=self._redact, longest_secret=self._longest_secret),
                 self._parts.read_media,
                 self._parts.messenger.for_call if self._parts.messenger else None,
@@ -180,7 +184,7 @@ class AgentBuilder:
         settings, web = self._settings, self._settings.web
         found = [*file_tools(self._spill, search_file)]
         if self._commands:
-            found += terminal_tools(settings.terminal.timeout, self._backend.isolation)
+            found += terminal_tools(settings.terminal.timeout, self.backend.isolation)
         search = choose_search(
             self._session,
             kind=web.search,

@@ -1,12 +1,20 @@
 """Creates the execution backend that an agent's settings name."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 from hermes.boundary.execution.environment import child_environment
 from hermes.settings import PLANNED_BACKENDS, Settings
 from hermes.settings.network import network_policy
 from hermes.types.errors import ConfigError
-from hermes.types.execution import BackendManifest, BackendOptions, ExecutionBackend
+from hermes.types.execution import (
+    BackendManifest,
+    BackendOptions,
+    CommandLimits,
+    ExecutionBackend,
+    Mount,
+)
 
 
 def configured_backend(
@@ -24,12 +32,46 @@ def configured_backend(
     return None
 
 
+@asynccontextmanager
+async def open_backend(
+    settings: Settings, manifests: Sequence[BackendManifest]
+) -> AsyncIterator[ExecutionBackend | None]:
+    """Yields the configured backend, and closes it at the end of the block. Background processes
+    continue."""
+    backend = configured_backend(settings, manifests)
+    try:
+        yield backend
+    finally:
+        if backend is not None:
+            await backend.aclose()
+
+
 def backend_options(settings: Settings) -> BackendOptions:
     """Returns the options that every backend of an agent with these settings gets."""
-    passed = settings.terminal.env_passthrough
-    environment = child_environment(settings.sources.environ, passed)
+    terminal, environ = settings.terminal, settings.sources.environ
     return BackendOptions(
         processes=settings.home.processes,
-        environment=environment,
-        network=network_policy(settings.terminal),
+        environment=child_environment(environ, terminal.env_passthrough),
+        secrets={name: environ[name] for name in terminal.secrets if name in environ},
+        sandboxes=settings.files.sandboxes,
+        sharing=terminal.scope,
+        # A person who has chosen a workspace, or is at a terminal, wants to work in that folder.
+        own_workspaces=settings.workspace == settings.files.workspace,
+        limits=CommandLimits(
+            processes=terminal.max_processes,
+            memory=terminal.max_memory_mb * 1_000_000,
+            cpu_seconds=terminal.max_cpu_seconds,
+            file_bytes=terminal.max_file_mb * 1_000_000,
+            workspace_bytes=terminal.max_workspace_mb * 1_000_000,
+        ),
+        mounts=tuple(map(parsed_mount, terminal.mounts)),
+        network=network_policy(terminal),
     )
+
+
+def parsed_mount(text: str) -> Mount:
+    """Parses an entry of `terminal.mounts`. Raises ConfigError if it is not an absolute path."""
+    path = text.removesuffix(":rw").removesuffix(":ro")
+    if not Path(path).is_absolute():
+        raise ConfigError(f"terminal.mounts: {text!r} is a relative path: write the whole path")
+    return Mount(path=path, writable=text.endswith(":rw"))

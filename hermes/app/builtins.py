@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from hermes.boundary.execution.local import LOCAL_BACKEND
+from hermes.boundary.execution.sandbox import SANDBOX_BACKEND
 from hermes.control.commands import builtin_commands
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.registry import ModelRegistry
@@ -56,7 +57,7 @@ class Builtins:
 
     @hookimpl
     def register_backends(self) -> Sequence[BackendManifest]:
-        return (LOCAL_BACKEND,)
+        return (SANDBOX_BACKEND, LOCAL_BACKEND)
 
     @hookimpl
     def register_models(self) -> Sequence[WireFormat]:

@@ -16,11 +16,12 @@ from msgspec.structs import replace
 
 from hermes import settings as configuration
 from hermes.app.agent import AgentBuilder, GatewayParts, open_model
-from hermes.app.backends import configured_backend
+from hermes.app.backends import open_backend
 from hermes.app.builtins import Builtins, all_plugins, configured_models
 from hermes.app.messenger import target_platforms
 from hermes.app.stores import home_store, node_folder
 from hermes.boundary.egress import Egress
+from hermes.boundary.execution.sandbox_folders import delete_session_sandbox
 from hermes.control.access import AccessPolicy, AllowedUsers
 from hermes.control.commands import CommandTable
 from hermes.control.directory import Directory
@@ -109,26 +110,28 @@ async def open_gateway(
     ):
         watched = overrides.wrap_store(store)
         intake = MediaIntake(media, overrides.download or Egress(seconds=MEDIA_SECONDS).download)
-        targets = overrides.targets
-        if targets is None:
-            # A terminal serves no platform, so wrong settings of one must not stop it.
-            targets = target_platforms(settings, plugins.platforms(), strict=not terminal)
-        messenger = ChatMessenger(watched, Directory(watched, targets), intake)
+        # A terminal serves no platform, so wrong settings of one must not stop it.
+        targets = target_platforms(settings, plugins.platforms(), strict=not terminal)
+        directory = Directory(watched, targets if overrides.targets is None else overrides.targets)
+        messenger = ChatMessenger(watched, directory, intake)
         parts = GatewayParts(read_media=media.read, messenger=messenger)
         builders: dict[AgentId, AgentBuilder] = {}
         for id, own in profiles.items():
             own.workspace.mkdir(parents=True, exist_ok=True)
-            models, model = configured_models(own, plugins), overrides.model
+            models = configured_models(own, plugins)
+            model = overrides.model
             if model is None:
                 model = await opened.enter_async_context(
                     open_model(own, models, session, media.read)
                 )
-            backend = overrides.backend or configured_backend(own, plugins.backends())
+            backend = overrides.backend or await opened.enter_async_context(
+                open_backend(own, plugins.backends())
+            )
             builders[id] = AgentBuilder(id, own, models, watched, session, model, backend, parts)
         builtins.builders = builders
         agents = hosted_agents(builders, plugins, overrides.tools)
         if not terminal:
-            log_commands(builders, plugins, overrides.tools)
+            await log_commands(builders, plugins, overrides.tools)
         async with running_gateway(
             watched,
             agents,
@@ -200,18 +203,23 @@ def hosted_agents(
     }
 
 
-def log_commands(
+async def log_commands(
     builders: Mapping[AgentId, AgentBuilder], plugins: Plugins, tools: Sequence[AnyTool] | None
 ) -> None:
-    """Logs which agents run commands on this machine."""
+    """Logs which agents run commands on this machine, and which sandboxes do not work as they
+    should."""
     for id, builder in builders.items():
         offered = plugins.tools(builder.profile) if tools is None else tools
         if builder.runs_commands_here(offered):
             log.warning(
                 "agent %s runs commands on this machine with the rights of the gateway, without"
-                " asking; `terminal.backend: none` turns that off",
+                " asking; `terminal.backend: sandbox` isolates them",
                 id,
             )
+        elif builder.offers_commands(offered):
+            for finding in await builder.backend.check():
+                if finding.level != "ok":
+                    log.warning("agent %s: %s %s", id, finding.text, finding.hint)
 
 
 def delete_session_files(settings: Settings, plugins: Plugins, session: str) -> None:
@@ -223,6 +231,7 @@ def delete_session_files(settings: Settings, plugins: Plugins, session: str) -> 
         return
     delete_todos(own.files.todos, session, before=math.inf)
     Spill(own.files.spill).forget_session(session)
+    delete_session_sandbox(own.files.sandboxes, SessionKey.parse(session))
 
 
 @asynccontextmanager

@@ -127,7 +127,8 @@ class Settings(Value):
         web, auxiliary = self.web, self.auxiliary
         keys = (self.model.api_key, self.api_server.key, auxiliary.api_key, web.brave_key)
         addresses = (self.store.url, self.store.direct_url, self.bus.url)
-        own = {*keys, *addresses, web.tavily_key, _made_key(self.home)} - {""}
+        passed = {self.sources.environ.get(name, "") for name in self.terminal.secrets}
+        own = {*keys, *addresses, *passed, web.tavily_key, _made_key(self.home)} - {""}
         return self.sources.secrets | own
 
 

@@ -90,6 +90,11 @@ class Home(Value):
         return self.root / "processes"
 
     @property
+    def sandboxes(self) -> Path:
+        """The folder of the sandboxes in which commands run, with a subfolder for each backend."""
+        return self.root / "sandboxes"
+
+    @property
     def cache(self) -> Path:
         """The folder of files that can be downloaded or generated again."""
         return self.root / "cache"

@@ -13,7 +13,7 @@ import psutil
 
 from hermes.boundary.execution.background import PROCESS_MARK, Background
 from hermes.boundary.execution.environment import child_environment
-from hermes.boundary.execution.launch import Launch, ShellLauncher
+from hermes.boundary.execution.launch import CommandLaunch, ShellLauncher
 from hermes.boundary.execution.levels import Level
 from hermes.boundary.execution.local import LocalBackend
 from hermes.boundary.execution.process import end_marked
@@ -110,7 +110,7 @@ def shell_launch(
     folder: Path,
     environment: Mapping[str, str] = EMPTY_ENVIRONMENT,
     shell: str = shutil.which("bash") or "/bin/sh",
-) -> Launch:
+) -> CommandLaunch:
     """Returns the launch of a command without restrictions."""
     return ShellLauncher(shell, environment).launch(command, folder, background=False)
 

@@ -55,14 +55,14 @@ class Planted(TypedDict):
 
 
 Attempt = Callable[[Planted], bool]
-ATTEMPTS: dict[str, Attempt] = {}
+ESCAPES: dict[str, Attempt] = {}
 """All attempts by name. An attempt has succeeded if it returns True. An OSError means failure."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def attempt(function: Attempt) -> Attempt:
     """Registers an attempt."""
-    ATTEMPTS[function.__name__.strip("_")] = function
+    ESCAPES[function.__name__.strip("_")] = function
     return function
 
 
@@ -115,7 +115,7 @@ for _name, _path in {
     "read_the_kernel_log": "/dev/kmsg",
     "read_shared_memory_of_the_host": "{shared_file}",
 }.items():
-    ATTEMPTS[_name] = lambda planted, path=_path: reads(path.format(**planted))  # type: ignore[misc]
+    ESCAPES[_name] = lambda planted, path=_path: reads(path.format(**planted))  # type: ignore[misc]
 for _name, _path in {
     "list_the_home_of_the_agent": "{home}",
     "list_the_home_of_the_user": "{user_home}",
@@ -125,7 +125,7 @@ for _name, _path in {
     "list_the_logs_of_the_host": "/var/log",
     "list_the_devices_of_the_host": "/sys/devices",
 }.items():
-    ATTEMPTS[_name] = lambda planted, path=_path: lists(path.format(**planted))  # type: ignore[misc]
+    ESCAPES[_name] = lambda planted, path=_path: lists(path.format(**planted))  # type: ignore[misc]
 for _name, _path in {
     "write_a_file_of_the_host": "{secret}",
     "write_a_file_of_another_session": "{other}",
@@ -138,7 +138,7 @@ for _name, _path in {
     "write_the_sysrq_trigger": "/proc/sysrq-trigger",
     "write_the_uevent_helper": "/sys/kernel/uevent_helper",
 }.items():
-    ATTEMPTS[_name] = lambda planted, path=_path: opens(path.format(**planted))  # type: ignore[misc]
+    ESCAPES[_name] = lambda planted, path=_path: opens(path.format(**planted))  # type: ignore[misc]
 for _name, (_number, *_arguments) in {
     "mount_a_file_system": (165, b"none", b".", b"tmpfs", 0, None),
     "make_a_user_namespace": (272, 0x10000000),
@@ -155,7 +155,7 @@ for _name, (_number, *_arguments) in {
     "load_a_module": (313, -1, b"", 0),
     "open_a_tree_of_mounts": (428, -100, b"/", 1),
 }.items():
-    ATTEMPTS[_name] = lambda planted, made=(_number, *_arguments): call(*made)  # type: ignore[misc]
+    ESCAPES[_name] = lambda planted, made=(_number, *_arguments): call(*made)  # type: ignore[misc]
 
 for _name, (_family, _kind, _protocol) in {
     "read_packets": (socket.AF_PACKET, socket.SOCK_RAW, 0x0300),
@@ -163,13 +163,13 @@ for _name, (_family, _kind, _protocol) in {
     "talk_to_the_hypervisor": (socket.AF_VSOCK, socket.SOCK_STREAM, 0),
     "use_the_crypto_interface": (socket.AF_ALG, socket.SOCK_SEQPACKET, 0),
 }.items():
-    ATTEMPTS[_name] = lambda planted, made=(_family, _kind, _protocol): creates(*made)  # type: ignore[misc]
+    ESCAPES[_name] = lambda planted, made=(_family, _kind, _protocol): creates(*made)  # type: ignore[misc]
 for _name, (_family, _host) in {
     "call_the_api_of_the_gateway": (socket.AF_INET, "127.0.0.1"),
     "call_the_api_at_another_address": (socket.AF_INET, "{address}"),
     "call_the_api_over_ipv6": (socket.AF_INET6, "::ffff:127.0.0.1"),
 }.items():
-    ATTEMPTS[_name] = lambda planted, family=_family, host=_host: connects(  # type: ignore[misc]
+    ESCAPES[_name] = lambda planted, family=_family, host=_host: connects(  # type: ignore[misc]
         family, (host.format(**planted), planted["port"])
     )
 for _name, _path in {
@@ -177,7 +177,7 @@ for _name, _path in {
     "connect_to_docker": "/var/run/docker.sock",
     "connect_to_an_abstract_socket": "\0{abstract}",
 }.items():
-    ATTEMPTS[_name] = lambda planted, path=_path: connects(  # type: ignore[misc]
+    ESCAPES[_name] = lambda planted, path=_path: connects(  # type: ignore[misc]
         socket.AF_UNIX, path.format(**planted)
     )
 
@@ -354,7 +354,8 @@ def use_an_inherited_descriptor(planted: Planted) -> bool:
 
 @attempt
 def read_the_environment_of_the_gateway(planted: Planted) -> bool:
-    return "HERMES_PLANTED" in os.environ  # noqa: TID251
+    _libc.getenv.restype = ctypes.c_void_p
+    return _libc.getenv(b"HERMES_PLANTED") is not None
 
 
 @attempt
@@ -388,8 +389,8 @@ def main() -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
     os.close(null)
-    names = sys.argv[2:] or list(ATTEMPTS)
-    done = [name for name in names if succeeds(ATTEMPTS[name], planted)]
+    names = sys.argv[2:] or list(ESCAPES)
+    done = [name for name in names if succeeds(ESCAPES[name], planted)]
     sys.stdout.write(json.dumps({"tried": len(names), "succeeded": done}) + "\n")
 
 

@@ -25,6 +25,7 @@ from hermes.settings.sections import (
     MemorySettings,
     ModelSettings,
     StreamingSettings,
+    TerminalSettings,
 )
 from hermes.state.paths import Home
 from hermes.testing.commands import EMPTY_ENVIRONMENT
@@ -73,7 +74,7 @@ class Conditions(Value):
     """The name of the workspace's folder in the home."""
     backend: ExecutionBackend | None = None
     """The execution backend. If it is None, a gateway with `tools` runs commands on this machine,
-    and otherwise the settings choose the backend."""
+    and otherwise the gateway runs no commands."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     bus: BusSettings = BusSettings()
     terminal: bool = False
@@ -107,8 +108,8 @@ def wrapped_store(store: Store, wrap: Callable[[Store], Store]) -> Store:
 
 
 def _test_backend(home: Path, conditions: Conditions) -> ExecutionBackend | None:
-    """Returns a backend for this machine if the conditions have tools. Otherwise returns None, so
-    that the settings choose the backend."""
+    """Returns a backend for this machine if the conditions have tools. Otherwise returns None, and
+    the gateway runs no commands."""
     if conditions.tools is None:
         return None
     return LocalBackend(home / "processes", EMPTY_ENVIRONMENT)
@@ -134,6 +135,7 @@ async def running(
         access=conditions.access,
         auxiliary=conditions.auxiliary,
         memory=conditions.memory,
+        terminal=TerminalSettings(backend="none"),
         store=store,
         bus=conditions.bus,
     )

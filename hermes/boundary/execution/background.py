@@ -2,6 +2,7 @@
 that no command is lost when the gateway restarts."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -17,7 +18,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from hermes.boundary.execution import supervisor
 from hermes.boundary.execution.handles import boot_id, is_here
-from hermes.boundary.execution.launch import Launch
+from hermes.boundary.execution.launch import CommandLaunch
 from hermes.boundary.execution.process import (
     KILL_GRACE,
     ProcessGroup,
@@ -78,7 +79,9 @@ class Background:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    async def start(self, command: str, launch: Launch, scope: SandboxScope) -> BackgroundProcess:
+    async def start(
+        self, command: str, launch: CommandLaunch, scope: SandboxScope
+    ) -> BackgroundProcess:
         """Starts the command. The command is recorded before it begins, so that a crash never
         leaves an unrecorded process."""
         folder = self._root / new_id()
@@ -99,7 +102,9 @@ class Background:
                 sandbox=launch.sandbox,
             )
             await anyio.to_thread.run_sync(_keep, folder, record)
-            begun = os.write(gate, b"g") == 1
+            # The secrets are not in the arguments, which everybody on the machine can read.
+            order = json.dumps(launch.secrets).encode() + b"\n"
+            begun = os.write(gate, order) == len(order)
         except (OSError, ValueError, anyio.IncompleteRead) as error:
             raise ToolFailed(f"The command could not be started: {error}.") from error
         finally:
@@ -109,8 +114,8 @@ class Background:
                 shutil.rmtree(folder, ignore_errors=True)
         return record
 
-    async def _spawn(self, launch: Launch, folder: Path, gate: int) -> ProcessGroup:
-        """Starts the supervisor, which waits for a byte from `gate` and outlives this process."""
+    async def _spawn(self, launch: CommandLaunch, folder: Path, gate: int) -> ProcessGroup:
+        """Starts the supervisor, which waits for a line from `gate` and outlives this process."""
         async with await anyio.open_process(
             script(supervisor, str(folder), launch.restrictions.text(), *launch.arguments),
             cwd=launch.folder,

@@ -5,7 +5,7 @@ import time
 
 import anyio
 
-from hermes.boundary.execution.launch import Launch
+from hermes.boundary.execution.launch import CommandLaunch
 from hermes.boundary.execution.output import Output
 from hermes.boundary.execution.process import KILL_GRACE
 from hermes.boundary.execution.supervised import (
@@ -30,7 +30,7 @@ class Foreground:
         self._server = ForkServerClient()
 
     async def run(
-        self, launch: Launch, seconds: float, observer: CommandObserver
+        self, launch: CommandLaunch, seconds: float, observer: CommandObserver
     ) -> CommandOutcome:
         """Runs the command for at most this many seconds. Raises ToolFailed if it can't be
         started."""

@@ -37,7 +37,7 @@ from hermes.boundary.execution.process_tree import (
     send_signal,
 )
 from hermes.boundary.execution.restrictions import RestrictionFields, exit_code, limit_of, restrict
-from hermes.boundary.execution.watchdog import CHECK_SECONDS, Watchdog
+from hermes.boundary.execution.watchdog import LIMIT_CHECK_SECONDS, Watchdog
 
 KEPT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 """Signals that end a command. The server and the supervisors must outlive the command, so they
@@ -167,7 +167,9 @@ class Supervisor:
         killed."""
         told = False
         while True:
-            ordered = self._watch.wait(CHECK_SECONDS if self._watchdog else None) and self._obey()
+            ordered = (
+                self._watch.wait(LIMIT_CHECK_SECONDS if self._watchdog else None) and self._obey()
+            )
             alone = self._reap(os.WNOHANG)
             if self._code is not None and alone:
                 return 0

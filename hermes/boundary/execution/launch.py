@@ -36,8 +36,6 @@ class Restrictions(Value):
     wrapped: bool = False
     """Whether the executed program is bubblewrap. Bubblewrap installs the filter itself, and its
     own two processes must outlive a SIGTERM to the command."""
-    secrets: tuple[str, ...] = ()
-    """Names of variables whose values are redacted in the output of a background command."""
 
     def fields(self) -> RestrictionFields:
         """Returns the restrictions in the form that supervisors read."""
@@ -54,7 +52,6 @@ class Restrictions(Value):
             },
             "seccomp": self.seccomp,
             "wrapped": self.wrapped,
-            "secrets": self.secrets,
         }
 
     def text(self) -> str:
@@ -65,7 +62,7 @@ class Restrictions(Value):
 NO_RESTRICTIONS = Restrictions()
 
 
-class Launch(Value):
+class CommandLaunch(Value):
     """A command that is ready to start."""
 
     arguments: tuple[str, ...]
@@ -76,12 +73,14 @@ class Launch(Value):
     restrictions: Restrictions = NO_RESTRICTIONS
     sandbox: str = ""
     """The id of the sandbox in which the command runs; empty for none."""
+    secrets: tuple[str, ...] = ()
+    """Values that are redacted in the output of a background command."""
 
 
 class Launcher(Protocol):
     """Decides how the commands of a sandbox are started."""
 
-    def launch(self, command: str, folder: Path, *, background: bool) -> Launch:
+    def launch(self, command: str, folder: Path, *, background: bool) -> CommandLaunch:
         """Returns the launch of a shell command in a folder of this machine. Raises ToolFailed if
         commands can't run."""
         ...
@@ -98,8 +97,8 @@ class ShellLauncher:
         self._shell = shell
         self._environment = environment
 
-    def launch(self, command: str, folder: Path, *, background: bool) -> Launch:
-        return Launch(
+    def launch(self, command: str, folder: Path, *, background: bool) -> CommandLaunch:
+        return CommandLaunch(
             arguments=(self._shell, "-c", command), environment=self._environment, folder=folder
         )
 

@@ -13,13 +13,13 @@ from hermes.boundary.execution.seatbelt import SEATBELT
 from hermes.boundary.execution.seccomp import MACHINES
 
 Level = Literal["bubblewrap", "landlock", "seatbelt"]
-LEVELS: tuple[Level, ...] = get_args(Level)
+SANDBOX_LEVELS: tuple[Level, ...] = get_args(Level)
 DESCRIPTIONS: dict[Level, str] = {
     "bubblewrap": "bubblewrap: own namespaces, read-only system",
     "landlock": "Landlock and seccomp: restricted files and system calls",
     "seatbelt": "Seatbelt: restricted files",
 }
-ADVICE = (
+SANDBOX_ADVICE = (
     "Install bubblewrap (`apt install bubblewrap`, or `pip install 'hermes-gateway[sandbox]'`) and"
     " allow user namespaces, or set terminal.backend to another backend."
 )
@@ -50,4 +50,4 @@ def _landlock_problem() -> str:
 
 def best_level() -> Level | None:
     """Returns the best level that works on this machine; None if no level works."""
-    return next((level for level in LEVELS if not level_problem(level)), None)
+    return next((level for level in SANDBOX_LEVELS if not level_problem(level)), None)

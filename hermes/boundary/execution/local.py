@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from hermes.boundary.execution.background import Background
 from hermes.boundary.execution.foreground import Foreground
 from hermes.boundary.execution.handles import end_handle
-from hermes.boundary.execution.launch import Launch, Launcher, ShellLauncher
+from hermes.boundary.execution.launch import CommandLaunch, Launcher, ShellLauncher
 from hermes.boundary.search import search
 from hermes.boundary.workspace import Workspace
 from hermes.types.errors import ToolFailed
@@ -172,12 +172,12 @@ class LocalSandbox:
 
     async def _launch(
         self, launcher: Launcher, command: str, workdir: str, *, background: bool
-    ) -> Launch:
+    ) -> CommandLaunch:
         if "\0" in command + workdir:
             # Without this check, uvloop would run the part of the command before the NUL.
             raise ToolFailed("A command can't contain a NUL character.")
 
-        def launch() -> Launch:
+        def launch() -> CommandLaunch:
             return launcher.launch(command, self._folder(workdir), background=background)
 
         return await anyio.to_thread.run_sync(launch)

@@ -39,7 +39,6 @@ class RestrictionFields(TypedDict):
     landlock: LandlockFields | None
     seccomp: str
     wrapped: bool
-    secrets: Sequence[str]
 
 
 def restrict(fields: RestrictionFields) -> None:

@@ -19,15 +19,15 @@ from hermes.boundary.execution.bubblewrap import (
 )
 from hermes.boundary.execution.handles import end_handle
 from hermes.boundary.execution.launch import (
+    CommandLaunch,
     LandlockRules,
-    Launch,
     Restrictions,
     encoded,
 )
 from hermes.boundary.execution.levels import (
-    ADVICE,
     DESCRIPTIONS,
-    LEVELS,
+    SANDBOX_ADVICE,
+    SANDBOX_LEVELS,
     Level,
     best_level,
     level_problem,
@@ -57,8 +57,8 @@ from hermes.types.execution import (
     SandboxScope,
 )
 
-NAME = "sandbox"
-SHELLS = "/bin:/usr/bin:/usr/local/bin:/run/current-system/sw/bin"
+SANDBOX_NAME = "sandbox"
+SHELL_FOLDERS = "/bin:/usr/bin:/usr/local/bin:/run/current-system/sw/bin"
 """The folders in which the shell of commands is searched."""
 
 
@@ -68,7 +68,7 @@ class SandboxBackend:
     def __init__(self, options: BackendOptions, level: Level | None) -> None:
         self._options = options
         self._level = level
-        self._folders = (options.sandboxes or options.processes.parent / "sandboxes") / NAME
+        self._folders = (options.sandboxes or options.processes.parent / "sandboxes") / SANDBOX_NAME
         self._network = SandboxNetwork(
             options.network, level, options.processes.with_name("network")
         )
@@ -141,9 +141,9 @@ class ConfinedLauncher:
         self._scope = scope
         self._own = own
         self._workspace = workspace
-        self._shell = shutil.which("bash", path=SHELLS) or "/bin/sh"
+        self._shell = shutil.which("bash", path=SHELL_FOLDERS) or "/bin/sh"
 
-    def launch(self, command: str, folder: Path, *, background: bool) -> Launch:
+    def launch(self, command: str, folder: Path, *, background: bool) -> CommandLaunch:
         return self._launch((self._shell, "-c", command), folder, lasting=background)
 
     def shell(self) -> tuple[str, ...]:
@@ -153,10 +153,10 @@ class ConfinedLauncher:
         arguments = (launch.restrictions.text(), str(launch.folder), json.dumps(visible))
         return tuple(script(launcher, *arguments, *launch.arguments))
 
-    def _launch(self, command: tuple[str, ...], folder: Path, *, lasting: bool) -> Launch:
+    def _launch(self, command: tuple[str, ...], folder: Path, *, lasting: bool) -> CommandLaunch:
         level = self._level
         if level is None:
-            raise ToolFailed(f"Commands can't run here, because no sandbox works. {ADVICE}")
+            raise ToolFailed(f"Commands can't run here, because no sandbox works. {SANDBOX_ADVICE}")
         if contains_system(self._workspace):
             raise ToolFailed(
                 f"The workspace {self._workspace} contains the system, so commands can't be"
@@ -170,12 +170,13 @@ class ConfinedLauncher:
                 arguments, extra = self._landlocked(command)
             case "seatbelt":
                 arguments, extra = self._seatbelted(command)
-        return Launch(
+        return CommandLaunch(
             arguments=arguments,
             environment=self._environment(level),
             folder=folder,
             restrictions=extra,
             sandbox=self._own.id,
+            secrets=tuple(self._options.secrets.values()),
         )
 
     def _wrapped(
@@ -242,7 +243,6 @@ class ConfinedLauncher:
             landlock=landlock,
             seccomp=seccomp,
             wrapped=wrapped,
-            secrets=tuple(self._options.secrets),
         )
 
     def _environment(self, level: Level) -> dict[str, str]:
@@ -257,15 +257,15 @@ class ConfinedLauncher:
 
 def findings(level: Level | None) -> tuple[BackendFinding, ...]:
     """Says which level commands run at, and why the better levels do not work."""
-    better = LEVELS[: LEVELS.index(level)] if level else LEVELS
+    better = SANDBOX_LEVELS[: SANDBOX_LEVELS.index(level)] if level else SANDBOX_LEVELS
     problems = [f"{one}: {level_problem(one)}" for one in better]
     if level is None:
         text = f"Commands are refused, because no sandbox works: {'; '.join(problems)}."
-        return (BackendFinding(level="error", text=text, hint=ADVICE),)
+        return (BackendFinding(level="error", text=text, hint=SANDBOX_ADVICE),)
     text = f"Commands run in a sandbox ({DESCRIPTIONS[level]})."
     if level == "landlock":
         text += f" A better level does not work: {'; '.join(problems)}."
-        return (BackendFinding(level="warning", text=text, hint=ADVICE),)
+        return (BackendFinding(level="warning", text=text, hint=SANDBOX_ADVICE),)
     return (BackendFinding(level="ok", text=text),)
 
 
@@ -273,4 +273,4 @@ def _make(options: BackendOptions) -> SandboxBackend:
     return SandboxBackend(options, best_level())
 
 
-SANDBOX_BACKEND = BackendManifest(name=NAME, make=_make)
+SANDBOX_BACKEND = BackendManifest(name=SANDBOX_NAME, make=_make)

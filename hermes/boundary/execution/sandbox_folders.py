@@ -15,10 +15,10 @@ import msgspec
 from hermes.boundary.execution.visible_files import DEVICES
 from hermes.boundary.execution.watchdog import folder_bytes
 from hermes.types.execution import SandboxInfo, SandboxScope, Sharing
-from hermes.types.identity import AgentId
+from hermes.types.identity import AgentId, SessionKey
 from hermes.types.value import Value
 
-RECORD = "sandbox.json"
+SANDBOX_RECORD = "sandbox.json"
 
 
 class SandboxRecord(Value):
@@ -65,7 +65,7 @@ class SandboxFolder:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if os.geteuid() == 0 and not self.devices:
             _make_devices(self._root / "dev")
-        record = self._root / RECORD
+        record = self._root / SANDBOX_RECORD
         with contextlib.suppress(FileNotFoundError):
             if msgspec.json.decode(record.read_bytes(), type=SandboxRecord) == self._record:
                 record.touch()
@@ -99,7 +99,7 @@ def sandbox_id(scope: SandboxScope, sharing: Sharing) -> str:
 
 def known_sandboxes(root: Path) -> Iterator[SandboxInfo]:
     """Yields the sandboxes in the folder, in no particular order."""
-    for path in root.glob(f"*/{RECORD}"):
+    for path in root.glob(f"*/{SANDBOX_RECORD}"):
         # Another process may delete the sandbox meanwhile.
         with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
             record = msgspec.json.decode(path.read_bytes(), type=SandboxRecord)
@@ -123,8 +123,16 @@ def delete_sandbox(root: Path, id: str) -> bool:
         if inner.is_dir() and not inner.is_symlink():
             inner.chmod(0o700)
     # The record goes first, so that half a sandbox is never listed.
-    (folder / RECORD).unlink(missing_ok=True)
+    (folder / SANDBOX_RECORD).unlink(missing_ok=True)
     gone = root / f".deleted-{id}-{time.time_ns()}"
     folder.rename(gone)
     shutil.rmtree(gone, ignore_errors=True)
     return True
+
+
+def delete_session_sandbox(root: Path, session: SessionKey) -> None:
+    """Deletes the sandbox that only this session has used. `root` has a subfolder for each
+    backend."""
+    scope = SandboxScope(agent=session.agent, session=session, workspace="")
+    for folder in root.glob("*"):
+        delete_sandbox(folder, sandbox_id(scope, "session"))

@@ -130,7 +130,7 @@ Instruction = tuple[int, int, int, int]
 
 
 def filter_program(machine: str, families: Sequence[int], *, namespaces: bool) -> bytes:
-    """Returns a program in the form that the kernel expects. Raises KeyError for an unknown
+    """Returns a program in the form that the kernel expects. Raises ValueError for an unknown
     machine.
 
     `families` are the address families of sockets that a command can create. If `namespaces` is

@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from hermes.boundary.execution import fork_server
 from hermes.boundary.execution.handles import CALL_MARK, end_command, handle_of
-from hermes.boundary.execution.launch import Launch
+from hermes.boundary.execution.launch import CommandLaunch
 from hermes.boundary.execution.process import ProcessGroup, signal_group, start_time
 from hermes.boundary.execution.process_tree import send_signal, terminate_wrapped
 from hermes.boundary.execution.scripts import script
@@ -32,7 +32,7 @@ SUPERVISOR_SECONDS = 30.0
 class CommandRequest(Value):
     """A command in the form that is sent to a supervisor."""
 
-    launch: Launch
+    launch: CommandLaunch
     mark: str
     """Identifies the processes of the command, in case the supervisor is killed."""
 

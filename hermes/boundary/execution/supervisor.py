@@ -2,7 +2,8 @@
 
 This module is run as a script, with the standard library alone. Its arguments are a folder, the
 restrictions of the command as JSON, and the program with its arguments. It prints its process id,
-and starts the command when it reads a byte from stdin.
+and starts the command when it has read a line from stdin: the values that it redacts in the output,
+as JSON.
 """
 
 import contextlib
@@ -22,14 +23,14 @@ from hermes.boundary.execution.process_tree import (
     restore_signals,
 )
 from hermes.boundary.execution.restrictions import RestrictionFields, exit_code, limit_of, restrict
-from hermes.boundary.execution.watchdog import CHECK_SECONDS, Watchdog
+from hermes.boundary.execution.watchdog import LIMIT_CHECK_SECONDS, Watchdog
 
 OUTPUT_PIECE = 5_000_000
 """Maximum number of bytes in one file of output. The last two files are kept."""
 MEANT_FOR_THE_COMMAND = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 REDACTED = b"[redacted]"
 SHORTEST_SECRET = 6
-"""Values with fewer bytes than this are not redacted, because they also occur by chance."""
+"""Values with fewer characters than this are not redacted, because they also occur by chance."""
 
 
 class OutputFiles:
@@ -86,27 +87,27 @@ class ProcessTree:
                     self._code = exit_code(status, wrapped=self._wrapped)
 
 
-class Redaction:
-    """Replaces secrets in a stream, also those that arrive in two pieces."""
+class RedactedOutput:
+    """Writes output without secrets. A secret may arrive in two pieces."""
 
-    def __init__(self, secrets: Sequence[bytes]) -> None:
-        self._secrets = sorted(secrets, key=len, reverse=True)
+    def __init__(self, files: OutputFiles, secrets: Sequence[str]) -> None:
+        values = (os.fsencode(one) for one in secrets if len(one) >= SHORTEST_SECRET)
+        self._secrets = sorted(values, key=len, reverse=True)
+        self._files = files
         self._held = b""
 
-    def add(self, data: bytes) -> bytes:
-        """Returns the next piece of the stream that contains no beginning of a secret at its
-        end."""
+    def write(self, data: bytes) -> None:
+        """Writes the data, except for an end that may be the beginning of a secret."""
         data = self._held + data
         for secret in self._secrets:
             data = data.replace(secret, REDACTED)
         kept = max((_overlap(data, secret) for secret in self._secrets), default=0)
         self._held = data[len(data) - kept :]
-        return data[: len(data) - kept]
+        self._files.write(data[: len(data) - kept])
 
-    def rest(self) -> bytes:
-        """Returns the end of the stream."""
-        held, self._held = self._held, b""
-        return held
+    def finish(self) -> None:
+        """Writes the end of the output."""
+        self._files.write(self._held)
 
 
 def _overlap(data: bytes, secret: bytes) -> int:
@@ -129,7 +130,8 @@ def main() -> None:
     # file.
     keys = os.open(folder / "input", os.O_RDWR)
     os.write(1, b"%d\n" % os.getpid())
-    if os.read(0, 1) != b"g":
+    secrets = _read_line()
+    if not secrets:
         return
     # Orphans of the command become our children, so that we can wait for them.
     adopt_orphans()
@@ -142,7 +144,8 @@ def main() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(null, descriptor)
-    exceeded = _record(reading, OutputFiles(folder), child, restrictions)
+    output = RedactedOutput(OutputFiles(folder), json.loads(secrets))
+    exceeded = _record(reading, output, child, restrictions)
     code = tree.last_code()
     # From now on, a write to the input fails.
     os.close(keys)
@@ -155,32 +158,39 @@ def main() -> None:
     fresh.replace(folder / "exit")
 
 
-def _record(reading: int, output: OutputFiles, child: int, restrictions: RestrictionFields) -> str:
+def _read_line() -> bytes:
+    """Reads a line from stdin; empty if the gateway has closed stdin before."""
+    line = b""
+    while not line.endswith(b"\n"):
+        piece = os.read(0, 4096)
+        if not piece:
+            return b""
+        line += piece
+    return line
+
+
+def _record(
+    reading: int, output: RedactedOutput, child: int, restrictions: RestrictionFields
+) -> str:
     """Writes the output until the command has closed it. Ends the command if it exceeds a limit,
     and returns the name of the limit."""
     limits, exceeded = restrictions["limits"], ""
     watchdog = Watchdog(os.getpid(), limits, restrictions["folders"]) if limits else None
-    redaction = Redaction(_values(restrictions["secrets"]))
     poll = select.poll()
     poll.register(reading, select.POLLIN)
     while True:
-        if poll.poll(CHECK_SECONDS * 1000 if watchdog else None):
+        if poll.poll(LIMIT_CHECK_SECONDS * 1000 if watchdog else None):
             data = os.read(reading, 65536)
             if not data:
                 break
-            output.write(redaction.add(data))
+            output.write(data)
         if watchdog and not exceeded and watchdog.due():
             exceeded = watchdog.exceeded()
             if exceeded:
                 end_at_once(os.getpid(), child, wrapped=restrictions["wrapped"])
                 end_descendants(os.getpid())
-    output.write(redaction.rest())
+    output.finish()
     return exceeded
-
-
-def _values(names: Sequence[str]) -> list[bytes]:
-    found = (os.environb.get(name.encode(), b"") for name in names)
-    return [value for value in found if len(value) >= SHORTEST_SECRET]
 
 
 def _parsed(text: str) -> RestrictionFields:

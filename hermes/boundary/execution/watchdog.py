@@ -9,7 +9,7 @@ import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-CHECK_SECONDS = 0.1
+LIMIT_CHECK_SECONDS = 0.1
 """Seconds between two checks of a command."""
 SLACK_BYTES = 32_000_000
 """The files are measured again when the disk has this number of bytes less, or when the rest of
@@ -40,7 +40,7 @@ class Watchdog:
 
     def exceeded(self) -> str:
         """Returns the name of a limit that the command exceeds; empty if it exceeds none."""
-        self._next = time.monotonic() + CHECK_SECONDS
+        self._next = time.monotonic() + LIMIT_CHECK_SECONDS
         pids: list[int] = []
         for pid in _below(self._root):
             pids.append(pid)

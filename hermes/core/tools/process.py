@@ -72,6 +72,8 @@ def _state(status: ProcessStatus) -> str:
     seconds = f"{status.seconds:.1f} s"
     if status.running:
         return f"running, {seconds}"
+    if status.exceeded:
+        return f"ended after {seconds}: it exceeded the limit for {status.exceeded}"
     if status.code is None:
         return f"ended, exit code unknown, {seconds}"
     return f"exit code {status.code}, {seconds}"

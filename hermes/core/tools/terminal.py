@@ -12,6 +12,7 @@ from hermes.types.tools import AnyTool, Tool, ToolContext
 
 LONGEST_COMMAND = 600.0
 """Longest timeout of a call in seconds."""
+LIMIT_NOTE = "it exceeded the limit for {}, which the operator can change"
 LONG_SECONDS = 10.0
 """If a command took longer than this number of seconds, the result tells the model how long it
 took."""
@@ -61,13 +62,15 @@ async def _terminal(timeout: float, context: ToolContext, arguments: RunCommand)
 
 def _told(result: CommandOutcome) -> str:
     lines = [result.text.rstrip("\n") or "[no output]"]
-    if result.timed_out:
+    if result.exceeded:
+        lines.append(f"[ended after {result.seconds:.1f} s: {LIMIT_NOTE.format(result.exceeded)}]")
+    elif result.timed_out:
         lines.append(
             f"[timed out and ended after {result.seconds:.1f} s; set `background` for longer"
             " commands]"
         )
     elif result.code or result.seconds >= LONG_SECONDS:
         lines.append(f"[exit code {result.code}, {result.seconds:.1f} s]")
-    if result.left and not result.timed_out:
+    if result.left and not (result.timed_out or result.exceeded):
         lines.append("[the processes that it left running were ended; set `background` to keep it]")
     return "\n".join(lines)

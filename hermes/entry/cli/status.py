@@ -16,6 +16,7 @@ from hermes.types.deployment import RunningGateway
 from hermes.types.errors import HermesError
 from hermes.types.value import Value
 
+NO_SANDBOX = "local: on this machine with your rights, without a sandbox"
 NO_MODEL = "none is configured; `hermes model` says how to choose one"
 
 
@@ -32,6 +33,8 @@ class StatusReport(Value):
     model_problem: str = ""
     """The reason why no model can be called."""
     gateways: tuple[RunningGateway, ...] = ()
+    commands: str = ""
+    """The backend that runs the agent's commands."""
     platforms: tuple[str, ...] = ()
     """Chat platforms that have settings."""
     last_used: float | None = None
@@ -69,7 +72,10 @@ def report_of(runtime: Runtime) -> StatusReport:
     try:
         settings = configuration.load()
         report = msgspec.structs.replace(
-            report, platforms=tuple(settings.platforms), last_used=_last_used(runtime, settings)
+            report,
+            commands=settings.terminal.backend,
+            platforms=tuple(settings.platforms),
+            last_used=_last_used(runtime, settings),
         )
     except HermesError as error:
         return msgspec.structs.replace(report, problem=str(error))
@@ -111,6 +117,8 @@ def rows(report: StatusReport) -> list[tuple[str, str]]:
         *([] if report.problem else [("model", model)]),
         *(("gateway", one) for one in gateways),
     ]
+    if report.commands:
+        shown.append(("commands", NO_SANDBOX if report.commands == "local" else report.commands))
     if report.platforms:
         shown.append(("platforms", ", ".join(report.platforms)))
     if report.last_used is not None:

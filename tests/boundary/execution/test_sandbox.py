@@ -1,14 +1,25 @@
 """The execution backend that isolates commands, at each level that this machine offers."""
 
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from hermes.boundary.execution.levels import Level
-from hermes.boundary.execution.sandbox import SandboxBackend
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from hermes.boundary.execution.handles import CALL_MARK
+from hermes.boundary.execution.levels import DESCRIPTIONS, Level
+from hermes.boundary.execution.sandbox import SANDBOX_BACKEND, SandboxBackend
+from hermes.control.routing import DEFAULT_AGENT
 from hermes.testing.commands import EMPTY_ENVIRONMENT, sandbox_backend
+from hermes.testing.sandbox_contract import RecordedCommand
 from hermes.testing.tool_contract import SandboxToolsContract
-from hermes.types.execution import BackendOptions, ExecutionBackend
+from hermes.testing.turns import GROUP, PRIVATE, a_turn
+from hermes.types.errors import ToolFailed
+from hermes.types.execution import BackendOptions, ExecutionBackend, SandboxScope
+from hermes.types.identity import PersonId, Source
 
 
 class LevelContract(SandboxToolsContract):
@@ -43,3 +54,173 @@ class TestBubblewrap(LevelContract):
 
 class TestLandlock(LevelContract):
     level = "landlock"
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> BackendOptions:
+    return BackendOptions(
+        processes=tmp_path / "processes",
+        environment={**EMPTY_ENVIRONMENT, "HOME": "/root", "LANG": "C"},
+        secrets={"GITHUB_TOKEN": "opensesame"},
+        sandboxes=tmp_path / "sandboxes",
+        own_workspaces=True,
+    )
+
+
+def scope(folder: Path, source: Source = PRIVATE, person: str = "ann") -> SandboxScope:
+    return SandboxScope(
+        agent=DEFAULT_AGENT,
+        session=a_turn(source=source).session,
+        workspace=str(folder / "workspace"),
+        home=str(folder),
+        person=PersonId(person),
+    )
+
+
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+async def test_sessions_share_nothing(
+    tmp_path: Path, options: BackendOptions, level: Level
+) -> None:
+    with sandbox_backend(tmp_path, level, options) as backend:
+        ours = await backend.open(scope(tmp_path))
+        theirs = await backend.open(scope(tmp_path, GROUP))
+        await ours.write("a/file", b"ours")
+        await ours.start("sleep 600 & echo x > $TMPDIR/x; echo x > ~/x; sleep 600")
+        looking = "ls -A . $TMPDIR ~; ps ax | grep -c '[s]leep 600'; cat a/file"
+        told = (await theirs.run(looking, RecordedCommand(), seconds=30.0)).text
+        assert "ours" not in told
+        assert "x\n" not in told
+        assert "No such file" in told
+        seen = (await ours.run("cat a/file", RecordedCommand(), workdir="a/..", seconds=30.0)).text
+        assert seen == "ours"
+
+
+async def test_a_session_finds_its_files_again(tmp_path: Path, options: BackendOptions) -> None:
+    command = "echo 1 >> f; echo 1 >> $TMPDIR/f; echo 1 >> ~/f; wc -c < f; pwd; echo $HOME $TMPDIR"
+    for size in (2, 4):
+        with sandbox_backend(tmp_path, "bubblewrap", options) as backend:
+            sandbox = await backend.open(scope(tmp_path))
+            told = (await sandbox.run(command, RecordedCommand(), seconds=30.0)).text
+        workspace = tmp_path / "workspace"
+        assert told == f"{size}\n{workspace}\n/home/sandbox /tmp\n"
+        assert await sandbox.read(f"{workspace}/f") == b"1\n" * (size // 2)
+    assert not (tmp_path / "workspace").exists()
+
+
+async def test_commands_see_listed_variables_only(tmp_path: Path, options: BackendOptions) -> None:
+    with sandbox_backend(tmp_path, "bubblewrap", options) as backend:
+        sandbox = await backend.open(scope(tmp_path))
+        told = (await sandbox.run("env", RecordedCommand(), seconds=30.0)).text
+    names = {line.partition("=")[0] for line in told.splitlines()}
+    assert names - {"PWD", "SHLVL", "_", "OLDPWD"} == {
+        *("HOME", "LANG", "PATH", "TMPDIR", "GITHUB_TOKEN", CALL_MARK)
+    }
+
+
+async def test_secrets_are_redacted_in_the_output_of_background_commands(
+    tmp_path: Path, options: BackendOptions
+) -> None:
+    with sandbox_backend(tmp_path, "bubblewrap", options) as backend:
+        sandbox = await backend.open(scope(tmp_path))
+        process = await sandbox.start(
+            "echo token $GITHUB_TOKEN; printf opense; sleep 0.1; echo same"
+        )
+        await process.wait(30.0)
+        output = await process.output()
+    assert output.data == b"token [redacted]\n[redacted]\n"
+
+
+async def test_without_a_level_commands_are_refused_and_files_can_be_used(
+    tmp_path: Path, options: BackendOptions
+) -> None:
+    backend = SandboxBackend(options, None)
+    sandbox = await backend.open(scope(tmp_path))
+    await sandbox.write("f", b"x")
+    with pytest.raises(ToolFailed, match=r"no sandbox works\. Install bubblewrap"):
+        await sandbox.run("touch ran", RecordedCommand(), seconds=30.0)
+    with pytest.raises(ToolFailed, match="no sandbox works"):
+        await sandbox.start("touch ran")
+    assert [info.name for info in await sandbox.list(".")] == ["f"]
+    (finding,) = await backend.check()
+    assert finding.level == "error"
+    assert "refused" in backend.isolation
+
+
+async def test_each_level_says_how_it_isolates(options: BackendOptions) -> None:
+    (best,) = await SandboxBackend(options, "bubblewrap").check()
+    (second,) = await SandboxBackend(options, "landlock").check()
+    assert (best.level, second.level) == ("ok", "warning")
+    assert "read-only system" in SandboxBackend(options, "bubblewrap").isolation
+
+
+async def test_a_workspace_that_contains_the_system_is_refused(options: BackendOptions) -> None:
+    shared = replace(options, own_workspaces=False)
+    root = replace(scope(Path("/")), workspace="/")
+    sandbox = await SandboxBackend(shared, "bubblewrap").open(root)
+    with pytest.raises(ToolFailed, match="contains the system"):
+        await sandbox.run("true", RecordedCommand(), seconds=30.0)
+
+
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+async def test_the_home_of_the_agent_is_hidden_in_the_workspace(
+    tmp_path: Path, options: BackendOptions, level: Level
+) -> None:
+    home = tmp_path / "project" / ".hermes"
+    home.mkdir(parents=True)
+    (home / ".env").write_text("KEY=opensesame")
+    shared = replace(options, own_workspaces=False, sandboxes=home / "sandboxes")
+    own = replace(scope(tmp_path), workspace=str(tmp_path / "project"), home=str(home))
+    with sandbox_backend(tmp_path, level, shared) as backend:
+        sandbox = await backend.open(own)
+        if level == "landlock":
+            with pytest.raises(ToolFailed, match="contains the home of Hermes"):
+                await sandbox.run("cat .hermes/.env", RecordedCommand(), seconds=30.0)
+            return
+        told = await sandbox.run("cat .hermes/.env; touch made", RecordedCommand(), seconds=30.0)
+    assert "No such file" in told.text
+    assert (tmp_path / "project" / "made").exists()
+
+
+async def test_a_sandbox_is_listed_and_reset(tmp_path: Path, options: BackendOptions) -> None:
+    with sandbox_backend(tmp_path, "bubblewrap", options) as backend:
+        sandbox = await backend.open(scope(tmp_path))
+        await sandbox.write("f", b"x" * 10_000)
+        process = await sandbox.start("sleep 600")
+        (known,) = await backend.sandboxes()
+        assert known.session == str(scope(tmp_path).session)
+        assert known.bytes >= 10_000
+        assert not await backend.reset("unknown")
+        assert await backend.reset(known.id)
+        assert not (await process.status()).running
+        assert await backend.sandboxes() == []
+        assert await backend.close_idle(0.0) == 0
+
+
+async def test_a_person_enters_the_sandbox(tmp_path: Path, options: BackendOptions) -> None:
+    with sandbox_backend(tmp_path, "bubblewrap", options) as backend:
+        sandbox = await backend.open(scope(tmp_path))
+        command = await sandbox.shell()
+        done = subprocess.run(
+            command, input=b"pwd; hostname\n", capture_output=True, timeout=60, check=False
+        )
+    assert done.stdout.decode() == f"{tmp_path}/workspace\nsandbox\n"
+    assert "opensesame" not in " ".join(command)
+
+
+async def test_a_command_can_clean_up_when_it_is_terminated(
+    tmp_path: Path, options: BackendOptions
+) -> None:
+    with sandbox_backend(tmp_path, "bubblewrap", options) as backend:
+        sandbox = await backend.open(scope(tmp_path))
+        command = "trap 'echo cleaned; exit 3' TERM; echo ready; while :; do sleep 0.02; done"
+        process = await sandbox.start(command)
+        with anyio.fail_after(30):
+            while not (await process.output()).data:
+                await process.wait(0.05)
+        ended = await process.kill()
+        assert (ended.code, (await process.output()).data) == (3, b"ready\ncleaned\n")
+
+
+def test_the_backend_is_created_at_the_best_level(options: BackendOptions) -> None:
+    made = SANDBOX_BACKEND.make(options)
+    assert (SANDBOX_BACKEND.name, made.isolation) == ("sandbox", DESCRIPTIONS["bubblewrap"])

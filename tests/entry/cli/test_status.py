@@ -24,7 +24,8 @@ def test_the_status_of_a_used_home_is_shown(
         f"model     fake (custom, {model_url})",
         "gateway   does not run; `hermes gateway` starts it",
     ]
-    assert lines[5].startswith("last used 20")
+    assert lines[5] == "commands  sandbox"
+    assert lines[6].startswith("last used 20")
     found = json.loads(hermes("status", "--json").stdout)
     assert (found["model"], found["provider"], found["gateways"]) == ("fake", "custom", [])
 
@@ -46,3 +47,8 @@ def test_a_wrong_setting_does_not_hide_the_other_lines(hermes: Run) -> None:
 def test_status_creates_no_files(hermes: Run, environ: dict[str, str]) -> None:
     assert hermes("status").returncode == 0
     assert not Path(environ["HERMES_HOME"]).exists()
+
+
+def test_commands_without_a_sandbox_are_reported(hermes: Run) -> None:
+    done = hermes("status", TERMINAL_ENV="local")
+    assert "commands  local: on this machine with your rights, without a sandbox" in done.stdout
