@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from hermes.app.backends import configured_backend
+from hermes.app.backends import open_backend
 from hermes.app.builtins import all_plugins
 from hermes.app.gateway import agent_settings
 from hermes.settings import Settings
@@ -60,7 +60,7 @@ async def open_sandboxes(settings: Settings) -> AsyncIterator[HomeSandboxes]:
     backends: dict[AgentId, ExecutionBackend] = {}
     async with AsyncExitStack() as opened:
         for id, own in profiles.items():
-            if backend := configured_backend(own, plugins.backends()):
-                opened.push_async_callback(backend.aclose)
+            opening = open_backend(own, plugins.backends())
+            if backend := await opened.enter_async_context(opening):
                 backends[id] = backend
         yield AgentSandboxes(profiles, backends)

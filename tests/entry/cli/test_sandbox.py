@@ -1,7 +1,8 @@
 """The command `hermes sandbox`."""
 
 import json
-from collections.abc import AsyncIterator, Sequence
+import subprocess
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -11,11 +12,14 @@ from msgspec.structs import replace
 
 from hermes.app.application import Application
 from hermes.control.sessions import NoSuchSession
+from hermes.entry.cli.main import cli
 from hermes.entry.cli.sandbox import sandbox
 from hermes.settings import Settings
 from hermes.types.execution import SandboxInfo
 from hermes.types.identity import AgentId, PersonId, SessionKey
 from hermes.types.sandboxes import HomeSandboxes
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 KEY = "agent:main:cli:private:trip"
 TRIP = SandboxInfo(
@@ -131,3 +135,21 @@ def test_a_sandbox_that_is_deleted_meanwhile_is_no_error(tmp_path: Path) -> None
 def test_control_characters_of_a_session_are_not_printed(tmp_path: Path) -> None:
     hostile = replace(TRIP, session="agent:main:cli:private:\x1b[2J")
     assert "\x1b" not in run(tmp_path, Sandboxes(hostile)).stdout
+
+
+def test_a_person_can_look_into_the_sandbox_of_a_conversation(
+    hermes: Run, environ: dict[str, str]
+) -> None:
+    runner = CliRunner(env=environ)
+    asked = 'tool:terminal{"command":"echo kept > ~/note"}'
+
+    def invoke(*args: str) -> Result:
+        return runner.invoke(cli, args, obj=Application())
+
+    assert invoke("chat", "-s", "trip", "-q", asked).exit_code == 0
+    (listed,) = invoke("sandbox", "list", "--json").stdout.splitlines()
+    assert json.loads(listed)["session"] == KEY
+    done = hermes("sandbox", "shell", "trip", stdin="cat ~/note; exit 5\n")
+    assert (done.returncode, done.stdout) == (5, "kept\n"), done.stderr
+    assert invoke("sandbox", "reset", "--yes", "trip").exit_code == 0
+    assert invoke("sandbox", "list", "--json").stdout == ""
