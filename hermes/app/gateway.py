@@ -99,6 +99,7 @@ async def open_gateway(
     plugins = all_plugins(builtins, overrides.plugins)
     profiles = agent_settings(settings, plugins)
     folder = node_folder(settings)
+    locks = CredentialLocks(home=settings.home.root, folder=overrides.credential_folder)
     if not terminal:
         check_workspaces(profiles.values())
     # All agents share this folder, because the entry points store files before an agent is chosen.
@@ -142,9 +143,7 @@ async def open_gateway(
                 unread_seconds=overrides.unread_seconds,
                 folder=folder,
                 redact=partial(redact_tokens, secrets=all_secrets(profiles.values())),
-                credential_locks=CredentialLocks(
-                    home=settings.home.root, folder=overrides.credential_folder
-                ),
+                credential_locks=locks,
             ),
             intake,
             settings.agent.drain_seconds,
