@@ -52,6 +52,8 @@ class SandboxNetwork:
         return f"network: only {shown}{more}, through the proxy in http_proxy"
 
     def findings(self) -> Sequence[BackendFinding]:
+        if self._proxy is not None:
+            return (BackendFinding(level="ok", text=f"Commands have a {self.description}."),)
         if not self._missing:
             return ()
         text = f"Commands have no network: terminal.network needs {NETWORK_LEVEL}."

@@ -151,4 +151,7 @@ def test_the_network_is_described_for_the_model(tmp_path: Path) -> None:
     assert described(OPEN).startswith("network: public web servers, through")
     many = NetworkPolicy(mode="hosts", hosts=tuple(f"h{number}.org" for number in range(50)))
     assert "h9.org, …, through" in described(many)
-    assert SandboxNetwork(LISTED, "bubblewrap", tmp_path).findings() == ()
+    assert SandboxNetwork(NetworkPolicy(), "bubblewrap", tmp_path).findings() == ()
+    (found,) = SandboxNetwork(LISTED, "bubblewrap", tmp_path).findings()
+    assert found.level == "ok"
+    assert found.text.startswith("Commands have a network: only pypi.org, *.pythonhosted.org,")
