@@ -21,6 +21,7 @@ from benchmarks import (
     lasting_readers,
     phases,
     replays,
+    sandboxes,
     scale,
     soak,
     stalls,
@@ -66,6 +67,7 @@ def _alone(measured: Callable[[Record, Sizes], Awaitable[None]]) -> Phase:
     return lambda stage, sizes: measured(stage.record, sizes)
 
 
+SHORT["sandbox"] = _alone(sandboxes.sandbox)
 CHATS: dict[str, Phase] = {
     "waiting": _alone(chats.waiting),
     "repeats": _alone(chats.repeats),

@@ -365,6 +365,7 @@ BARS = (
     Bar(key="soak.rss", measure="soak: RSS growth, MB", kind="at most", number=15, digits=1),
     Bar(key="soak.descriptors", measure="soak: growth of descriptors", kind="at most", number=10),
     Bar(key="soak.threads", measure="soak: growth of threads", kind="at most", number=1),
+    _machine("sandbox.command", "command in the sandbox: added time, median ms", 30),
     _machine("install.seconds", "install of the core, s", 15, 0),
     _machine("install.packages", "packages of the core", 35, 0),
     _machine("install.size", "size of the core, MB", 75, 0),

@@ -22,6 +22,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Number of turns that each client of the slow model runs, one after another."""
     slow_streams: int = 64
     tools: int = 50
+    sandboxed: int = 50
+    """Number of commands with the sandbox, and also without it."""
     old: int = 240
     """Number of turns of an old session."""
     grown: int = 3

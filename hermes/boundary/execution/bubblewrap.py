@@ -1,6 +1,7 @@
 """Runs commands in namespaces of their own, with the program bubblewrap."""
 
 import importlib.util
+import os
 import platform
 import shutil
 import subprocess
@@ -133,6 +134,9 @@ def _system() -> tuple[str, ...]:
             arguments += ["--ro-bind", folder, folder]
     arguments += ["--ro-bind", SETTINGS_FOLDER, SETTINGS_FOLDER]
     for closed in settings_files().closed:
+        if not os.access(closed, os.R_OK):
+            # The sandbox has the rights of this process, so it can't read the file either.
+            continue
         if Path(closed).is_dir():
             arguments += ["--tmpfs", closed, "--remount-ro", closed]
         else:

@@ -12,6 +12,7 @@ import pytest
 
 from hermes.boundary.execution.handles import CALL_MARK, boot_id, end_handle, handle_of
 from hermes.boundary.execution.process import Gated, ProcessGroup, spawn_gated, start_time
+from hermes.boundary.execution.process_tree import descendants, find_process
 from hermes.testing.commands import lives, no_process_left
 from hermes.testing.running import until
 
@@ -105,6 +106,36 @@ async def test_any_other_handle_ends_nothing(sleeping: Gated) -> None:
     assert sleeping.process.returncode is None
 
 
+SANDBOXED = """
+import sys
+from pathlib import Path
+import anyio
+from hermes.boundary.execution.sandbox import SandboxBackend
+from hermes.core.tools.call import scope_of
+from hermes.testing.commands import EMPTY_ENVIRONMENT
+from hermes.testing.turns import a_turn
+from hermes.types.execution import BackendOptions
+
+class Observer:
+    async def started(self, handle):
+        print(handle, flush=True)
+
+    def progress(self, text):
+        pass
+
+async def main():
+    folder = Path(sys.argv[1])
+    options = BackendOptions(
+        processes=folder / "processes",
+        environment=EMPTY_ENVIRONMENT,
+        sandboxes=folder / "sandboxes",
+    )
+    backend = SandboxBackend(options, sys.argv[3])
+    sandbox = await backend.open(scope_of(a_turn(workspace=folder)))
+    await sandbox.run(sys.argv[2], Observer(), seconds=600.0)
+
+anyio.run(main)
+"""
 RUNNING = """
 import sys
 from pathlib import Path
@@ -129,10 +160,11 @@ ESCAPE = "env -i setsid /bin/sh -c 'echo $$ > left; exec sleep 600' & exec sleep
 
 
 @contextmanager
-def gateway(folder: Path) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
-    """Starts a process that runs a command. The command starts a hidden process. Yields the
-    process and the handle of the command."""
-    command = [sys.executable, "-c", RUNNING, str(folder), ESCAPE]
+def gateway(folder: Path, level: str = "") -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
+    """Starts a process that runs a command, in a sandbox if a level is given. The command starts a
+    hidden process. Yields the process and the handle of the command."""
+    code = SANDBOXED if level else RUNNING
+    command = [sys.executable, "-c", code, str(folder), ESCAPE, level]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout
         yield process, process.stdout.readline().decode().strip()
@@ -169,3 +201,47 @@ async def test_a_restart_ends_processes_that_left_their_session(tmp_path: Path) 
         assert not lives(left)
         assert not lives(shell)
         await until(lambda: not lives(supervisor))
+
+
+def tree_of(handle: str) -> set[int]:
+    """Returns the ids of the supervisor and of all processes that it has started."""
+    supervisor = int(handle.split(":")[5])
+    return {supervisor, *(one.pid for one in descendants(supervisor))}
+
+
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+async def test_the_sandboxed_commands_of_a_killed_gateway_end(tmp_path: Path, level: str) -> None:
+    with gateway(tmp_path, level) as (process, handle):
+        await left_in(tmp_path)
+        running = tree_of(handle)
+        process.kill()
+        await until(lambda: not any(map(lives, running)))
+        assert not end_handle(handle)
+    assert (tmp_path / "left").exists()
+
+
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+async def test_a_restart_ends_sandboxed_commands_whose_supervisor_hangs(
+    tmp_path: Path, level: str
+) -> None:
+    with gateway(tmp_path, level) as (process, handle):
+        await left_in(tmp_path)
+        running = tree_of(handle)
+        os.kill(int(handle.split(":")[5]), signal.SIGSTOP)
+        process.kill()
+        process.wait()
+        assert end_handle(handle)
+        await until(lambda: not any(map(lives, running)))
+
+
+async def test_a_namespace_ends_with_its_supervisor(tmp_path: Path) -> None:
+    with gateway(tmp_path, "bubblewrap") as (process, handle):
+        await left_in(tmp_path)
+        running = tree_of(handle)
+        supervisor = find_process(int(handle.split(":")[5]))
+        assert supervisor
+        # The fork server would also end the processes, so it is killed too.
+        os.kill(supervisor.parent, signal.SIGKILL)
+        os.kill(supervisor.pid, signal.SIGKILL)
+        await until(lambda: not any(map(lives, running)))
+        process.kill()
