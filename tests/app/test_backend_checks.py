@@ -4,10 +4,14 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from hermes.app.backend_checks import backend_jobs
+import anyio
+import pytest
+
+from hermes.app.backend_checks import backend_jobs, check_backend
 from hermes.settings import load
 from hermes.testing.memory_sandbox import MemoryBackend, MemoryMachine
-from hermes.types.checks import Check
+from hermes.types.checks import Check, CheckLevel
+from hermes.types.errors import ConfigError
 from hermes.types.execution import BackendFinding, BackendManifest, BackendOptions
 
 WORKS = BackendFinding(level="ok", text="level one")
@@ -75,3 +79,30 @@ async def test_an_unknown_backend_is_an_error_that_names_the_known_ones(tmp_path
     first, second = await checked(tmp_path, "nonsense", one=CheckedBackend(WORKS))
     assert (first.level, "use one of none, one" in first.text) == ("error", True)
     assert second.text == "one would work here"
+
+
+def refused(options: BackendOptions) -> CheckedBackend:
+    raise ConfigError("the package modal is missing")
+
+
+@pytest.mark.parametrize(("chosen", "level"), [("one", "error"), ("none", "ok")])
+async def test_a_backend_that_can_not_be_made_is_an_error_only_if_it_is_in_use(
+    tmp_path: Path, chosen: str, level: CheckLevel
+) -> None:
+    manifest = BackendManifest(name="one", make=refused)
+    (found,) = await check_backend(load(tmp_path, {"TERMINAL_ENV": chosen}), manifest, 60.0)
+    assert (found.level, "the package modal is missing" in found.text) == (level, True)
+
+
+class StuckBackend(CheckedBackend):
+    async def check(self) -> Sequence[BackendFinding]:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+async def test_a_backend_that_does_not_answer_is_closed(tmp_path: Path) -> None:
+    stuck = StuckBackend()
+    manifest = BackendManifest(name="one", make=partial(made_before, stuck))
+    (found,) = await check_backend(load(tmp_path, {"TERMINAL_ENV": "none"}), manifest, 0.01)
+    assert (found.level, "no answer within 0.01 s" in found.text) == ("ok", True)
+    assert stuck.closed

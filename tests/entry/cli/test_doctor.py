@@ -71,5 +71,5 @@ def test_a_new_installation_is_diagnosed(hermes: Run, home: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert f"{home} does not exist yet" in done.stdout
     assert done.stdout.splitlines()[-1] == "Everything works."
-    assert len(done.stdout.splitlines()) <= 24
+    assert len(done.stdout.splitlines()) <= 30
     assert not home.exists()
