@@ -57,6 +57,7 @@ def backend_options(settings: Settings) -> BackendOptions:
         sharing=terminal.scope,
         # A person who has chosen a workspace, or is at a terminal, wants to work in that folder.
         own_workspaces=settings.workspace == settings.files.workspace,
+        hidden=(settings.home.root,),
         limits=CommandLimits(
             processes=terminal.max_processes,
             memory=terminal.max_memory_mb * 1_000_000,

@@ -85,7 +85,7 @@ class CommandOutcome(Value):
     seconds: float
     timed_out: bool
     left: int = 0
-    """Number of processes that the command left running. They were killed."""
+    """Number of processes that the command left running and the backend had to kill."""
     exceeded: str = ""
     """The limit for which the command was ended, such as `memory`; empty if no limit was
     exceeded."""
@@ -341,6 +341,9 @@ class BackendOptions(Value):
     own_workspaces: bool = False
     """Whether each sandbox has a workspace of its own, which replaces the scope's workspace. If
     False, all sandboxes work in the workspace of their scope."""
+    hidden: tuple[Path, ...] = ()
+    """Folders on this machine that commands in a sandbox can't see, even if they are inside the
+    workspace or a mount."""
     limits: CommandLimits = CommandLimits()
     mounts: tuple[Mount, ...] = ()
     network: NetworkPolicy = NetworkPolicy()

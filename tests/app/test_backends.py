@@ -4,18 +4,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from hermes.app.backends import configured_backend
+from hermes.app.backends import backend_options, configured_backend, open_backend, parsed_mount
 from hermes.app.builtins import Builtins
 from hermes.boundary.execution.local import LocalBackend
+from hermes.boundary.execution.sandbox import SandboxBackend
 from hermes.hookspecs import hookimpl
 from hermes.plugins import Plugins
-from hermes.settings import PLANNED_BACKENDS, Settings
+from hermes.settings import PLANNED_BACKENDS, Settings, load
 from hermes.settings.sections import TerminalSettings
 from hermes.state.paths import Home
 from hermes.testing.commands import FILES_ONLY
 from hermes.types.errors import ConfigError
-from hermes.types.execution import BackendManifest, BackendOptions, ExecutionBackend
+from hermes.types.execution import BackendManifest, BackendOptions, ExecutionBackend, Mount
 
 
 class OtherMachine:
@@ -66,5 +68,47 @@ def test_an_unsupported_backend_is_not_replaced_by_another_backend(
 
 
 def test_an_unknown_backend_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no backend 'locla': use one of local, none, other"):
+    with pytest.raises(ConfigError, match="'locla': use one of local, none, other, sandbox"):
         chosen(tmp_path, "locla", OtherMachine())
+
+
+def test_the_settings_of_commands_reach_the_backend(tmp_path: Path) -> None:
+    files = Home(root=tmp_path)
+    files.root.mkdir(exist_ok=True)
+    files.config.write_text(
+        "terminal:\n"
+        "  scope: person\n"
+        "  secrets: [GITHUB_TOKEN, MISSING]\n"
+        "  mounts: [/srv/data, '/srv/out:rw']\n"
+        "  max_memory_mb: 100\n"
+    )
+    environ = {"GITHUB_TOKEN": "opensesame", "OTHER": "x", "HOME": "/root"}
+    found = load(tmp_path, environ)
+    options = backend_options(found)
+    assert options.sharing == "person"
+    assert options.secrets == {"GITHUB_TOKEN": "opensesame"}
+    assert options.mounts == (Mount(path="/srv/data"), Mount(path="/srv/out", writable=True))
+    assert (options.limits.memory, options.limits.processes) == (100_000_000, 512)
+    assert options.sandboxes == tmp_path / "sandboxes"
+    assert options.hidden == (tmp_path,)
+    assert "OTHER" not in options.environment
+    assert "opensesame" in found.secrets()
+
+
+def test_a_chosen_workspace_is_shared_by_all_sessions(tmp_path: Path) -> None:
+    usual = load(tmp_path, {})
+    assert backend_options(usual).own_workspaces
+    assert not backend_options(replace(usual, workspace=tmp_path / "project")).own_workspaces
+
+
+def test_a_relative_mount_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"terminal\.mounts: 'data' is a relative path"):
+        parsed_mount("data")
+
+
+async def test_a_backend_is_closed_at_the_end(tmp_path: Path) -> None:
+    manifests = Plugins([Builtins()]).backends()
+    async with open_backend(settings(tmp_path, "sandbox"), manifests) as backend:
+        assert isinstance(backend, SandboxBackend)
+    async with open_backend(settings(tmp_path, "none"), manifests) as backend:
+        assert backend is None

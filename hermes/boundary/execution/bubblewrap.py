@@ -45,8 +45,8 @@ class FileView(Value):
     """The folder on this machine that contains the files of the workspace."""
     shown: Path
     """The path of the workspace inside the sandbox."""
-    hidden: Path | None = None
-    """A folder that is hidden if it is inside the workspace: the home of the agent."""
+    hidden: tuple[Path, ...] = ()
+    """Folders that are hidden if they are inside the workspace or a mount."""
     temporary: Path | None = None
     """The folder that commands see as /tmp; None for a folder in memory."""
     home: Path | None = None
@@ -164,6 +164,7 @@ def _mounted(view: FileView) -> Iterator[str]:
 
 def _bound(view: FileView, outside: Path, inside: Path, option: str = "--bind") -> Iterator[str]:
     yield from (option, str(outside), str(inside))
-    if view.hidden is not None and view.hidden.is_relative_to(outside):
-        hidden = str(inside / view.hidden.relative_to(outside))
-        yield from ("--tmpfs", hidden, "--remount-ro", hidden)
+    for folder in view.hidden:
+        if folder.is_relative_to(outside):
+            hidden = str(inside / folder.relative_to(outside))
+            yield from ("--tmpfs", hidden, "--remount-ro", hidden)

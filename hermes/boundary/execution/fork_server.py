@@ -175,7 +175,8 @@ class Supervisor:
                 return 0
             if ordered or self._exceeds_limit():
                 break
-            if self._code is not None and not told:
+            # The other processes of a namespace end by themselves, a moment after the command.
+            if self._code is not None and not told and not self._wrapped:
                 self._tell(f"shell {self._code}")
                 told = True
         if self._exceeded:

@@ -198,8 +198,8 @@ class ConfinedLauncher:
         return arguments, self._restrictions(seccomp=namespace_filter(), wrapped=True)
 
     def _landlocked(self, command: tuple[str, ...]) -> tuple[tuple[str, ...], Restrictions]:
-        hidden = self._hidden
-        if hidden is not None and hidden.is_relative_to(self._workspace.resolve()):
+        root = self._workspace.resolve()
+        if any(one.is_relative_to(root) for one in self._hidden):
             raise ToolFailed(
                 f"The workspace {self._workspace} contains the home of Hermes, which Landlock can't"
                 " hide: start Hermes in the folder of a project, or install bubblewrap."
@@ -219,7 +219,7 @@ class ConfinedLauncher:
         profile = seatbelt_profile(
             readable=[one.path for one in self._options.mounts if not one.writable],
             writable=[one.path for one in self._options.mounts if one.writable],
-            hidden=[str(self._hidden)] if self._hidden else [],
+            hidden=[str(one) for one in self._hidden],
             private=self._private,
         )
         return seatbelt_arguments(profile, command), self._restrictions()
@@ -231,8 +231,10 @@ class ConfinedLauncher:
         return tuple(str(one.resolve()) for one in (self._workspace, own.temporary, own.home))
 
     @property
-    def _hidden(self) -> Path | None:
-        return Path(self._scope.home).resolve() if self._scope.home else None
+    def _hidden(self) -> tuple[Path, ...]:
+        home = [Path(self._scope.home)] if self._scope.home else []
+        found = (one.resolve() for one in (*home, *self._options.hidden))
+        return tuple(dict.fromkeys(one for one in found if one.is_dir()))
 
     def _restrictions(
         self, *, landlock: LandlockRules | None = None, seccomp: str = "", wrapped: bool = False

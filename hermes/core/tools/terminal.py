@@ -12,7 +12,6 @@ from hermes.types.tools import AnyTool, Tool, ToolContext
 
 LONGEST_COMMAND = 600.0
 """Longest timeout of a call in seconds."""
-LIMIT_NOTE = "it exceeded the limit for {}, which the operator can change"
 LONG_SECONDS = 10.0
 """If a command took longer than this number of seconds, the result tells the model how long it
 took."""
@@ -63,7 +62,10 @@ async def _terminal(timeout: float, context: ToolContext, arguments: RunCommand)
 def _told(result: CommandOutcome) -> str:
     lines = [result.text.rstrip("\n") or "[no output]"]
     if result.exceeded:
-        lines.append(f"[ended after {result.seconds:.1f} s: {LIMIT_NOTE.format(result.exceeded)}]")
+        lines.append(
+            f"[ended after {result.seconds:.1f} s: it exceeded the limit for {result.exceeded},"
+            " which the operator can change]"
+        )
     elif result.timed_out:
         lines.append(
             f"[timed out and ended after {result.seconds:.1f} s; set `background` for longer"

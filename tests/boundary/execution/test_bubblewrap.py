@@ -8,7 +8,7 @@ from hermes.types.execution import Mount
 VIEW = FileView(
     workspace=Path("/w/own"),
     shown=Path("/w/shown"),
-    hidden=Path("/w/own/.hermes"),
+    hidden=(Path("/w/own/.hermes"), Path("/elsewhere")),
     temporary=Path("/s/tmp"),
     mounts=(Mount(path="/data"), Mount(path="/w/own", writable=True)),
 )

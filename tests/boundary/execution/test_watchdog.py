@@ -8,9 +8,10 @@ import pytest
 from hermes.boundary.execution.levels import Level
 from hermes.boundary.execution.watchdog import deleted_files, folder_bytes
 from hermes.core.tools.call import scope_of
+from hermes.core.tools.terminal import terminal_tools
 from hermes.testing.commands import EMPTY_ENVIRONMENT, sandbox_backend
 from hermes.testing.sandbox_contract import RecordedCommand
-from hermes.testing.turns import a_turn
+from hermes.testing.turns import a_turn, use
 from hermes.types.execution import BackendOptions, CommandLimits
 
 LIMITS = CommandLimits(
@@ -101,3 +102,22 @@ def test_files_without_a_name_are_found(tmp_path: Path) -> None:
         found = deleted_files([os.getpid()]).keys() - before.keys()
         known = os.fstat(file.fileno())
     assert found == {(known.st_dev, known.st_ino)}
+
+
+async def test_the_tools_name_the_exceeded_limit(tmp_path: Path) -> None:
+    options = BackendOptions(
+        processes=tmp_path / "processes",
+        environment=EMPTY_ENVIRONMENT,
+        sandboxes=tmp_path / "sandboxes",
+        limits=LIMITS,
+    )
+    turn = a_turn(workspace=tmp_path)
+    with sandbox_backend(tmp_path, "bubblewrap", options) as backend:
+        terminal, process = terminal_tools(60.0, backend.isolation)
+        told = await use(terminal, turn, {"command": LARGE_FILE}, backend=backend)
+        arguments = {"command": LARGE_FILE, "background": True}
+        started = await use(terminal, turn, arguments, backend=backend)
+        awaited = {"action": "wait", "id": started.split()[-1].rstrip("]"), "timeout": 60.0}
+        ended = await use(process, turn, awaited, backend=backend)
+    assert "it exceeded the limit for file size, which the operator can change]" in told
+    assert "it exceeded the limit for file size]" in ended
