@@ -10,6 +10,7 @@ import pluggy
 from hermes import hookspecs
 from hermes.hookspecs import ENTRY_POINT_GROUP, PROJECT
 from hermes.types.agents import AgentHome
+from hermes.types.checks import Check
 from hermes.types.commands import SlashCommand
 from hermes.types.errors import ConfigError
 from hermes.types.execution import BackendManifest
@@ -82,6 +83,23 @@ class Plugins:
 def installed_plugins() -> list[object]:
     """Loads the plugins of installed packages. Raises ConfigError if one can't be loaded."""
     return [_loaded(point) for point in entry_points(group=ENTRY_POINT_GROUP)]
+
+
+def check_plugins() -> list[Check]:
+    """Loads the plugins of installed packages. Returns a line for each that can't be loaded, and a
+    line with the names of the others."""
+    names, failed = [], []
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            Plugins([_loaded(point)])
+        except ConfigError as error:
+            failed.append(Check(name="plugins", level="error", text=str(error)))
+        else:
+            names.append(point.name)
+    if failed and not names:
+        return failed
+    text = ", ".join(names) or "no plugins are installed"
+    return [Check(name="plugins", level="ok", text=text), *failed]
 
 
 def _loaded(point: EntryPoint) -> object:

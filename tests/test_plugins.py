@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hermes.hookspecs import hookimpl
-from hermes.plugins import Plugins, installed_plugins
+from hermes.plugins import Plugins, check_plugins, installed_plugins
 from hermes.testing.platforms import Update, to_event
 from hermes.types.agents import AgentHome
 from hermes.types.commands import CommandContext, CommandReply, SlashCommand
@@ -115,3 +115,25 @@ def test_the_error_names_a_plugin_that_can_not_be_loaded(
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ConfigError, match=r"'broken_plugin' of broken_plugin .*no such thing"):
         installed_plugins()
+
+
+def test_the_check_lists_the_plugins_and_those_that_can_not_be_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    installed(tmp_path, "torn_plugin", "raise ImportError('no such thing')\n")
+    installed(tmp_path, "sound_plugin", "ANSWER = 42\n")
+    unknown = "from hermes import hookimpl\n@hookimpl\ndef register_tool(): ...\n"
+    installed(tmp_path, "unknown_plugin", unknown)
+    first, *failed = check_plugins()
+    assert (first.level, "sound_plugin" in first.text) == ("ok", True)
+    assert [one.level for one in failed] == ["error", "error"]
+    texts = " ".join(one.text for one in failed)
+    assert "torn_plugin" in texts
+    assert "register_tool" in texts
+
+
+def test_the_check_without_plugins_is_ok(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    (found,) = check_plugins()
+    assert (found.level, found.text) == ("ok", "no plugins are installed")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from pathlib import Path
 
     from hermes.control.gateway import Gateway
     from hermes.control.messenger import ChatMessenger
     from hermes.settings import Settings
+    from hermes.types.checks import Check
     from hermes.types.commands import SlashCommand
     from hermes.types.context_files import ContextFiles
     from hermes.types.danger import Verdict
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from hermes.types.platforms import AnyPlatform
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit
+    from hermes.types.sandboxes import HomeSandboxes
     from hermes.types.store import Store
     from hermes.types.store_copy import CopyResult, CopyStep
     from hermes.types.turns import Prompt
@@ -104,6 +106,16 @@ class Application:
         from hermes.app.inspection import check
 
         return await check(settings)
+
+    def open_sandboxes(self, settings: Settings) -> AbstractAsyncContextManager[HomeSandboxes]:
+        from hermes.app.sandboxes import open_sandboxes
+
+        return open_sandboxes(settings)
+
+    async def diagnose(self, home: Path, environ: Mapping[str, str]) -> Sequence[Check]:
+        from hermes.app.doctor import diagnose
+
+        return await diagnose(home, environ)
 
     async def new_prompt(self, settings: Settings, platform: str, origin: Origin) -> Prompt:
         from hermes.app.inspection import new_prompt

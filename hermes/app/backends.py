@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hermes.boundary.execution.environment import child_environment
 from hermes.settings import PLANNED_BACKENDS, Settings
+from hermes.settings.network import network_policy
 from hermes.types.errors import ConfigError
 from hermes.types.execution import (
     BackendManifest,
@@ -65,6 +66,7 @@ def backend_options(settings: Settings) -> BackendOptions:
             workspace_bytes=terminal.max_workspace_mb * 1_000_000,
         ),
         mounts=tuple(map(parsed_mount, terminal.mounts)),
+        network=network_policy(terminal),
     )
 
 

@@ -94,8 +94,13 @@ def _postgres(
     return open_postgres(settings.store.url, kind, settings.store.direct_url, folder, open_bus)
 
 
+def nats_extra() -> AbstractContextManager[None]:
+    """Does the same as `postgres_extra`, for the extra `nats`."""
+    return _extra("nats", "bus.url")
+
+
 def _nats(url: str) -> OpenBus:
-    with _extra("nats", "bus.url"):
+    with nats_extra():
         # Imported here because nats-py is an extra.
         from hermes.state.nats.address import nats_addresses  # noqa: PLC0415
         from hermes.state.nats.bus import open_nats_bus  # noqa: PLC0415

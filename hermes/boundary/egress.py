@@ -125,15 +125,20 @@ class PageResolver(AbstractResolver):
     the connections to models.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, threads: anyio.CapacityLimiter | None = None) -> None:
+        """`threads` limits the worker threads; None for the limit that all blocking work shares. A
+        look-up that is cancelled occupies its thread until the name server answers."""
         self._one = anyio.Lock()
+        self._threads = threads
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         look_up = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM)
         async with self._one:
-            found = await anyio.to_thread.run_sync(look_up, abandon_on_cancel=True)
+            found = await anyio.to_thread.run_sync(
+                look_up, abandon_on_cancel=True, limiter=self._threads
+            )
         return [
             ResolveResult(
                 hostname=host,

@@ -9,6 +9,7 @@ from typing import Annotated, get_args
 import msgspec
 
 from hermes.settings.keys import NEW_KEY_ADVICE, weakness
+from hermes.settings.network import network_problems
 from hermes.settings.schema import ANY_NAME, Aliases, FieldDoc, Schema, convert, describe_fields
 from hermes.settings.sections import (
     AccessSettings,
@@ -181,7 +182,12 @@ def load(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Sett
     """
     where = locate(home, environ)
     protect(where)
-    return assemble(where, ConfigFiles.of(where), environ)
+    return read(where, environ)
+
+
+def read(home: Home, environ: Mapping[str, str] = ENVIRON) -> Settings:
+    """Reads the configuration like `load`, but changes no permissions."""
+    return assemble(home, ConfigFiles.of(home), environ)
 
 
 def locate(home: Path | None = None, environ: Mapping[str, str] = ENVIRON) -> Home:
@@ -212,6 +218,7 @@ def assemble(home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> Sett
         *_zone_problems(settings),
         *_shared_folder_problems(settings),
         *_busy_mode_problems(settings),
+        *network_problems(settings.terminal),
     ]
     if problems:
         raise ConfigProblems(problems)

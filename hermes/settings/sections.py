@@ -354,6 +354,9 @@ class TerminalSettings(Value):
     """Default timeout of a command in seconds."""
     env_passthrough: tuple[str, ...] = ()
     """Environment variables that commands see in addition to common ones such as PATH and HOME."""
+    network: Annotated[tuple[str, ...], Aliases(env=("TERMINAL_NETWORK",))] = ("none",)
+    """The network of commands in a sandbox: `none`, a list of host names such as `pypi.org` and
+    `*.pythonhosted.org`, or `open` for all public hosts."""
     secrets: tuple[str, ...] = ()
     """Names of environment variables with secrets that commands need. Their values are redacted in
     the output of commands."""

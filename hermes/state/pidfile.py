@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from hermes.state.locks import FileLock, is_held
+from hermes.types.checks import Check, CheckLevel
 from hermes.types.deployment import RunningGateway
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,27 @@ def all_running(folder: Path) -> list[RunningGateway]:
     """Returns the gateways that have a locked file in the folder, ordered by port."""
     found = (_running(path) for path in folder.glob("gateway*.pid"))
     return sorted((one for one in found if one), key=lambda one: (one.port, one.pid))
+
+
+def check_gateways(folder: Path, *, needed: bool) -> list[Check]:
+    """Checks the gateways that are listed in the folder. `needed` says whether chat accounts are
+    configured, which only a running gateway serves."""
+    running = all_running(folder)
+    if not running:
+        text, hint = "no gateway runs for this home", "`hermes gateway` starts it"
+        level: CheckLevel = "warning" if needed else "ok"
+        return [Check(name="gateway", level=level, text=text, hint=hint)]
+    found = []
+    for one in running:
+        text = f"runs at {one.url or f'port {one.port}'} (pid {one.pid})"
+        down = [f"{own.account} is {own.state} ({own.reason})" for own in one.accounts if own.down]
+        if down:
+            hint = "`hermes logs` shows what happened"
+            text = f"{text}, but {', '.join(down)}"
+            found.append(Check(name="gateway", level="warning", text=text, hint=hint))
+        else:
+            found.append(Check(name="gateway", level="ok", text=text))
+    return found
 
 
 def _running(path: Path) -> RunningGateway | None:

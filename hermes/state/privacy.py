@@ -1,11 +1,13 @@
 """Keeps other users of the machine from reading the files of a home."""
 
 import logging
+import os
 import stat
 from pathlib import Path
 from shlex import quote
 
 from hermes.state.paths import Home
+from hermes.types.checks import Check
 from hermes.types.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -47,3 +49,28 @@ def restrict_to_owner(path: Path) -> None:
             " another disk"
         )
     log.warning("other users could read %s: its permissions are now %o", path, wanted)
+
+
+def check_permissions(home: Home) -> list[Check]:
+    """Checks who can read the home and its secret files, and changes nothing."""
+    if not home.root.exists():
+        text = f"{home.root} does not exist yet: the first start creates it"
+        return [Check(name="permissions", level="ok", text=text)]
+    if not os.access(home.root, os.R_OK | os.W_OK | os.X_OK):
+        text = f"{home.root} can't be read and written"
+        hint = f"run `sudo chown -R $USER {quote(str(home.root))}`, or set HERMES_HOME"
+        return [Check(name="permissions", level="error", text=text, hint=hint)]
+    paths = (home.root, home.dotenv, home.api_key, home.store)
+    readable = [path for path in paths if path.exists() and path.stat().st_mode & OTHERS]
+    if not readable:
+        text = f"only you can read {home.root} and its secrets"
+        return [Check(name="permissions", level="ok", text=text)]
+    return [
+        Check(
+            name="permissions",
+            level="warning",
+            text=f"other users can read {path}",
+            hint=f"run `chmod go= {quote(str(path))}`; the next start of Hermes does the same",
+        )
+        for path in readable
+    ]

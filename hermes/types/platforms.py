@@ -133,6 +133,18 @@ class CanFetch(Protocol):
         ...
 
 
+@runtime_checkable
+class CanVerify(Protocol):
+    async def verify(self) -> str:
+        """Checks that the platform accepts the credentials of the account, for `hermes doctor`.
+        Returns a short description of the account, such as `@our_bot`.
+
+        Raises AuthFailed if the credentials are refused. The call must not disturb a gateway that
+        uses the account at the same time.
+        """
+        ...
+
+
 Quality = Literal["bronze", "silver", "gold"]
 """bronze: receives and sends messages. silver: also edits, threads and attachments. gold: also
 buttons, reactions, voice and webhooks."""

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import aiohttp
 import anyio
+import anyio.to_thread
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_reqrep import ConnectionKey
@@ -17,6 +18,7 @@ from hermes.boundary.egress import (
     REDIRECTS,
     Egress,
     IsAllowed,
+    PageResolver,
     _reason,
     may_reach,
 )
@@ -466,3 +468,16 @@ async def test_the_error_of_a_download_contains_the_status_of_a_public_server() 
         hasty = Egress(Names(public=[["127.0.0.1"]]), lets(public), seconds=0.05)
         assert "did not answer in time" in await not_downloaded(hasty, f"{url}/slow")
         assert "not a web page" in await not_downloaded(only(public), "ftp://public.example/")
+
+
+async def test_a_resolver_with_threads_of_its_own_does_not_wait_for_other_work() -> None:
+    shared = anyio.to_thread.current_default_thread_limiter()
+    before = shared.total_tokens
+    shared.total_tokens = 1
+    try:
+        async with shared:
+            with anyio.fail_after(60):
+                (found,) = await PageResolver(anyio.CapacityLimiter(1)).resolve("127.0.0.1", 80)
+    finally:
+        shared.total_tokens = before
+    assert found["host"] == "127.0.0.1"

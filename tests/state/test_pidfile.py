@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.pidfile import all_running, registered
+from hermes.state.pidfile import all_running, check_gateways, registered
+from hermes.types.accounts import AccountStatus
+from hermes.types.checks import CheckLevel
 from hermes.types.deployment import RunningGateway
 
 GATEWAY = """
@@ -73,3 +75,25 @@ def test_a_gateway_that_fails_removes_its_file(tmp_path: Path) -> None:
     assert all_running(tmp_path) == []
     with registered(tmp_path):
         assert [path.name for path in tmp_path.iterdir()] == ["gateway.pid"]
+
+
+@pytest.mark.parametrize(("needed", "level"), [(False, "ok"), (True, "warning")])
+def test_the_check_warns_if_accounts_need_a_gateway_and_none_runs(
+    tmp_path: Path, needed: bool, level: CheckLevel
+) -> None:
+    (found,) = check_gateways(tmp_path, needed=needed)
+    assert (found.level, found.text) == (level, "no gateway runs for this home")
+    assert found.hint == "`hermes gateway` starts it"
+
+
+def test_the_check_shows_the_gateways_and_their_lost_accounts(tmp_path: Path) -> None:
+    up = AccountStatus(account="matrix", state="connected", since=0.0)
+    down = AccountStatus(account="telegram", state="off", since=0.0, reason="wrong token")
+    with registered(tmp_path) as one, registered(tmp_path) as other:
+        one.write(RunningGateway(pid=7, port=1, url="http://x", accounts=(up,)))
+        other.write(RunningGateway(pid=8, port=2, accounts=(up, down)))
+        first, second = check_gateways(tmp_path, needed=True)
+    assert (first.level, first.text) == ("ok", "runs at http://x (pid 7)")
+    assert second.level == "warning"
+    assert second.text == "runs at port 2 (pid 8), but telegram is off (wrong token)"
+    assert "hermes logs" in second.hint

@@ -12,7 +12,7 @@ import pytest
 
 from hermes.settings import load
 from hermes.state.paths import Home
-from hermes.state.privacy import protect, restrict_to_owner
+from hermes.state.privacy import check_permissions, protect, restrict_to_owner
 from hermes.types.errors import ConfigError
 
 NOBODY = 65534
@@ -29,6 +29,16 @@ try:
     load(Path(sys.argv[1]), {})
 except ConfigError as error:
     print(error)
+"""
+CHECK_AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from hermes.state.paths import Home
+from hermes.state.privacy import check_permissions
+os.setgid(65534)
+os.setuid(65534)
+(found,) = check_permissions(Home(root=Path(sys.argv[1])))
+print(found.level, found.text)
 """
 READ_AS_NOBODY = """
 import os, sys
@@ -131,3 +141,30 @@ def test_a_device_that_replaces_a_file_keeps_its_permissions(tmp_path: Path) -> 
     before = Path("/dev/null").stat().st_mode
     protect(home)
     assert Path("/dev/null").stat().st_mode == before
+
+
+def test_a_check_of_a_private_home_is_ok(tmp_path: Path) -> None:
+    home = Home(root=tmp_path / "home")
+    (missing,) = check_permissions(home)
+    assert (missing.level, "does not exist yet" in missing.text) == ("ok", True)
+    home.root.mkdir(mode=0o700)
+    home.dotenv.touch(mode=0o600)
+    (found,) = check_permissions(home)
+    assert (found.level, found.hint) == ("ok", "")
+
+
+def test_a_check_names_the_files_that_others_can_read_and_changes_nothing(tmp_path: Path) -> None:
+    home = Home(root=tmp_path / "the home")
+    home.root.mkdir(mode=0o700)
+    home.dotenv.touch()
+    home.dotenv.chmod(0o644)
+    (found,) = check_permissions(home)
+    assert (found.level, found.text) == ("warning", f"other users can read {home.dotenv}")
+    assert f"chmod go= '{home.dotenv}'" in found.hint
+    assert stat.S_IMODE(home.dotenv.stat().st_mode) == 0o644
+
+
+def test_a_check_of_the_home_of_another_user_is_an_error(home: Home) -> None:
+    home.root.chmod(0o755)
+    told = run_as_nobody(CHECK_AS_NOBODY, home.root)
+    assert told == f"error {home.root} can't be read and written"

@@ -96,11 +96,15 @@ class LocalSandbox:
         commands: LocalCommands | None,
         launcher: Launcher | None = None,
         workspace: Path | None = None,
+        *,
         prepare: Callable[[], None] = lambda: None,
+        remark: Callable[[], str] = lambda: "",
     ) -> None:
         """`launcher` replaces the launcher of the commands. `workspace` is the folder that contains
         the files of the scope's workspace; None if this is the scope's workspace itself. `prepare`
-        creates this folder."""
+        creates this folder. `remark` returns a text that is added to the output of a foreground
+        command."""
+        self._remark = remark
         self._scope = scope
         self._allowed = commands
         self._launcher = launcher or (commands.launcher if commands else None)
@@ -142,7 +146,10 @@ class LocalSandbox:
     ) -> CommandOutcome:
         commands, launcher = self._commands()
         launch = await self._launch(launcher, command, workdir, background=False)
-        return await commands.foreground.run(launch, seconds, observer)
+        outcome = await commands.foreground.run(launch, seconds, observer)
+        remark = self._remark()
+        text = "\n".join(filter(None, (outcome.text.removesuffix("\n"), remark)))
+        return replace(outcome, text=text) if remark else outcome
 
     async def start(self, command: str, *, workdir: str = ".") -> "LocalProcess":
         (commands, launcher), scope = self._commands(), self._scope

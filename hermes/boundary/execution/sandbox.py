@@ -5,6 +5,7 @@ import json
 import platform
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
@@ -38,6 +39,7 @@ from hermes.boundary.execution.sandbox_folders import (
     known_sandboxes,
     sandbox_id,
 )
+from hermes.boundary.execution.sandbox_network import SandboxNetwork
 from hermes.boundary.execution.scripts import script
 from hermes.boundary.execution.seatbelt import seatbelt_arguments, seatbelt_profile
 from hermes.boundary.execution.seccomp import filter_program
@@ -68,24 +70,33 @@ class SandboxBackend:
         self._options = options
         self._level = level
         self._folders = (options.sandboxes or options.processes.parent / "sandboxes") / SANDBOX_NAME
+        self._network = SandboxNetwork(
+            options.network, level, options.processes.with_name("network")
+        )
         self.commands = LocalCommands(options.processes, options.environment)
 
     @property
     def isolation(self) -> str:
         if self._level is None:
             return "no level works here, so commands are refused"
-        return DESCRIPTIONS[self._level]
+        return f"{DESCRIPTIONS[self._level]}; {self._network.description}"
 
     async def check(self) -> Sequence[BackendFinding]:
-        return await anyio.to_thread.run_sync(findings, self._level)
+        found = await anyio.to_thread.run_sync(findings, self._level)
+        return (*found, *self._network.findings())
 
     async def open(self, scope: SandboxScope) -> "LocalSandbox":
         own = SandboxFolder(self._folders, scope, self._options.sharing)
         workspace = own.workspace if self._has_own_workspace else Path(scope.workspace)
-        confined = ConfinedLauncher(self._options, self._level, scope, own, workspace)
+        network = self._network
+        confined = ConfinedLauncher(self._options, self._level, scope, own, workspace, network)
+        await network.start()
+        remark = partial(network.remark, scope.session)
         if not self._has_own_workspace:
-            return LocalSandbox(scope, self.commands, confined)
-        return LocalSandbox(scope, self.commands, confined, workspace, own.ensure)
+            return LocalSandbox(scope, self.commands, confined, remark=remark)
+        return LocalSandbox(
+            scope, self.commands, confined, workspace, prepare=own.ensure, remark=remark
+        )
 
     @property
     def _has_own_workspace(self) -> bool:
@@ -112,6 +123,7 @@ class SandboxBackend:
         return 0
 
     async def aclose(self) -> None:
+        await self._network.aclose()
         self.close()
 
     def close(self) -> None:
@@ -129,8 +141,10 @@ class ConfinedLauncher:
         scope: SandboxScope,
         own: SandboxFolder,
         workspace: Path,
+        network: SandboxNetwork,
     ) -> None:
         self._options = options
+        self._network = network
         self._level = level
         self._scope = scope
         self._own = own
@@ -188,6 +202,7 @@ class ConfinedLauncher:
         )
         inside = view.shown / folder.relative_to(root)
         arguments = wrapped_arguments(view, inside, command, lasting=lasting)
+        arguments = self._network.connected(arguments, self._scope.session)
         return arguments, self._restrictions(seccomp=namespace_filter(), wrapped=True)
 
     def _landlocked(self, command: tuple[str, ...]) -> tuple[tuple[str, ...], Restrictions]:
@@ -246,7 +261,8 @@ class ConfinedLauncher:
         if level == "bubblewrap":
             home, temporary = str(HOME_INSIDE), "/tmp"  # noqa: S108  # inside the sandbox
         places = {"HOME": home, "TMPDIR": temporary}
-        return {**self._options.environment, **self._options.secrets, **places}
+        given = {**self._options.environment, **self._options.secrets}
+        return {**given, **self._network.environment(), **places}
 
 
 def findings(level: Level | None) -> tuple[BackendFinding, ...]:

@@ -86,6 +86,11 @@ class ModelDiscovery:
                     raise refusal(endpoint, response.status, response.headers, body)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise unreachable(endpoint, error) from error
+        except ValueError as error:
+            # This happens, for example, if the address and the settings both have a credential.
+            raise Rejected(
+                f"{endpoint.provider} can't be called at its base_url: {error}"
+            ) from error
         try:
             page = _pages.decode(body)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

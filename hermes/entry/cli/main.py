@@ -125,6 +125,9 @@ SUBCOMMANDS = {
     ),
     "model": Lazy("hermes.entry.cli.model:model", "Show and change the model that answers."),
     "status": Lazy("hermes.entry.cli.status:status", "Show the model, the service and the home."),
+    "doctor": Lazy(
+        "hermes.entry.cli.doctor:doctor", "Find out what works here, and what does not."
+    ),
     "logs": Lazy("hermes.entry.cli.log_reader:logs", "Show the log of the service."),
     "audit": Lazy(
         "hermes.entry.cli.audit:audit",
@@ -135,6 +138,9 @@ SUBCOMMANDS = {
         "hermes.entry.cli.approvals:approvals", "Explain which commands need approval."
     ),
     "context": Lazy("hermes.entry.cli.context:context", "Allow or refuse context files."),
+    "sandbox": Lazy(
+        "hermes.entry.cli.sandbox:sandbox", "Show and manage the sandboxes of conversations."
+    ),
     "store": Lazy("hermes.entry.cli.store:store", "Copy the store to another database."),
     "config": Lazy("hermes.entry.cli.config:config", "Show, explain and change the configuration."),
 }

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from pathlib import Path
 
     from hermes.control.gateway import Gateway
     from hermes.control.messenger import ChatMessenger
     from hermes.settings import Settings
+    from hermes.types.checks import Check
     from hermes.types.commands import SlashCommand
     from hermes.types.context_files import ContextFiles
     from hermes.types.danger import Verdict
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from hermes.types.platforms import AnyPlatform
     from hermes.types.profile import ModelChoice
     from hermes.types.protocols import Emit
+    from hermes.types.sandboxes import HomeSandboxes
     from hermes.types.store import Store
     from hermes.types.store_copy import CopyResult, CopyStep
     from hermes.types.turns import Prompt
@@ -92,6 +94,16 @@ class Runtime(Protocol):
 
         The home is not changed.
         """
+        ...
+
+    def open_sandboxes(self, settings: Settings) -> AbstractAsyncContextManager[HomeSandboxes]:
+        """Opens the sandboxes of all agents of the home. A gateway may use them at the same
+        time."""
+        ...
+
+    async def diagnose(self, home: Path, environ: Mapping[str, str]) -> Sequence[Check]:
+        """Checks the home and all parts of Hermes for `hermes doctor`. Nothing is changed, and no
+        result contains a secret."""
         ...
 
     async def new_prompt(self, settings: Settings, platform: str, origin: Origin) -> Prompt:

@@ -67,6 +67,13 @@ async def listed(body: object) -> tuple[ListedModel, ...]:
         return await discovery(session).fetch(endpoint)
 
 
+async def test_an_address_with_a_credential_beside_the_key_is_rejected() -> None:
+    endpoint = replace(AWAY, base_url="http://user:word@127.0.0.1:9/v1", api_key="secret")
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(Rejected, match="can't be called at its base_url"):
+            await discovery(session).fetch(endpoint)
+
+
 async def test_an_openai_list_is_requested_with_the_key() -> None:
     directory = Directory({"object": "list", "data": [{"id": "a"}, {"id": "b"}]})
     async with serving(directory) as endpoint, aiohttp.ClientSession() as session:

@@ -68,6 +68,9 @@ class MatrixAdapter:
                 since, timeout = batch.next_batch, SYNC_SECONDS
                 await cursor.save(since)
 
+    async def verify(self) -> str:
+        return await self._api.verify()
+
     async def _join(self, rooms: RoomCache, room_id: str, news: RoomNews, accept: Accept) -> None:
         state = news.invite_state.events
         invitation = next((one for one in state if one.lets_in(rooms.us)), None)

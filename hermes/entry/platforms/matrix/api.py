@@ -63,6 +63,14 @@ class MatrixApi:
         except Rejected as error:
             raise AuthFailed(f"the login of {self._account.user} failed: {error}") from None
 
+    async def verify(self) -> str:
+        """Returns the user id, if the homeserver accepts the access token. A password is not tried,
+        because a second login would end the login of a running gateway."""
+        if self._account.access_token:
+            return (await self.login()).user_id
+        await self._send(PlatformRequest(method="GET", path=api_path("login")))
+        return f"the homeserver of {self._account.user} answers; the password was not tried"
+
     async def call(
         self,
         method: str,

@@ -77,6 +77,9 @@ class TelegramAdapter:
                     offset = found[-1].update_id + 1
                     await cursor.save(str(offset))
 
+    async def verify(self) -> str:
+        return f"@{(await self._recipient()).user.username}"
+
     async def receive(self, pieces: Sequence[Update], accept: Accept) -> None:
         """Reports one message, album or button press to the gateway."""
         event = updates.to_event(await self._recipient(), pieces, time.time())

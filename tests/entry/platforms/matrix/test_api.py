@@ -8,6 +8,7 @@ from hermes.entry.platforms.http import PlatformResponse
 from hermes.entry.platforms.matrix.api import MatrixApi, api_path, error_for
 from hermes.entry.platforms.matrix.manifest import MatrixAccount
 from hermes.testing.matrix import matrix_platform
+from hermes.testing.sites import answer, serving
 from hermes.types.errors import (
     AuthFailed,
     Disconnected,
@@ -61,3 +62,32 @@ async def test_a_path_arrives_as_it_is_quoted() -> None:
         assert await api.find(f"{path}2", dict[str, int]) is None
         stored = ("user", platform.bot.id, "account_data", "org.x/y+z$?")
         assert platform.bot.call("GET", *stored) == {"a": 1}
+
+
+async def test_an_access_token_is_verified() -> None:
+    reply = answer(json.dumps({"user_id": "@hermes:x.org"}), media_type="application/json")
+    async with serving({"/_matrix/client/v3/account/whoami": reply}) as site:
+        url = f"http://127.0.0.1:{site.port}"
+        api = MatrixApi(MatrixAccount(homeserver=url, access_token="secret"), "d")
+        assert await api.verify() == "@hermes:x.org"
+        assert b"Bearer secret" in site.heard[0]
+
+
+async def test_a_refused_access_token_is_not_verified() -> None:
+    problem = json.dumps({"errcode": "M_UNKNOWN_TOKEN", "error": "?"})
+    reply = answer(problem, status=401, media_type="application/json")
+    async with serving({"/_matrix/client/v3/account/whoami": reply}) as site:
+        url = f"http://127.0.0.1:{site.port}"
+        with pytest.raises(AuthFailed):
+            await MatrixApi(MatrixAccount(homeserver=url, access_token="x"), "d").verify()
+
+
+async def test_a_password_is_not_sent_to_verify_an_account() -> None:
+    """A second login of the device would end the login of a running gateway."""
+    async with serving({"/_matrix/client/v3/login": answer("{}")}) as site:
+        url = f"http://127.0.0.1:{site.port}"
+        account = MatrixAccount(homeserver=url, user="@hermes:x.org", password="secret")
+        assert "was not tried" in await MatrixApi(account, "d").verify()
+    (request,) = site.heard
+    assert request.startswith(b"GET ")
+    assert b"secret" not in request

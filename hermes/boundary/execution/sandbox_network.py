@@ -1,0 +1,98 @@
+"""The network of the commands in sandboxes: the proxy of a backend, and the way to it."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from hermes.boundary.egress_proxy import EgressProxy
+from hermes.boundary.execution import forwarder
+from hermes.boundary.execution.forwarder import proxy_environment
+from hermes.boundary.execution.levels import Level
+from hermes.boundary.execution.scripts import script
+from hermes.types.execution import BackendFinding, NetworkPolicy
+from hermes.types.identity import SessionKey
+
+log = logging.getLogger(__name__)
+
+NETWORK_LEVEL: Level = "bubblewrap"
+"""The level at which commands can have a network. The other levels can't keep a command away from
+the programs that listen on this machine."""
+SHOWN_HOSTS = 10
+"""Maximum number of hosts in a description."""
+
+
+class SandboxNetwork:
+    """The network of all sandboxes of a backend. Without a policy or at another level than
+    `NETWORK_LEVEL`, commands have no network."""
+
+    def __init__(
+        self,
+        policy: NetworkPolicy,
+        level: Level | None,
+        folder: Path,
+        proxy: EgressProxy | None = None,
+    ) -> None:
+        """`folder` is the folder of the socket."""
+        self._policy = policy
+        self._folder = folder
+        self._missing = policy.mode != "none" and level != NETWORK_LEVEL
+        used = policy.mode != "none" and level == NETWORK_LEVEL
+        self._proxy = (proxy or EgressProxy(policy)) if used else None
+
+    @property
+    def description(self) -> str:
+        """The network in words for people and for the model."""
+        if self._proxy is None:
+            return "no network"
+        if self._policy.mode == "open":
+            return "network: public web servers, through the proxy in http_proxy"
+        hosts = self._policy.hosts
+        more = ", …" if len(hosts) > SHOWN_HOSTS else ""
+        shown = ", ".join(hosts[:SHOWN_HOSTS])
+        return f"network: only {shown}{more}, through the proxy in http_proxy"
+
+    def findings(self) -> Sequence[BackendFinding]:
+        if self._proxy is not None:
+            return (BackendFinding(level="ok", text=f"Commands have a {self.description}."),)
+        if not self._missing:
+            return ()
+        text = f"Commands have no network: terminal.network needs {NETWORK_LEVEL}."
+        hint = f"Install {NETWORK_LEVEL}, or set terminal.network to none."
+        return (BackendFinding(level="warning", text=text, hint=hint),)
+
+    async def start(self) -> None:
+        """Starts the proxy, if it is needed and not started yet. Call this before a command
+        starts."""
+        if self._proxy is not None:
+            try:
+                await self._proxy.start(self._folder)
+            except OSError as error:
+                # The files and all other commands of the sandbox can still be used.
+                log.error("commands have no network, because the proxy can't start: %s", error)
+
+    def connected(self, arguments: tuple[str, ...], session: SessionKey) -> tuple[str, ...]:
+        """Returns the command line that runs bubblewrap with these arguments and connects its
+        network namespace with the proxy."""
+        if self._proxy is None:
+            return arguments
+        return tuple(script(forwarder, str(self._folder), str(session), *arguments))
+
+    def environment(self) -> dict[str, str]:
+        """Returns the variables that tell commands where the proxy is."""
+        return {} if self._proxy is None else proxy_environment()
+
+    def remark(self, session: SessionKey) -> str:
+        """Returns a sentence for the model about the hosts that were refused to the session since
+        the last call; empty if no host was refused."""
+        refused = self._proxy.take_refused(str(session)) if self._proxy else ()
+        if not refused:
+            return ""
+        return (
+            f"[Connections to {', '.join(refused[:SHOWN_HOSTS])} were refused. The operator can"
+            " allow these hosts with the setting terminal.network.]"
+        )
+
+    async def aclose(self) -> None:
+        """Ends the proxy and its connections."""
+        if self._proxy is not None:
+            await self._proxy.aclose()

@@ -1,0 +1,141 @@
+"""`hermes sandbox`: lists the sandboxes of conversations, opens a shell in one, and resets one."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import anyio
+import click
+import msgspec
+
+from hermes import settings as configuration
+from hermes.control import sessions as conversations
+from hermes.control.sessions import NoSuchSession
+from hermes.entry.cli.main import Commands
+from hermes.entry.cli.runtime import Runtime
+from hermes.entry.cli.sessions import when
+from hermes.entry.output import confirm, say, say_json, say_line
+from hermes.text.console import printable_line
+from hermes.types.execution import SandboxInfo
+from hermes.types.identity import PersonId, SessionKey
+from hermes.types.sandboxes import HomeSandboxes
+
+T = TypeVar("T")
+
+SHOWN_ID = 12
+"""Number of characters of an id that `list` shows."""
+
+
+@click.command(cls=Commands, default="list")
+def sandbox() -> None:
+    """Show and manage the sandboxes of conversations. Without a command: `hermes sandbox list`.
+
+    A sandbox contains the files of a conversation, its /tmp and its home directory. SESSION is an
+    id that `list` shows, a whole session key, or a name as for `hermes sessions`.
+    """
+
+
+@sandbox.command(name="list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+@click.pass_obj
+def list_(runtime: Runtime, as_json: bool) -> None:
+    """List the sandboxes, the most recently used first."""
+    found = _run(runtime, _listed)
+    if as_json:
+        for one in found:
+            # Fields with default values are included, for scripts.
+            say_json(msgspec.json.encode(msgspec.structs.asdict(one)).decode())
+        return
+    if not found:
+        say("There are no sandboxes yet: the first command of a conversation creates one.")
+    for one in found:
+        say_line(f"{one.id[:SHOWN_ID]}  {when(one.used_at)}  {_size(one):>10}  {_owner(one)}")
+
+
+@sandbox.command()
+@click.argument("session")
+@click.pass_obj
+def shell(runtime: Runtime, session: str) -> None:
+    """Open an interactive shell in the sandbox of a conversation.
+
+    The shell has the same files, limits and network as the commands of the agent, but no secrets.
+    The exit code is that of the shell.
+    """
+    key, found = _find(runtime, session)
+    person = PersonId(found.person) if found and found.person else None
+
+    async def run(sandboxes: HomeSandboxes) -> int:
+        command = await sandboxes.shell(key, person)
+        # The shell uses this terminal. Meanwhile this process serves the network of the sandbox.
+        async with await anyio.open_process(
+            command, stdin=None, stdout=None, stderr=None
+        ) as process:
+            return await process.wait()
+
+    raise SystemExit(_run(runtime, run))
+
+
+@sandbox.command()
+@click.argument("session")
+@click.option("-y", "--yes", is_flag=True, help="Delete without asking first.")
+@click.pass_obj
+def reset(runtime: Runtime, session: str, yes: bool) -> None:
+    """Delete the files of a sandbox, and end the processes that run in it.
+
+    The conversation is kept. Its next command begins with an empty sandbox.
+    """
+    key, found = _find(runtime, session)
+    if found is None:
+        raise NoSuchSession(f"{key} has no sandbox: `hermes sandbox list` shows them")
+    if not yes:
+        what = f"the sandbox of {_owner(found)} with {_size(found)}"
+        if not confirm(printable_line(f"Delete the files in {what}? This can't be undone.")):
+            raise click.Abort
+    if _run(runtime, lambda sandboxes: sandboxes.reset(found)):
+        say_line(f"reset the sandbox of {_owner(found)}")
+    else:
+        say_line(f"the sandbox of {_owner(found)} does not exist any more")
+
+
+def _owner(one: SandboxInfo) -> str:
+    return f"{one.session} ({one.person})" if one.person else one.session
+
+
+def _size(one: SandboxInfo) -> str:
+    return f"{one.bytes / 1e6:.1f} MB"
+
+
+def _find(runtime: Runtime, name: str) -> tuple[SessionKey, SandboxInfo | None]:
+    """Returns the session that the name selects, and its sandbox, or None if it has none yet.
+    Raises NoSuchSession if there is no such session."""
+    sandboxes = _run(runtime, _listed)
+    found = _named(sandboxes, name)
+    if found is not None:
+        return SessionKey.parse(found.session), found
+
+    async def stored() -> str:
+        async with runtime.open_store(configuration.load()) as store:
+            return (await store.run(conversations.find, name)).key
+
+    key = anyio.run(stored)
+    return SessionKey.parse(key), _named(sandboxes, key)
+
+
+def _named(sandboxes: Sequence[SandboxInfo], name: str) -> SandboxInfo | None:
+    """Returns the sandbox with this session key or id. The part of an id that `list` shows is
+    enough."""
+    for one in sandboxes:
+        if name in (one.session, one.id) or (len(name) >= SHOWN_ID and one.id.startswith(name)):
+            return one
+    return None
+
+
+async def _listed(sandboxes: HomeSandboxes) -> Sequence[SandboxInfo]:
+    return await sandboxes.listed()
+
+
+def _run(runtime: Runtime, action: Callable[[HomeSandboxes], Awaitable[T]]) -> T:
+    async def run() -> T:
+        async with runtime.open_sandboxes(configuration.load()) as sandboxes:
+            return await action(sandboxes)
+
+    return anyio.run(run)
