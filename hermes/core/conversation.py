@@ -79,7 +79,8 @@ class ModelConversation:
         )
 
     async def begin(self, prompt_writer: PromptWriter) -> None:
-        """Sets the prompt: the session's prompt if it still fits the turn, or else a new one."""
+        """Sets the prompt: the session's prompt if it was made for the same model, tools, place and
+        audience, or else a new prompt."""
         self._prompt = await prompt_writer.prompt(self.turn, self.choice, self.tools)
         if self._prompt is not self.turn.prompt:
             self._checkpoint.prompted(self._prompt)
@@ -131,7 +132,7 @@ class ModelConversation:
         """Emits an event from the model, and corrects the size estimate with the reported usage."""
         if isinstance(event, UsageReported) and self._counted is not None:
             self._correction.learn(self._estimate(), event.prompt_tokens)
-        # Structured output is held back until it has been checked.
+        # Structured output is held back until its format has been checked.
         held = isinstance(event, TextDelta | SegmentEnded | SegmentDiscarded)
         if self.turn.response_format is None or not held:
             self._emit(event)

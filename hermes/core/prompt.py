@@ -36,7 +36,7 @@ CONTEXT_SHARE = 0.1
 """Largest share of a model's window for a context file."""
 MOST_CACHED = 256
 FRESH_SECONDS = 2.0
-"""Seconds for which a prompt is reused for requests without a session."""
+"""Number of seconds for which requests without a session reuse the same prompt."""
 
 ReadNotes = Callable[[Turn], Awaitable[Sequence[PromptPart]]]
 """Returns the notes for the audience of a turn."""
@@ -96,7 +96,7 @@ class PromptWriter:
     async def _shared(
         self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool], made_for: str
     ) -> Prompt:
-        """Returns a prompt that requests without a session share for a short time."""
+        """Returns a prompt that all requests without a session share for FRESH_SECONDS."""
         now = time.monotonic()
         until, known = self._fresh.get(made_for, (0.0, None))
         if known is None or now >= until:

@@ -38,7 +38,7 @@ SQL_CLIENTS = tuple(_SPEC)
 _LITERALS = re.compile(
     r"--[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^']|'')*(?:'|\Z)|\$\$.*?(?:\$\$|\Z)", re.DOTALL
 )
-"""Comments and strings. One that is not closed extends to the end of the text."""
+"""Comments and strings. A comment or string that is not closed extends to the end of the text."""
 _LOSES = re.compile(
     r"\s*(?:explain\s+analyze\s+)?(?:drop\s+(?:table|database|schema|view|index|user|role|column"
     r"|keyspace|materialized|sequence|function|trigger|owned|tablespace|type|extension|bucket"

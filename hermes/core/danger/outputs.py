@@ -288,4 +288,4 @@ OUTPUTS: dict[str, Callable[[Invocation], str | None]] = {
     ),
 }
 """Programs, each with the function that computes its output. If the function returns None, the
-output is computed as for any other program."""
+output is computed as for a program that is not in this table."""

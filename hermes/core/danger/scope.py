@@ -101,8 +101,8 @@ class ShellScope:
         self.variables[name] = values
 
     def define(self, name: str, body: ShellCommand) -> None:
-        """Defines a function. It is not always known whether the definition runs. If it is not, and
-        the function had another body before, a call evaluates both bodies."""
+        """Defines a function. If the definition may be skipped when the command runs, and the
+        function had another body before, a call of the function evaluates both bodies."""
         before = self.functions.get(name)
         if self.conditional and before is not None and before != body:
             scripts = [

@@ -47,7 +47,8 @@ THINKING_TOKENS = {
     "xhigh": 32768,
     "max": 65536,
 }
-"""Tokens of reasoning for each effort, for models that take a token budget."""
+"""Number of reasoning tokens for each reasoning effort, for models whose reasoning is limited by a
+number of tokens."""
 NO_TEXT = "(no text)"
 """Text that is sent instead of empty text, which the API refuses."""
 
@@ -151,7 +152,7 @@ class AnthropicMessages:
 
 
 def _tool_choice(choice: ToolChoice) -> bytes:
-    """Returns the JSON field for the choice, or b"" for the default."""
+    """Returns the JSON field for the tool choice, or b"" for the default choice."""
     chosen: dict[str, str | bool] = {"type": _CHOICES[choice.mode]}
     if choice.mode == "named":
         chosen["name"] = choice.name
@@ -191,7 +192,7 @@ def _options(choice: ModelChoice, sampling: Sampling) -> _Options:
     elif sampling.temperature is not None:
         options.temperature = min(sampling.temperature, 1.0)
     else:
-        # Models refuse `top_p` together with a temperature.
+        # Models refuse requests that set both `top_p` and a temperature.
         options.top_p = sampling.top_p
     return options
 
@@ -207,7 +208,7 @@ def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
             parts.append(_with_cache_marker(encode_all(said[start - 1], said[start:end], encode)))
         else:
             # The marker is added after the part was cached, because the next call sends this part
-            # without it.
+            # without the marker.
             parts.append(_with_cache_marker(cache.encoded(cache_name(request), said[:end], encode)))
         start = end
     parts.append(encode_all(said[start - 1] if start else None, said[start:], encode))

@@ -14,9 +14,9 @@ from hermes.types.profile import ModelChoice
 
 MOST_SENT = 20
 MOST_SENT_BYTES = 20_000_000
-"""Maximum number of attachments in one model call, and their maximum total size in bytes. The
-newest attachments of a conversation are sent. The same limits apply to the attachments of an API
-request."""
+"""MOST_SENT is the maximum number of attachments in one model call, and MOST_SENT_BYTES is their
+maximum total size in bytes. If a conversation has more attachments, the newest are sent. The same
+limits apply to the attachments of an API request."""
 
 ReadMedia = Callable[[str], bytes | None]
 """Reads an attachment by its path, or returns None if it is no longer stored. The call blocks."""
@@ -27,7 +27,8 @@ CODES: Mapping[AttachmentKind, tuple[str, str]] = {
     "video": ("videos", "videos_not_supported"),
     "file": ("files", "files_not_supported"),
 }
-"""The plural of each kind, and the error code for a model that does not accept the kind."""
+"""For each kind of attachment: its plural, and the error code if the model does not accept this
+kind."""
 
 
 def no_media(path: str) -> bytes | None:
@@ -130,8 +131,8 @@ def _load(read: ReadMedia, paths: set[str]) -> dict[str, bytes]:
 def _shown(
     message: UserMessage, media: Mapping[str, bytes], reason: Callable[[Attachment], str]
 ) -> UserMessage:
-    """Returns the message with a line of text instead of each attachment that is not sent. A line
-    also names the copy of a file in the workspace."""
+    """Returns the message with a line of text instead of each attachment that is not sent. An
+    attachment that was copied into the workspace also gets a line, which names the copy."""
     text = ""
     kept: list[Attachment] = []
     for part in message.parts:
@@ -145,6 +146,7 @@ def _shown(
 
 
 def _line(file: Attachment, reason: str) -> str:
-    """Returns a line that names the file, its copy in the workspace, and why it is not sent."""
+    """Returns a line that names the file, its copy in the workspace if there is one, and the reason
+    why the file is not sent."""
     saved = f"saved in the workspace as {file.saved}" if file.saved else ""
     return f"{file.label[:-1]}: {'; '.join(filter(None, [saved, reason]))}]"

@@ -109,9 +109,9 @@ class Catalog(Value):
         return next((one for one in self.providers if one.base_url == wanted), None)
 
     def auto(self, environ: Mapping[str, str], model: str = "") -> Provider | None:
-        """Returns the provider that `auto` selects. A model file belongs to `local`. For other
-        models, only providers whose key is set are considered: the provider that the model's name
-        begins with, or else the first one. Returns None if no key is set."""
+        """Returns the provider that `auto` selects. For a model file, this is `local`. For other
+        models, it is a provider whose key is set: the provider with whose name the model's name
+        begins, or else the first provider with a key. Returns None if no key is set."""
         if model.endswith(MODEL_FILE):
             return self.named(LOCAL)
         ready = [one for one in self.providers if one.key_required and one.ready(environ)]
@@ -119,8 +119,8 @@ class Catalog(Value):
             return None
         prefix = model.partition("/")[0].casefold()
         explicit = [one for one in ready if prefix in one.names]
-        # A router names its models `vendor/model`, so the prefix may be a vendor and not a
-        # provider.
+        # If the first provider is a router, it names its models `vendor/model`, so the prefix may
+        # be the name of a vendor and not of a provider.
         if explicit and (not ready[0].vendor_names or model.count("/") > 1):
             return explicit[0]
         return ready[0]
@@ -143,7 +143,8 @@ class Catalog(Value):
         return next((one.kinds for one in self.attachments if re.search(one.models, name)), None)
 
     def behaviour(self, provider: Provider, base_url: str) -> Provider:
-        """Returns the provider whose wire format and quirks apply at the address."""
+        """Returns the provider whose wire format and quirks apply at the address. Some providers
+        behave like another provider if their address was changed."""
         moved = bool(provider.custom_address_provider) and base_url.rstrip("/") != provider.base_url
         return self.named(provider.custom_address_provider) if moved else provider
 

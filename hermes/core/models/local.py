@@ -233,7 +233,8 @@ class Engine:
                 " may need more memory than there is"
             )
         else:
-            # llama.cpp prints the cause first, and Python prints it last.
+            # The cause of the error is the first line that llama.cpp prints, but the last line of a
+            # Python traceback.
             cause = said[-1] if said[0].startswith("Traceback") else said[0]
             self._failure = ConfigError(f"{self.options.path!r} can't be loaded: {cause}")
 

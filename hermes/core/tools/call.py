@@ -44,11 +44,12 @@ SHOWN_CHANGE = 200_000
 """Maximum number of characters of a file whose change is shown. Changes of longer files are not
 shown, because redaction takes time."""
 FAULT_LENGTH = 1000
-"""Maximum number of characters of an unexpected error of a tool."""
+"""Maximum number of characters that the model sees of an unexpected error of a tool."""
 
 
 def scope_of(turn: Turn) -> SandboxScope:
-    """Returns the sandbox scope of a turn's tools."""
+    """Returns the agent, session and folders that determine in which sandbox the tools of the turn
+    run."""
     return SandboxScope(
         agent=turn.agent,
         session=turn.session,
@@ -158,7 +159,7 @@ class CallRunner:
         return tool is not None and tool.read_only
 
     def use_files(self, calls: Sequence[ToolCall]) -> bool:
-        """Returns whether any of the calls may use files of the agent."""
+        """Returns whether at least one of the calls can use the agent's files."""
         return any(
             self._tools[call.name].uses_files
             for call in calls

@@ -16,7 +16,7 @@ from hermes.types.tools import Tool, ToolContext
 
 PAGE_LINES = 2000
 PAGE_WIDTH = 2000
-"""Maximum number of characters of a line."""
+"""Maximum number of characters of a line. The rest of a longer line is not shown."""
 PAGE_SIZE = LONGEST_RESULT - 200
 """Maximum number of characters of a page. It is a little less than the maximum for a result,
 because a note about the next page is added."""

@@ -62,7 +62,7 @@ class Registry:
         return self._chosen[key]
 
     def offers(self, name: str, allowed: Sequence[str], disabled: Sequence[str]) -> bool:
-        """Returns whether these toolsets contain the tool."""
+        """Returns whether the tool is in the allowed toolsets and not in the disabled toolsets."""
         return name in self._members(allowed) - self._members(disabled)
 
     def check(self, place: str, names: Sequence[str]) -> None:
