@@ -175,7 +175,7 @@ def end_current(session: str) -> Work[None]:
 
 
 def reopen(one: Summary) -> Work[None]:
-    """Makes a past conversation the current one of its session again."""
+    """Makes a past conversation the current conversation of its session again."""
     yield from end_current(one.key)
     yield (
         "update sessions set generation = ?, title = ?, compaction = coalesce((select max(id)"
@@ -195,7 +195,7 @@ def delete(one: Summary) -> Work[None]:
         yield f"delete from {table} where turn in {own}", place  # noqa: S608
     for table in ("messages", "compactions", "endings", "turns"):
         yield f"delete from {table} where session = ? and generation = ?", place  # noqa: S608
-    # Messages that were sent to the chat belong to no turn.
+    # Deliveries that do not answer a turn are found by their session.
     yield (
         "delete from deliveries where session = ? and state in ('delivered', 'dead')",
         (one.key,),
@@ -236,6 +236,7 @@ def _summary(row: Row) -> Summary:
 
 
 def short_id(chat: str, past: int | None) -> str:
-    """Returns the short name of a conversation; `past` is the generation of a past conversation."""
+    """Returns the short name of a conversation. `past` is the generation of a past conversation, or
+    None for the current conversation."""
     name = chat[-SHORT_ID_CHARS:] if _MADE_NAME.fullmatch(chat) else chat
     return name if past is None else f"{name}.{past + 1}"

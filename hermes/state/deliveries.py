@@ -57,8 +57,8 @@ def owe(
 def send_once(
     send_key: str, target: Target, content: Content, agent: str, session: str | None, now: float
 ) -> Work[str]:
-    """Adds a delivery that is no answer to a turn, unless there is one with this key. Returns its
-    id.
+    """Adds a delivery that does not answer a turn, unless a delivery with the key `send_key`
+    exists. Returns the id of the new or existing delivery.
 
     `session` is the session whose history receives the message after it was sent. If nothing can be
     sent to the chat, the delivery is dead from the beginning.
@@ -94,7 +94,8 @@ def send_once(
 def receipt(id: str) -> Work[DeliveryReceipt]:
     rows = yield "select state, error from deliveries where id = ?", (id,)
     if not rows:
-        # Only a delivery that has ended is deleted because of its age.
+        # Old rows are deleted only after the delivery has ended. So a delivery without a row counts
+        # as delivered.
         return DeliveryReceipt(state="delivered")
     state, error = rows[0]
     return DeliveryReceipt(state=state, error=error)
@@ -316,8 +317,7 @@ def freeze(account: str, chat_id: str, until: float) -> Work[None]:
 
 
 def freezes(account: str, now: float) -> Work[dict[str, float]]:
-    """Returns the chats to which nothing may be sent now, each with the time at which sending is
-    allowed again."""
+    """Returns the chats to which sending is paused, each with the time at which the pause ends."""
     rows = yield (
         "select chat_id, until from freezes where account = ? and until > ?",
         (account, now),

@@ -74,7 +74,8 @@ def insert(
 
 
 def find(event: MessageEvent) -> Work[Duplicate | None]:
-    """Returns the row with the event's dedupe key, if there is one."""
+    """Returns a Duplicate that describes the row with the event's dedupe key, or None if there is
+    no such row."""
     rows = yield (
         "select id, turn, fingerprint, after_seq from inbox where dedupe_key = ?",
         (event.dedupe_key,),
@@ -146,7 +147,9 @@ def count_pending(session: str) -> Work[int]:
 
 
 def waiting_in(session: str) -> Work[tuple[int, FolderId | None]]:
-    """Returns the number of waiting messages, and the folder that the conversation has used."""
+    """Returns two values: the number of the session's messages that no turn has taken, and the
+    folder whose files the session's conversation has used. The folder is None if the conversation
+    has used no files."""
     rows = yield (
         "select count(*), (select folder from sessions where key = ?) from inbox"
         " where session = ? and state = 'pending'",
@@ -191,14 +194,14 @@ def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> W
 
 
 def waiting_agents(owner: OwnerId) -> Work[set[AgentId]]:
-    """Returns the agents for which messages of the owner wait."""
+    """Returns the agents of the waiting messages that this owner has accepted."""
     rows = yield "select distinct agent from inbox where state = 'pending' and owner = ?", (owner,)
     return {AgentId(row[0]) for row in rows}
 
 
 def idle_sessions(owner: OwnerId) -> Work[list[str]]:
-    """Returns the idle sessions with waiting rows of the owner. A session is idle if it has no open
-    turn."""
+    """Returns the idle sessions for which messages of this owner wait. A session is idle if it has
+    no open turn."""
     rows = yield (
         "select distinct session from inbox i where state = 'pending' and owner = ?"
         " and not exists (select 1 from turns t"

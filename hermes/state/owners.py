@@ -17,7 +17,7 @@ class LeaseHolder(Value):
 
 
 def register(owner: OwnerId, kind: str, now: float, folder: FolderId | None = None) -> Work[None]:
-    """Registers a process, so that others can see it."""
+    """Registers a process, so that other processes can see it."""
     yield (
         "insert into owners (id, kind, host, pid, started_at, folder) values (?, ?, ?, ?, ?, ?)",
         (owner, kind, platform.node(), os.getpid(), now, folder),
@@ -31,14 +31,15 @@ def others(owner: OwnerId) -> Work[dict[OwnerId, str]]:
 
 
 def forget(owner: OwnerId) -> Work[None]:
-    """Removes an owner that has left no work to take over."""
+    """Removes a process that has left no work for other processes to take over."""
     # The leases keep their epochs, so that a later holder never gets the same epoch.
     yield "update leases set owner = '' where owner = ?", (owner,)
     yield "delete from owners where id = ?", (owner,)
 
 
 def leave(owner: OwnerId) -> Work[None]:
-    """Removes an owner that ends, unless it leaves work for others to take over."""
+    """Removes a process that is about to end, unless it leaves work for other processes to take
+    over."""
     rows = yield (
         "select 1 from turns where owner = ? and state in ('running', 'suspended')"
         " union all select 1 from inbox where owner = ? and state = 'pending' limit 1",

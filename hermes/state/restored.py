@@ -32,7 +32,7 @@ class RestoredWork(Value):
 
     turns: int
     waiting: int
-    """Messages that waited for their turn."""
+    """Number of messages that no turn had taken."""
     deliveries: int
 
 

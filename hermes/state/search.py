@@ -81,7 +81,7 @@ def _heard(audience: Audience) -> tuple[str, tuple[str | int, ...]]:
             return "m.agent = ? and m.person = ?", (agent, person)
         case Room(agent=agent, account=account, sessions=sessions):
             # Session keys are compared instead of chat ids, because a private chat might have the
-            # same chat id.
+            # same chat id as the shared chat.
             return (
                 "m.agent = ? and m.account = ?"
                 " and (m.session = ? or substr(m.session, 1, cast(? as integer)) = ?)",

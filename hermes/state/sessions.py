@@ -26,7 +26,7 @@ class SessionRow(Value):
     """Creation time of the session. It distinguishes the session from a deleted session with the
     same key."""
     used_before: float | None
-    """Start time of the previous turn."""
+    """Start time of the session's previous turn; None if there was none."""
     prompt: str | None
     """The hash of the session's prompt; None if a new prompt must be written."""
     compaction: int
@@ -85,7 +85,7 @@ def touch(
 
 
 def find(session: str) -> Work[SessionRow | None]:
-    """Returns the session if it exists."""
+    """Returns the session, or None if it does not exist."""
     rows = yield (
         "select generation, created_at, updated_at, prompt, compaction,"
         " (select model from session_models where session = sessions.key), folder"
@@ -149,8 +149,8 @@ def begin_anew(session: str, now: float) -> Work[None]:
 def take_ending(
     now: float, patience: float, session: str | None = None, folder: FolderId | None = None
 ) -> Work[EndedConversation | None]:
-    """Claims the oldest ended conversation that no process has claimed in the last `patience`
-    seconds.
+    """Claims and returns the oldest ended conversation that no process has claimed in the last
+    `patience` seconds. Returns None if there is no such conversation.
 
     With `session`, conversations of other sessions are left out. With `folder`, conversations that
     have used another folder are left out.

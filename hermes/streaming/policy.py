@@ -12,7 +12,8 @@ class StreamingPolicy(Value):
     edit_interval: float = 0.8
     """Shortest time in seconds between two edits of one message."""
     buffer_threshold: int = 24
-    """Number of new characters that justify an edit."""
+    """Number of new characters after which a message is edited. Shorter new text is shown a little
+    later."""
     cursor: str = " ▉"
     """The text that is shown at the end of an answer that is still growing."""
     first: Literal["text", "placeholder"] = "text"

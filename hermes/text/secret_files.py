@@ -25,13 +25,14 @@ _NAMED = re.compile(
 
 
 def is_secret_file(path: str) -> bool:
-    """Returns whether a file with this name usually holds secrets. Example files do not."""
+    """Returns whether a file with this name usually holds secrets. Returns False for an example
+    file such as `.env.example`."""
     name = path.rpartition("/")[2].strip("'\"")
     return _NAMES.fullmatch(name) is not None and not name.endswith(_EXAMPLES)
 
 
 def masked_values(text: str) -> str:
-    """Masks the values in lines of a secret file and keeps the names."""
+    """Masks the values in the lines of a secret file. The names of the values are kept."""
     return "\n".join(map(_masked_line, text.split("\n")))
 
 

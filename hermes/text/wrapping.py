@@ -34,7 +34,7 @@ def _wrap_line(line: str, columns: int) -> str:
 
 
 class StreamWrapper:
-    """Wraps text that arrives in pieces. A word is returned when its end is known."""
+    """Wraps text that arrives in pieces. A word is returned as soon as its end is known."""
 
     def __init__(self, columns: int) -> None:
         self._columns = columns
@@ -42,7 +42,7 @@ class StreamWrapper:
         self._word = ""
 
     def feed(self, piece: str) -> str:
-        """Returns the text that can be shown."""
+        """Adds a piece, and returns all words whose end is known now, with line breaks."""
         shown = ""
         for character in piece:
             if character.isspace():
@@ -52,7 +52,8 @@ class StreamWrapper:
         return shown
 
     def flush(self) -> str:
-        """Returns the last word."""
+        """Returns the last word, after a line break if it does not fit into the line. Call this at
+        the end of the text."""
         word, self._word = self._word, ""
         broken = self._used > 0 and self._used + len(word) > self._columns
         self._used = len(word) if broken else self._used + len(word)

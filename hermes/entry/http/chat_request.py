@@ -25,7 +25,7 @@ class ChatCompletionRequest(msgspec.Struct):
     """The conversation. In a session, only the messages after the last assistant message are
     used."""
     model: str = ""
-    """The agent, or a `provider/model`; empty for the default agent."""
+    """The name of the agent that answers, or a `provider/model`; empty for the default agent."""
     stream: bool | None = None
     """Whether to stream the answer as server-sent events."""
     stream_options: StreamOptions | None = None

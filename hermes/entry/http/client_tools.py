@@ -77,7 +77,8 @@ def client_tools(declared: list[RequestTool] | None) -> tuple[ClientTool, ...]:
 def tool_choice(
     chosen: str | NamedTool | None, parallel: bool | None, tools: tuple[ClientTool, ...]
 ) -> ToolChoice:
-    """Returns the tool choice of a request. A request without tools has no choice."""
+    """Returns the tool choice of a request. Raises ApiError if the choice is invalid, or if it
+    requires a tool that the request does not declare."""
     match chosen:
         case str(mode) if mode in _MODES:
             if mode == "required" and not tools:

@@ -32,7 +32,8 @@ ACCEPTED = 64
 
 
 class HttpConfig(uvicorn.Config):
-    """uvicorn's configuration for our server, with the table of its connections."""
+    """uvicorn's configuration for our server. It also holds the table of the server's
+    connections."""
 
     def __init__(self, app: ASGIApp, table: ConnectionTable) -> None:
         super().__init__(
@@ -229,7 +230,7 @@ class HttpConnection(HttpToolsProtocol):
         return newest is not None and not newest.response_complete
 
     def _settle(self) -> None:
-        """Tells the table what this connection waits for now."""
+        """Tells the connection table what the server waits for on this connection now."""
         state = self._client_state()
         if state != self._state and not self._lost:
             self._table.move(self, self._state, state)

@@ -136,7 +136,7 @@ class NatsBus:
             log.info("the bus is connected to NATS at %s", place)
         self._client = connection.client
         self._disconnected = anyio.Event()
-        # Announcements from before this connection may have been missed.
+        # Announcements that were sent before this connection existed may have been missed.
         self._messages.interrupted()
         self._tried.set()
 

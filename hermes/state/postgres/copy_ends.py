@@ -149,7 +149,7 @@ async def _forbid_writing(connection: psycopg.AsyncConnection[Any], place: str) 
 
 
 def _users() -> Work[str]:
-    """Returns a text that names the registered processes that are alive."""
+    """Returns a text with the names of the living registered processes."""
     alive = yield from held_locks()
     rows = yield "select id, kind, pid from owners order by started_at", ()
     return ", ".join(f"a {kind} (pid {pid})" for id, kind, pid in rows if id in alive)

@@ -367,6 +367,7 @@ async def _completed(connection: psycopg.AsyncConnection[Any]) -> int:
 
 
 def leave(owner: OwnerId) -> Work[None]:
-    """Removes this process. If it leaves work for others to take over, marks it as dead instead."""
+    """Removes the row of this process. If the process leaves work for other processes to take over,
+    marks it as dead instead."""
     yield "update owners set beat_at = null where id = ?", (owner,)
     yield from owners.leave(owner)

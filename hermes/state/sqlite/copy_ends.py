@@ -100,7 +100,7 @@ async def sqlite_source(home: Home) -> AsyncIterator[SQLiteCopyEnd]:
 
 
 def _users(locks: Path) -> Work[str]:
-    """Returns a text that names the registered processes that are alive."""
+    """Returns a text with the names of the living registered processes."""
     rows = yield "select id, kind, pid from owners order by started_at", ()
     alive = [f"a {kind} (pid {pid})" for id, kind, pid in rows if is_alive(locks, OwnerId(id))]
     return ", ".join(alive) or "another hermes process"

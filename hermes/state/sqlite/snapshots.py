@@ -34,7 +34,7 @@ def database_size(home: Home) -> int:
 
 def snapshot_due(home: Home, age: float) -> bool:
     """Returns whether the newest snapshot is older than this many seconds and the store has changed
-    since then."""
+    since that snapshot."""
     newest = next((path.stat().st_mtime for path in snapshots(home)), 0.0)
     files = (home.store, wal_of(home.store))
     changed = max((path.stat().st_mtime for path in files if path.exists()), default=0.0)

@@ -78,7 +78,8 @@ class SQLiteStore:
         return self._changes.noticed()
 
     async def permission(self) -> AsyncIterator[bool]:
-        # The permission is never withdrawn: the kernel keeps the lock until the process ends.
+        # The permission to run turns is never withdrawn, because the kernel keeps the lock until
+        # the process ends.
         yield True
         await anyio.sleep_forever()
 

@@ -210,9 +210,10 @@ def _resolve(batch: list[Job]) -> None:
 
 
 def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable | None:
-    """Runs the batch in one transaction. A failing job fails alone; a failing disk fails all jobs.
+    """Runs the batch in one transaction. If a job itself fails, only that job gets an error. If the
+    disk, the lock or the file fails, all jobs get an error.
 
-    Returns the error if the disk, the lock or the file has failed; None otherwise.
+    Returns the error of the disk, the lock or the file; None if none of them has failed.
     """
     try:
         with translated():
@@ -232,7 +233,8 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
         if not isinstance(error, StoreUnavailable):
             cause, error = error, StoreUnavailable(f"the database failed ({error!r})")
             error.__cause__ = cause
-        # Jobs that failed alone also get this error, because they may have read uncommitted rows.
+        # Jobs that had failed by themselves also get this error. They may have failed because of
+        # rows of other jobs, which are not committed now.
         for job in batch:
             job.fail(error)
         return error
