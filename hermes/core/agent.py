@@ -179,7 +179,8 @@ class AgentLoop:
 
 
 def _client_timed_out(turn: Turn, calls: Sequence[ToolCall]) -> bool:
-    """Returns whether the calls include client tools whose results were not sent in time."""
+    """Returns whether one of the calls is a call of a client tool whose result the client did not
+    send in time."""
     theirs = {tool.name for tool in turn.client_tools}
     return any(
         call.name in theirs and isinstance(turn.decisions.get(call.id), Expired) for call in calls

@@ -1,4 +1,5 @@
-"""Loads instruction files such as AGENTS.md from the workspace, unless the agent wrote them."""
+"""Loads instruction files such as AGENTS.md from the workspace. A file that the agent wrote is
+loaded only if the owner has allowed it."""
 
 import logging
 from collections.abc import AsyncIterator, Callable
@@ -65,7 +66,7 @@ def trust_of(turn: Turn) -> ContextTrust | None:
 
 
 async def prepare_write(path: str, turn: Turn) -> None:
-    """Must be called before a tool writes a file of the workspace.
+    """Every tool must call this function before it writes a file of the workspace.
 
     Raises ToolFailed if a turn of a chat platform tries to write a context file. A context file
     that the agent writes for its owner is not loaded until the owner allows it.

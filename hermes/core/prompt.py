@@ -26,7 +26,7 @@ IDENTITY = (
     " something did not work or when you don't know."
 )
 IDENTITY_WITHOUT_TOOLS = f"{_INTRO} Say so when you don't know."
-"""The identity of a model without tools."""
+"""The part of the prompt that tells a model without tools what it is and how it should answer."""
 PRIVATE_CHAT = "You talk with one person in a private chat on {platform}."
 SHARED_CHAT = (
     "You talk in a {kind} on {platform}, where several people read along. A name in brackets before"

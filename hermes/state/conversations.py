@@ -107,7 +107,8 @@ def named(name: str) -> Work[list[Summary]]:
 
 
 def resembling(name: str) -> Work[list[Summary]]:
-    """Returns the current conversations of the sessions whose chat begins or ends with the name."""
+    """Returns the current conversations of the sessions whose chat name begins with `name`. If
+    `name` has at least SHORTEST_END characters, it may also be the end of the chat name."""
     escaped = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     ending = f"%{escaped}" if len(name) >= SHORTEST_END else f"{escaped}%"
     rows = yield (
@@ -130,7 +131,7 @@ def of_generation(session: str, generation: int) -> Work[list[Summary]]:
 
 
 def of_message(number: int) -> Work[list[Summary]]:
-    """Returns a list with the conversation of the message in the row with this number; an empty
+    """Returns a list with the conversation that contains the message with this row number; an empty
     list if there is no such message."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found where"  # noqa: S608

@@ -125,7 +125,8 @@ def complete(turn: TurnId, content: Content | None, now: float) -> Work[None]:
 
 
 def owe_again(turn: TurnId, content: Content, agent: str, now: float) -> Work[None]:
-    """Adds a delivery to the chat of the turn's last delivery, if the turn has one."""
+    """Adds a delivery to the chat of the turn's last delivery. Does nothing if the turn has no
+    delivery."""
     rows = yield (
         "select account, chat_id, thread_id from deliveries"
         " where turn = ? order by seq desc limit 1",
@@ -241,7 +242,8 @@ def give_up_chat(account: str, chat_id: str, reason: str, now: float) -> Work[No
 
 
 def refuse_file(delivery: Delivery, error: str, notice: Content, now: float) -> Work[None]:
-    """Marks the delivery of a file as *dead*, and adds a delivery that tells the person."""
+    """Marks the delivery of a file as *dead*, and adds a delivery of `notice`, which tells the
+    person that the file was not sent."""
     rows = yield (
         "update deliveries set state = 'dead', error = ?, finished_at = ?"
         " where id = ? and attempts = ? and state = 'sending' returning agent",

@@ -170,12 +170,14 @@ def set_after(id: str, after: int) -> Work[None]:
 
 
 def finish(turn: str) -> Work[None]:
-    """Marks the message that opened the turn as answered. The message has the id of the turn."""
+    """Marks the message that opened the turn as answered. This message has the same id as the
+    turn."""
     yield "update inbox set state = 'done' where id = ? and state = 'bound'", (turn,)
 
 
 def event_of(id: str) -> Work[MessageEvent]:
-    """Returns the message in the row. A turn has the id of the message that opened it."""
+    """Returns the message with this id. The message that opened a turn has the same id as the
+    turn."""
     rows = yield "select event, body_name, crc from inbox where id = ?", (id,)
     kept, name, crc = rows[0]
     return decode_event((yield from bodies.read(kept, name)), crc)

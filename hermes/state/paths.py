@@ -51,7 +51,7 @@ class Home(Value):
 
     @property
     def run(self) -> Path:
-        """The folder of the lock files of owners and gateways."""
+        """The folder of the lock files that registered processes and gateways hold."""
         return self.root / "run"
 
     @property

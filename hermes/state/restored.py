@@ -1,4 +1,5 @@
-"""Ends the open work of a snapshot that replaces the database.
+"""Ends the turns and deliveries that are open in a snapshot, when the snapshot replaces the
+database.
 
 After the snapshot was taken, an open turn may have been completed, and a pending delivery may have
 been sent. Therefore none of this work is run again.

@@ -39,7 +39,8 @@ class SessionRow(Value):
 
 
 class EndedConversation(Value):
-    """A conversation that has ended, and whose memory has not been updated yet."""
+    """A conversation that has ended, and about which the agent's memory has not been updated
+    yet."""
 
     session: str
     generation: int

@@ -1,4 +1,4 @@
-"""Turns and the processes that run them. Every write checks the epoch of its claim."""
+"""Turns and the processes that run them. Every write checks the epoch (number) of its claim."""
 
 from collections.abc import Collection, Iterator
 

@@ -25,7 +25,7 @@ _PLACEHOLDER: Document = (Paragraph(children=(Text(text=PLACEHOLDER),)),)
 
 
 class PlacePreview(Value):
-    """Send this rendered text as a new message."""
+    """An instruction to send this rendered text as a new message."""
 
     text: str
     part: int = 0
@@ -33,7 +33,7 @@ class PlacePreview(Value):
 
 
 class EditPreview(Value):
-    """Change the message to this rendered text."""
+    """An instruction to replace the text of the message by this rendered text."""
 
     text: str
     part: int = 0
@@ -41,13 +41,14 @@ class EditPreview(Value):
 
 
 class Wait(Value):
-    """Nothing may be sent before this time. Call `wants` again at this time."""
+    """An instruction to send nothing before this time, and to call `wants` again at this time."""
 
     until: float
 
 
 class Nothing(Value):
-    """The message is up to date. Call `wants` again when there is more text."""
+    """An instruction to do nothing, because the message is up to date. Call `wants` again when
+    there is more text."""
 
 
 PreviewStep = PlacePreview | EditPreview | Wait | Nothing

@@ -221,7 +221,7 @@ def tool_label(event: ToolStarted | ToolFinished) -> str:
     parts = [event.name, event.label]
     for name, value in _arguments(event).items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        # The argument that the label shows is skipped.
+        # The argument that the label already shows is skipped.
         if not text.lstrip('["').startswith(event.label.removesuffix("…") or "\0"):
             parts.append(f"{name}={_one_line(text, ARGUMENT_WIDTH)}")
     return _one_line(" ".join(parts), LABEL_WIDTH)

@@ -55,9 +55,9 @@ def as_slash_command(text: str, prefix: str) -> str:
 
 
 def resolve(name: str, names: Mapping[str, Collection[str]]) -> str | Unknown | Ambiguous:
-    """Returns the command with this name or alias. A beginning of names or aliases is enough if
-    they all belong to one command. Returns Ambiguous if they belong to several commands, and
-    Unknown if nothing matches."""
+    """Returns the command with this name or alias. `name` may also be the beginning of a name or
+    alias. Returns Ambiguous if the names or aliases of several commands begin with `name`, and
+    Unknown if none begins with it."""
     owners = {alias: owner for owner, aliases in names.items() for alias in aliases}
     owners |= {owner: owner for owner in names}
     name = name.lower()

@@ -4,15 +4,16 @@ import re
 import textwrap
 
 _FIRST_COLUMN = re.compile(r"\S+(?: \S+)* {2,}")
-"""Matches the first column of a row, such as `model      `."""
+"""Matches the first column of a line that has several columns, such as `model      `."""
 _GAP = re.compile(" {2,}")
 
 
 def wrap_words(text: str, columns: int) -> str:
-    """Breaks the lines that are longer than `columns` between words.
+    """Breaks lines that have more than `columns` characters. A line is broken between words.
 
-    The second line of a row begins under the row's second column. Indented lines are returned
-    unchanged, because they are commands to copy. A word that is longer than a line is not broken.
+    If a line has several columns, its further lines begin under its second column. Indented lines
+    are returned unchanged, because they are commands to copy. A word that is longer than a line is
+    not broken.
     """
     return "\n".join(_wrap_line(line, columns) for line in text.split("\n"))
 

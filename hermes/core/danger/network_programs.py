@@ -146,7 +146,8 @@ def judge_ssh(call: Invocation) -> None:
 
 
 def judge_cloud_copy(call: Invocation) -> None:
-    """Judges the files that the command-line tools of cloud providers, such as `aws`, upload."""
+    """Judges the files that are uploaded by command-line tools of cloud providers, such as
+    `aws`."""
     verbs = {"cp", "sync", "copy", "put", "mv", "rsync", "upload", "put-object"}
     if verbs.isdisjoint(call.arguments):
         return

@@ -10,7 +10,7 @@ from hermes.core.danger.holes import ANYTHING, PLAIN_NAME, SECRET_TEXT, is_open
 from hermes.core.danger.syntax import Compound, Pipeline, ShellCommand, ShellStatement
 
 HOME = "~"
-"""The first part of all paths in the home folder of the user."""
+"""In this package, every path in the user's home folder begins with this text."""
 
 _SECRET_NAME = re.compile(
     r"SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIAL",
@@ -130,7 +130,7 @@ class ShellScope:
 
     def write(self, path: str, content: str, *, append: bool = False) -> None:
         """Records the content of a file. If the write may be skipped, the file gets the old content
-        followed by the new content."""
+        followed by the new content, because it is not known which of them it will have."""
         place = self.path(path)
         if append:
             content = self.files.get(place, ANYTHING) + content

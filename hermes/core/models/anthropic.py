@@ -240,7 +240,8 @@ def _encoded(request: ModelRequest, before: Message | None, message: Message) ->
     blocks = b",".join(_blocks(request, message))
     role = _role(message)
     if before is None:
-        # The API requires that a conversation begins with the user.
+        # The API requires that the first message is from the user. So a short user message is put
+        # before a first message from the assistant.
         first = _FIRST if role == b"assistant" else b""
         return b'%b{"role":"%b","content":[%b' % (first, role, blocks)
     if role == _role(before):

@@ -114,7 +114,8 @@ def _last_request(messages: Sequence[Message]) -> list[Message]:
 
 
 def _newest(attachments: Sequence[Attachment]) -> set[str]:
-    """Returns the paths of the newest attachments, within the limits."""
+    """Returns the paths of the newest attachments, as many as MOST_SENT and MOST_SENT_BYTES
+    allow."""
     chosen: dict[str, int] = {}
     for one in reversed(attachments):
         size = sum(chosen.values()) + one.size

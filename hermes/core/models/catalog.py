@@ -64,7 +64,8 @@ class Catalog(Value):
         return _shipped()
 
     def extended(self, providers: Iterable[Provider]) -> "Catalog":
-        """Returns the catalog with more providers. Raises ConfigError if a name is taken."""
+        """Returns the catalog with more providers. Raises ConfigError if the catalog already has a
+        provider with the same name."""
         added = tuple(providers)
         taken = {name for one in self.providers for name in one.names}
         for one in added:

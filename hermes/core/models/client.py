@@ -70,7 +70,8 @@ class ModelClient:
             ) as response:
                 await _read(response, stream, live=request.live)
         except ValueError as error:
-            # This happens, for example, if the address and the settings both have a credential.
+            # aiohttp refuses to send the request, for example because both the address and the
+            # settings contain a credential.
             raise Rejected(f"{choice.provider} can't be called at its base_url: {error}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # After the model has finished its answer, it does not matter how the connection ends.

@@ -17,7 +17,8 @@ from hermes.types.providers import Provider
 def with_known_facts(
     catalog: Catalog, listed: ListedModel | None, provider: Provider, chosen: ChosenModel
 ) -> ChosenModel:
-    """Adds the facts from the model's entry in the provider's list and from our table."""
+    """Returns the chosen model with the facts that are still missing. They come from the provider's
+    list (`listed`), from our table of models, or else from our table of providers."""
     choice, sources = chosen.choice, dict(chosen.sources)
     family = catalog.family(choice.model)
     lengths = {

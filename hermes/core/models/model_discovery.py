@@ -170,7 +170,8 @@ def _price(said: object) -> Price | None:
         dollars += [float(cached)] if cached else []
     except (msgspec.ValidationError, ValueError):
         return None
-    # A router sends -1 if the price depends on the provider behind it.
+    # A router sends -1 if the price depends on the provider behind it. Such a price counts as
+    # unknown.
     if not all(0 <= one < 1 for one in dollars):
         return None
     read, written, *reused = (round(one * MILLION, 6) for one in dollars)

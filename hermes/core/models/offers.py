@@ -88,7 +88,7 @@ class OfferedModels:
         return ModelName(model=name if name == meant.default_model else rest, provider=meant.name)
 
     def changes_provider(self, name: ModelName) -> bool:
-        """Returns whether the name belongs to a provider other than the configured one."""
+        """Returns whether the name belongs to a provider other than the configured provider."""
         configured = self._catalog.find(self._config.main.provider)
         return bool(name.provider) and (configured is None or configured.name != name.provider)
 

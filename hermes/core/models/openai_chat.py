@@ -126,7 +126,7 @@ class OpenAIChat:
 
 
 def _tool_choice(choice: ToolChoice) -> bytes:
-    """Returns the JSON fields for the choice, or b"" for the default."""
+    """Returns the JSON fields for the tool choice, or b"" for the default choice."""
     parts: list[bytes] = []
     if choice.mode == "named":
         named = {"type": "function", "function": {"name": choice.name}}

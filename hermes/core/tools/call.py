@@ -28,7 +28,7 @@ from hermes.types.turns import Decision, Turn
 log = logging.getLogger(__name__)
 
 MessengerOf = Callable[[Turn, CallId], Messenger]
-"""Returns the messenger of a tool call."""
+"""Returns the messenger with which a tool call can send messages."""
 
 UNKNOWN_OUTCOME = (
     "Outcome unknown: the gateway restarted while this ran. It may or may not have taken effect;"
@@ -123,7 +123,8 @@ class ToolRuntime:
     async def for_turn(
         self, turn: Turn, tools: Mapping[str, AnyTool], emit: Emit, checkpoint: Checkpoint
     ) -> "CallRunner":
-        """Opens the sandbox of the turn, and copies the files of the request into its workspace."""
+        """Opens the sandbox of the turn, and copies the files of the request into its workspace.
+        Returns the runner for the turn's calls."""
         sandbox = await self._backend.open(scope_of(turn))
         if await save_files(turn.history, sandbox, self._read_media):
             checkpoint.uses_files()

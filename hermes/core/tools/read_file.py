@@ -70,8 +70,8 @@ def _text(data: bytes, path: str) -> str:
 
 
 def page(text: str, offset: int, limit: int, show: Callable[[str], str] = str) -> str:
-    """Returns as many lines, from line `offset` on, as fit into a page, and a note on how to
-    continue. Each line is passed through `show`."""
+    """Returns the lines from number `offset` on: at most `limit` lines, and only as many as fit
+    into a page. A note says how to read on. Each line is passed through `show`."""
     if not text:
         return "[the file is empty]"
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")

@@ -13,7 +13,7 @@ from hermes.types.sending import OutgoingFile, SendResult
 from hermes.types.tools import Tool, ToolContext
 
 FILE_BYTES = 50 * 1024 * 1024
-"""Maximum size of a file, in bytes."""
+"""Maximum size of a file that is sent, in bytes."""
 
 
 class MessageToSend(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

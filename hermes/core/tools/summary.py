@@ -39,7 +39,7 @@ class CallSummary(Value):
     label: str = ""
     """The first string of the arguments, such as the path, the command or the URL."""
     arguments: str = ""
-    """A JSON object; empty if the model's arguments are invalid."""
+    """The shortened arguments as a JSON object; empty if the model's arguments are invalid."""
 
 
 async def summarize(arguments: str, redact: Redact, longest_secret: int = 0) -> CallSummary:

@@ -107,7 +107,7 @@ class Brave:
             _Refusal(422, b"SUBSCRIPTION_TOKEN", advice),
         ]
         answer = await _answer("Brave Search", request, _BraveAnswer, refusals)
-        # Titles and snippets from Brave contain HTML.
+        # Titles and snippets from Brave contain HTML tags, which are removed.
         return [
             WebHit(title=_unmarked(one.title), url=one.url, snippet=_unmarked(one.snippet))
             for one in map(_hit, answer.web.results if answer.web else ())

@@ -18,7 +18,7 @@ CONNECTION_KEY = "hermes.connection"
 """The key of a request's connection in its ASGI scope."""
 SWEEP_SECONDS = 1.0
 FULL_SECONDS = 60.0
-"""Seconds between two log messages that no connection can be accepted."""
+"""Seconds between two log messages that say that no connection can be accepted."""
 ClientState = Literal["idle", "sending", "body", "unread"]
 """The state of a connection says what the server waits for. To make room, connections are closed in
 this order:

@@ -14,8 +14,8 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 RATE_LIMIT_SECONDS = 10.0
-"""The header `Retry-After` of a response with status 429, in seconds, if the error itself states no
-time."""
+"""Value of the header `Retry-After`, in seconds, of a response with status 429 whose error states
+no time."""
 
 
 class ApiError(HermesError):

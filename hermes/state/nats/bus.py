@@ -54,7 +54,7 @@ class NatsBus:
         self._prefix = f"hermes.{database}"
         self._owner = owner
         self._client: Client | None = None
-        """The client while it is connected and its subscriptions are in effect."""
+        """The client while it is connected and its subscriptions are in effect; None otherwise."""
         self._disconnected = anyio.Event()
         self._disconnected.set()
         self._tried = anyio.Event()
@@ -221,7 +221,8 @@ class NatsConnection:
     async def _note_error(self, error: Exception) -> None:
         self.reason = _described(error)
         if _FORBIDDEN in self.reason.lower():
-            # The connection is useless: the server leaves it open, but does not deliver messages.
+            # The server leaves the connection open, but does not deliver messages. So the
+            # connection counts as closed.
             self.closed.set()
 
     async def _note_end(self) -> None:

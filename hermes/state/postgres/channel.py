@@ -89,7 +89,7 @@ class Channel:
 
     def __init__(self, connection: psycopg.AsyncConnection[Any], *, pooled: bool = False) -> None:
         self.lost: Exception | None = None
-        """The reason why the connection can't be used any more."""
+        """The reason why the connection can't be used any more; None while it can be used."""
         self._connection = connection
         self._pooled = pooled
         self._libpq = connection.pgconn
@@ -157,11 +157,12 @@ class Channel:
             ) from self.lost
 
     async def drain(self) -> None:
-        """Waits for everything that was sent, and ignores errors."""
+        """Waits for the results of everything that was sent, and ignores errors."""
         await self._settle()
 
     async def _settle(self) -> psycopg.Error | None:
-        """Waits for everything that was sent. Returns the first error of a statement."""
+        """Waits for the results of everything that was sent. Returns the first error of a
+        statement, or None if there was no error."""
         if self._expected and self.lost is None:
             try:
                 self._libpq.send_flush_request()

@@ -120,7 +120,7 @@ class Presence:
         bus: Bus | None = None,
     ) -> None:
         self.trouble: str | None = None
-        """The reason why this process has no lock at the moment."""
+        """The reason why this process has no lock at the moment; None while it has the lock."""
         self._id = id
         """The id of this store in its notifications. The store ignores notifications with its own
         id."""

@@ -49,7 +49,8 @@ class CommitDoubtful(HermesError):
         self.number = number
         """The transaction's number in the database. The outcome can be looked up by this number."""
         self.at = at
-        """A time during the transaction, by the clock of the database."""
+        """A time during the transaction, by the clock of the database. It shows whether the server
+        was restarted after the transaction."""
         self.result = result
         """The transaction's result. It is valid only if the transaction was committed."""
 
@@ -159,7 +160,8 @@ async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | N
 
 
 async def _roll_back(channel: Channel) -> None:
-    """Makes the connection usable again. If that fails, the connection is lost."""
+    """Rolls the transaction back, so that the connection can be used again. If that fails, the
+    connection is lost."""
     if channel.lost is not None:
         return
     try:

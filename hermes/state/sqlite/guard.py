@@ -70,7 +70,8 @@ def _make_sound(home: Home, lock: FileLock) -> None:
             raise StoreUnavailable(
                 f"{damage}, and another hermes process works on the store: stop it first"
             )
-        # Another start may have repaired the database before we had the lock.
+        # Another starting process may have repaired the database before we got the lock. So the
+        # database is checked again.
         if is_restore_pending(home):
             finish_restore(home)
         elif (damage := _damage(home)) is not None:

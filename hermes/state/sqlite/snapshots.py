@@ -15,7 +15,7 @@ from hermes.state.sqlite.files import make_private, wal_of
 from hermes.types.errors import StoreUnavailable
 
 SNAPSHOTS = 3
-"""Maximum number of snapshots."""
+"""Maximum number of snapshots that are kept."""
 SNAPSHOT_PREFIX = "hermes-"
 DISK_SHARE = 0.1
 """The share of the free disk space that all snapshots together may use."""
@@ -61,7 +61,8 @@ def take_snapshot(home: Home, watch: FileWatch) -> Path:
     half = target.with_suffix(".part")
     try:
         copy(home.store, half)
-        # The file may have been replaced between the first check and the opening.
+        # The file is checked again, because it may have been replaced between the first check and
+        # the opening.
         watch.check()
         half.replace(target)
     finally:
@@ -91,7 +92,8 @@ def _room(home: Home) -> int:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Makes an online backup. A source that does not exist is an error and is not created."""
+    """Copies a database while other processes use it (an online backup). Raises an error if the
+    source does not exist."""
     target.unlink(missing_ok=True)
     make_private(target)
     with (

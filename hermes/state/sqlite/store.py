@@ -137,7 +137,8 @@ async def open_store(
         with anyio.CancelScope(shield=True):
             await writer.close()
             await readers.close()
-        # This comes last, because the last connection to close removes the WAL.
+        # This connection is closed last, because SQLite removes the WAL when the last connection is
+        # closed.
         connection.close()
 
 

@@ -32,7 +32,7 @@ callers of all these transactions at once."""
 WATCH_SECONDS = 5.0
 """Seconds between two checks of the files while nothing is committed."""
 LOST_FILES_SECONDS = 60.0
-"""Seconds between two log messages that the files are lost."""
+"""Seconds between two log messages that say that the files are lost."""
 
 
 class Job:
