@@ -134,7 +134,9 @@ class AgentLoop:
         left out, because the client tool replaces them."""
         if not choice.tools:
             if turn.client_tools:
-                raise ToolsNotSupported(f"The model {choice.model!r} can't use tools; send none.")
+                raise ToolsNotSupported(
+                    f"The model {choice.model!r} can't use tools: send the request without tools."
+                )
             return {}
         tools = self._toolbox.for_turn(turn)
         if not turn.client_tools:

@@ -55,5 +55,5 @@ class Auxiliary:
         )
         written = (await self._model.complete(request, report)).text.strip()
         if not written:
-            raise Rejected(f"{choice.provider} wrote nothing")
+            raise Rejected(f"{choice.provider} returned an empty text")
         return written

@@ -100,7 +100,7 @@ class StoreCopy:
         if different:
             name = min(shape.name for shape in different)
             raise CopyRefused(
-                f"the table {name!r} is not the same in {self._source.place} and in"
+                f"the table {name!r} does not have the same columns in {self._source.place} and in"
                 f" {self._target.place}: copy into an empty database"
             )
         for shape in self._shapes:

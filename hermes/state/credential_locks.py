@@ -112,10 +112,13 @@ def user_lock_folder() -> Path:
 
 
 def _private_folder(folder: Path) -> Path:
-    """Creates the folder. Raises ConfigError if another user owns it or can write to it."""
+    """Creates the folder if it is missing. Raises ConfigError if another user owns it or has access
+    to it."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise ConfigError(f"{folder} must be a folder that only its owner can use: remove it")
+        raise ConfigError(
+            f"{folder} must be a folder that only its owner can use: remove it and try again"
+        )
     return folder

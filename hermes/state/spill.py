@@ -40,7 +40,7 @@ class Spill:
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise ToolFailed(
-                f"There is no result {name!r} in this conversation; old ones are deleted."
+                f"There is no result {name!r} in this conversation. Old results are deleted."
             ) from error
 
     def read(self, session: str, name: str) -> str:
@@ -62,7 +62,7 @@ class Spill:
 
     def _path(self, session: str, call: str) -> Path:
         if not _CALL.fullmatch(call):
-            raise ToolFailed(f"{call!r} is not the name of a kept result.")
+            raise ToolFailed(f"{call!r} is not the name of a stored result.")
         return self._folder / file_name(session) / call
 
 

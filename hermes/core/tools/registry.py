@@ -49,7 +49,7 @@ class Registry:
         self._chosen: dict[tuple[tuple[str, ...], tuple[str, ...]], Mapping[str, AnyTool]] = {}
         for tool in tools:
             if tool.name in self._tools:
-                raise ConfigError(f"two tools are named {tool.name!r}")
+                raise ConfigError(f"two tools are named {tool.name!r}: rename one of them")
             self._tools[tool.name] = tool
 
     def for_turn(self, turn: Turn) -> Mapping[str, AnyTool]:

@@ -184,7 +184,7 @@ def data_url(url: str, param: str) -> tuple[str, bytes]:
 def _check_parts(parts: list[ContentPart], index: int) -> None:
     param = f"messages[{index}].content"
     if len(parts) > MOST_PARTS:
-        raise bad_request(f"More than {MOST_PARTS} content parts.", param=param)
+        raise bad_request(f"The request has more than {MOST_PARTS} content parts.", param=param)
     for part in parts:
         if part.type not in TEXT_PARTS | ATTACHED_PARTS:
             known = ", ".join(("text", *sorted(ATTACHED_PARTS)))

@@ -60,7 +60,7 @@ def _address(url: str) -> NatsAddress:
         # The text of urllib's error is left out, because it may quote the password.
         raise ConfigError(
             f"bus.url can't be read: it has to look like nats://user:password@host:{NATS_PORT},"
-            " with %2F, %40 and %2C for the characters / @ , in the password"
+            " where the password contains %2F for a slash, %40 for an @ and %2C for a comma"
         )
     return NatsAddress(host=host, port=port or NATS_PORT, **_credentials(parts))
 

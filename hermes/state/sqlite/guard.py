@@ -68,7 +68,7 @@ def _make_sound(home: Home, lock: FileLock) -> None:
     if (damage := _damage(home)) is not None:
         if not lock.try_acquire():
             raise StoreUnavailable(
-                f"{damage}, and another hermes process works on the store: stop it first"
+                f"{damage}, and another hermes process uses the store: stop that process first"
             )
         # Another starting process may have repaired the database before we got the lock. So the
         # database is checked again.
