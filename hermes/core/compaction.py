@@ -24,7 +24,7 @@ HEAD_SHARE, TAIL_SHARE = 0.1, 0.25
 (second number). The beginning and the end are not summarised."""
 LONGEST_SUMMARY = 4096
 CHUNK_SHARE = 0.5
-"""Share of the summarising model's window that one call may fill."""
+"""Largest share of the summarising model's window that the text of one call fills."""
 
 SUMMARY_SYSTEM = """\
 You condense the middle of a conversation between people and an assistant, so that the assistant
@@ -48,7 +48,8 @@ class MessageRange(Value):
 
 
 def choose_range(history: Sequence[Message], window: Window) -> MessageRange | None:
-    """Returns the largest run of messages that may be summarised, or None if there is none."""
+    """Returns the largest run of messages that may be summarised, or None if no messages may be
+    summarised."""
     steps = _step_starts(history)
     request = last_request(history)
     head = _head(history, steps, window)

@@ -1,4 +1,5 @@
-"""The conversation of a turn: its prompt and history, and how it is shortened."""
+"""Holds the conversation of a turn (its prompt and its history), and shortens it if it is too
+long."""
 
 from collections.abc import Mapping, Sequence
 

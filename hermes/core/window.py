@@ -64,7 +64,8 @@ def message_tokens(message: Message) -> int:
 
 
 class Window(Value):
-    """The context window of a model, and how it is divided."""
+    """The context window of a model, and its division into room for the input and room for the
+    answer."""
 
     size: int
     """Tokens of the whole window, for input and output."""

@@ -1,4 +1,5 @@
-"""Long bodies of rows, stored in pieces in another table so that rows stay small and commits short.
+"""Stores long bodies of rows in pieces, in another table, so that rows stay small and commits
+short.
 
 The pieces of a body are found by its hash. They may be stored before the row that refers to them,
 in commits of their own. The transaction that writes the row adds the missing pieces.

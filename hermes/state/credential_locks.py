@@ -39,8 +39,8 @@ class CredentialLock:
         self._lock = lock
 
     def is_removed(self) -> bool:
-        """Returns whether somebody has removed the lock file. Other processes can then use the
-        credential too."""
+        """Returns whether somebody has removed the lock file. If so, other processes can use the
+        credential at the same time."""
         return self._lock.is_removed()
 
     def close(self) -> None:

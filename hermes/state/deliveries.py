@@ -205,7 +205,7 @@ def mark_previewed(id: str, epoch: int, placed: tuple[Placed, ...]) -> Work[None
 def mark_placed(id: str, attempt: int, placed: tuple[Placed, ...]) -> Work[None]:
     """Stores the messages of the current attempt.
 
-    If there is a later attempt, nothing is changed, because another process may hold the account
+    If a later attempt has begun, nothing is changed, because another process may hold the account
     now. The same applies to all functions of this module that take an `attempt`.
     """
     yield (
@@ -279,7 +279,7 @@ def doubt_sending(account: str) -> Work[None]:
 
 def doubt_owed() -> Work[int]:
     """Marks all pending deliveries as doubtful after a snapshot was restored, because they may have
-    been sent after the snapshot was taken. Returns their number."""
+    been sent after the snapshot was taken. Returns the number of these deliveries."""
     rows = yield (
         "update deliveries set state = 'ready', doubtful = 1"
         " where state in ('ready', 'sending') returning id",

@@ -214,10 +214,11 @@ def idle_sessions(owner: OwnerId) -> Work[list[str]]:
 
 
 def idle_sessions_of(owner: OwnerId, folder: FolderId) -> Work[list[str]]:
-    """Returns the idle sessions with waiting rows that a gateway with this folder may take.
+    """Returns the idle sessions that have waiting rows which the gateway `owner`, whose folder is
+    `folder`, may take.
 
-    The gateway `owner` may take its own rows that need no folder. It may also take rows of any
-    gateway that need `folder`.
+    The gateway may take its own rows that need no folder. It may also take rows that need `folder`,
+    whichever gateway they belong to.
     """
     rows = yield (
         "select distinct i.session from inbox i left join sessions s on s.key = i.session"

@@ -65,7 +65,7 @@ def holds_lease(name: str, owner: OwnerId, epoch: int) -> Work[bool]:
 
 def lease_holder(name: str) -> Work[LeaseHolder | None]:
     """Returns the process that holds the lease, or None if no registered process holds it. The
-    process may have died."""
+    returned process may be dead."""
     rows = yield (
         "select owners.id, owners.host, owners.pid from leases"
         " join owners on owners.id = leases.owner where leases.name = ?",
@@ -92,8 +92,8 @@ def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Wo
     if rows and rows[0][0] not in ("", owner, *dead):
         return None
     epoch: int = rows[0][1] + 1 if rows else 1
-    # On PostgreSQL, another process may claim the lease between the two statements. Then the epoch
-    # is no longer the one that was read, and nothing is written.
+    # On PostgreSQL, another process may claim the lease between the two statements. In this case
+    # the epoch has changed since it was read, so nothing is written.
     taken = yield (
         "insert into leases (name, owner, epoch, taken_at) values (?, ?, ?, ?)"
         " on conflict (name) do update set owner = excluded.owner, epoch = excluded.epoch,"

@@ -24,8 +24,8 @@ _chance = random.Random()  # noqa: S311  # spreads retries, not a secret
 async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
     """Calls `attempt` and returns its result. Calls it again if it raises TransactionConflict.
 
-    After a few attempts the last error is raised. `attempt` must not raise TransactionConflict if
-    the transaction may have been committed.
+    After a few attempts the last error is raised. `attempt` may raise TransactionConflict only if
+    the transaction was certainly not committed.
     """
     for number in range(ATTEMPTS - 1):
         try:

@@ -31,7 +31,7 @@ def search(
 ) -> Work[list[FoundMessage]]:
     """Returns messages that contain words of the query, the best match first.
 
-    Leaves out the messages of `turn`, and those of the current conversation of `session`.
+    Leaves out the messages of `turn`, and the messages of the current conversation of `session`.
     """
     words = query.replace("\0", " ").replace('"', " ").split()
     if not words:

@@ -224,7 +224,8 @@ def prompt_of(name: str) -> Work[Prompt | None]:
     try:
         return decode_prompt(rows[0][0]) if rows else None
     except msgspec.DecodeError:
-        # A damaged prompt is replaced by a new one. An error would make the session unusable.
+        # A damaged prompt is replaced by a new prompt, because an error would make the session
+        # unusable.
         return None
 
 

@@ -50,7 +50,8 @@ class Spill:
     def forget(self, before: float) -> None:
         """Deletes the texts that were stored before this time."""
         for folder in self._folder.glob("*"):
-            # An entry that can't be listed or deleted was not made by us, so it is kept.
+            # An entry of the folder that can't be listed or deleted was not made by us, so it is
+            # kept.
             with contextlib.suppress(OSError):
                 unused = folder.stat().st_mtime < before
                 left = [path for path in folder.iterdir() if not _forgotten(path, before)]

@@ -20,7 +20,7 @@ _LONG_WORD = 24
 _TAIL = " \t\r\n…"
 _SOURCE = (1.25, 4)
 """How much of the answer is parsed, as a multiple of the platform's limit for one message. The
-second number is used if the first one does not give enough text to fill the message."""
+second number is used if the first number does not give enough text to fill the message."""
 _PLACEHOLDER: Document = (Paragraph(children=(Text(text=PLACEHOLDER),)),)
 
 

@@ -54,7 +54,7 @@ def apply_replacements(text: str, found: list[Replacement]) -> str:
 
 
 def diff(before: str, after: str) -> str:
-    """Returns a unified diff, cut off if it is long."""
+    """Returns a unified diff. If it has more than LONGEST_DIFF characters, its end is cut off."""
     old, new, first = _changed_part(before.split("\n"), after.split("\n"))
     if max(len(old), len(new)) > MOST_DIFF_LINES:
         return "[the changes are too far apart to be shown]"

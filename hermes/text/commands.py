@@ -48,8 +48,8 @@ def unescaped(text: str, prefix: str = "/") -> str:
 
 
 def as_slash_command(text: str, prefix: str) -> str:
-    """Returns the slash command for a command with another prefix. Returns any other text as it
-    is."""
+    """If the text is a command with this prefix, returns it as a slash command. Returns any other
+    text unchanged."""
     is_command = parse_command(text, prefix) is not None
     return "/" + text.strip().removeprefix(prefix) if is_command else text
 

@@ -13,7 +13,7 @@ LONGEST_SCHEMA = 100_000
 DEEPEST_SCHEMA = 32
 """Maximum depth of schemas inside schemas."""
 MOST_SCHEMAS = 1_000
-"""Maximum number of schemas inside a schema, such as those of its properties, items and
+"""Maximum number of schemas inside a schema, such as the schemas of its properties, items and
 alternatives."""
 CHECK_SECONDS = 2.0
 """Maximum CPU time for the check of one JSON text, because a small schema can require endless

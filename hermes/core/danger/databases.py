@@ -130,8 +130,8 @@ def run_mongo(call: Invocation) -> str:
 
 
 def run_redis(call: Invocation) -> str:
-    """Judges the commands that the client of Redis gets as arguments or input. Returns its
-    output."""
+    """Judges the commands that the client of Redis gets as arguments or input. Returns the output
+    of the client."""
     parsed = call.options(names("h p a n u s r i user pass"), permute=False)
     lines = [parsed.operands, *(line.split() for line in (call.stdin or "").split("\n"))]
     for words in lines:

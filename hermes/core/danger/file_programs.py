@@ -244,7 +244,8 @@ def archive_output(call: Invocation) -> str:
 
 
 def run_find(call: Invocation) -> str:
-    """Judges the actions of `find`, which can delete files and run programs. Returns its output."""
+    """Judges the actions of `find`, which can delete files and run programs. Returns the output of
+    `find`."""
     arguments = call.arguments
     starts = _starts_of_find(arguments)
     folders = [call.path(one) or "." for one in starts] or [call.path(".")]

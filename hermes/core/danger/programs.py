@@ -108,7 +108,7 @@ _DOWNLOADING = names("lynx links w3m http https xh httpie fetch aria2c ftp tftp 
 
 
 def run_program(call: Invocation) -> str:
-    """Judges a program and everything that it starts. Returns its output."""
+    """Judges a program and everything that it starts. Returns the output of the program."""
     call.program = _plain_name(call.program)
     content = call.scope.content(call.word) if "/" in call.word else None
     if content is not None:

@@ -47,7 +47,7 @@ class ShellScope:
         self.arguments: tuple[str, ...] | None = None
         """The positional parameters; None if they are unknown."""
         self.folder = ""
-        """The working directory; empty for the one in which the command starts."""
+        """The working directory; empty for the directory in which the command starts."""
         self.files: dict[str, str] = {}
         """Content of the files that the command has written, by path."""
         self.active: tuple[str, ...] = ()

@@ -185,7 +185,8 @@ async def _watch(scratch: Path, progress: Progress, total: int) -> None:
 
 
 def _downloaded_bytes(scratch: Path, total: int) -> int:
-    """Returns the size of the largest file, which is the one that is being downloaded."""
+    """Returns the size of the largest file in the scratch folder. This is the file that is being
+    downloaded."""
     sizes = [0]
     for place, _, names in os.walk(scratch):
         for name in names:

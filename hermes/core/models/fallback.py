@@ -22,7 +22,7 @@ Failure = RateLimited | Disconnected | AuthFailed
 class Fallback:
     """If a model can't be reached or refuses our key, calls the next model of `chain`.
 
-    `chain` returns the other models that may be called for a request. A request that is invalid or
+    `chain` returns the other models that are allowed for a request. A request that is invalid or
     too long is not sent to another model.
     """
 

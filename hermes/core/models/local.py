@@ -54,8 +54,8 @@ async def local_models(
 
 
 class LocalModel:
-    """Calls models that are files on this machine. One model is loaded at a time, when it is first
-    needed."""
+    """Calls models that are files on this machine. A model is loaded when it is first needed. Only
+    one model is loaded at a time."""
 
     def __init__(
         self,

@@ -93,8 +93,8 @@ class OfferedModels:
         return bool(name.provider) and (configured is None or configured.name != name.provider)
 
     def why_unlikely(self, name: ModelName) -> str:
-        """Returns a sentence that says why the model probably does not exist, or "" if it may
-        exist."""
+        """Returns a sentence that says why the model probably does not exist, or "" if there is no
+        reason for doubt."""
         choice = self.used()
         provider = name.provider or (choice.provider if choice else "")
         names = [one.model for one in self.models(provider)] if provider else []

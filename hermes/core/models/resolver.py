@@ -300,7 +300,8 @@ class ConfiguredModels:
             api_key=key,
             key_place=endpoint.sources.get("api_key", "") or self._key_place(provider),
             wire=wire,
-            # A model file that a person chose may call tools. The demo model can't.
+            # A model file that a person chose may be able to call tools. The demo model can't call
+            # tools.
             tools=provider.tools or model.endswith(MODEL_FILE),
             quirks=self.catalog.quirks(behaviour, model, wire),
         )

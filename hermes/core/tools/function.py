@@ -23,8 +23,8 @@ def tool(
 ) -> Tool[msgspec.Struct]:
     """Returns a tool with the function's name, docstring, arguments and types.
 
-    A function without `async` runs in a thread. Set `read_only` if the function changes nothing:
-    then its calls may run concurrently, and may be repeated after a crash.
+    A function without `async` runs in a thread. Set `read_only` if the function changes nothing.
+    Its calls can then run concurrently, and can be repeated after a crash.
     """
     name = function.__name__
     description = inspect.getdoc(function)

@@ -58,7 +58,7 @@ class ChatCompletionRequest(msgspec.Struct):
     parallel_tool_calls: bool | None = None
     """Whether the model may call several tools at once."""
     response_format: RequestedFormat | None = None
-    """The form of the final answer; plain text if it is left out."""
+    """The form of the final answer; plain text if the field is left out."""
     # The fields below have no effect. The response names them, like all unknown fields.
     functions: Raw | UnsetType = UNSET
     """Ignored; use `tools`."""

@@ -89,7 +89,7 @@ class ConnectionTable:
     """All open connections, with the time at which each began to wait for its client.
 
     A connection that waits for its client may be closed to make room for another client. A
-    connection whose client waits for us is never closed for that reason.
+    connection whose client waits for us is never closed to make room.
     """
 
     def __init__(

@@ -62,7 +62,7 @@ class Models:
         return json_response(ModelListing(data=models))
 
     async def one(self, request: Request) -> JsonResponse:
-        """Returns the model with the id in the path, which may contain slashes."""
+        """Returns the model whose id is in the path of the request. The id may contain slashes."""
         id = str(request.path_params["model_id"])
         if self._find(id) is None:
             raise _not_found(id)

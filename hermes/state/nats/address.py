@@ -40,8 +40,9 @@ class NatsAddress(Value):
 
 
 def nats_addresses(url: str) -> list[NatsAddress]:
-    """Returns the servers in `bus.url`, which are separated by commas. Raises ConfigError for an
-    invalid address. The error does not quote the address, because it may contain a password."""
+    """Returns the servers in `bus.url`. The setting contains one or more addresses, separated by
+    commas. Raises ConfigError for an invalid address. The error does not quote the address, because
+    it may contain a password."""
     return [_address(one) for one in _ADDRESS_SEPARATOR.split(url.strip())]
 
 

@@ -136,7 +136,8 @@ async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | N
     """Runs the generator's statements. Returns the result of the generator, and the reply with the
     transaction's number (None if nothing was written).
 
-    This function does not wait for statements without rows. A later `settle` raises their errors.
+    This function does not wait for the results of statements that return no rows. If such a
+    statement fails, a later `settle` raises the error.
     """
     number: StatementReply | None = None
     try:

@@ -48,7 +48,8 @@ class FileWatch:
             suspect(self._path)
             return False
         try:
-            # A new connection is used, because an old one may read pages from its cache.
+            # A new connection is used, because an existing connection may read pages from its cache
+            # and not from the file.
             with contextlib.closing(connect(self._path)) as connection:
                 found: str = connection.execute("pragma quick_check(1)").fetchone()[0]
         except (sqlite3.Error, StoreUnavailable):

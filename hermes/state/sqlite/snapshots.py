@@ -52,8 +52,8 @@ def take_due_snapshot(home: Home, watch: FileWatch, age: float) -> None:
 def take_snapshot(home: Home, watch: FileWatch) -> Path:
     """Takes a consistent copy of the store.
 
-    Raises StoreUnavailable if the disk has no room, or if the files are no longer those that
-    `watch` has seen. The older snapshots are then kept.
+    Raises StoreUnavailable if the disk has no room, or if `watch` finds that a file of the database
+    was removed, replaced or truncated. In both cases the older snapshots are kept.
     """
     watch.check()
     kept = _room(home)
@@ -79,7 +79,7 @@ def _remove_unfinished(home: Home) -> None:
 
 
 def _room(home: Home) -> int:
-    """Returns the number of snapshots that may be kept, including the one that is about to be
+    """Returns the number of snapshots that may be kept, including the snapshot that is about to be
     taken. Raises StoreUnavailable if there is no room for a snapshot."""
     size = max(database_size(home) + wal_of(home.store).stat().st_size, 1)
     used = sum(path.stat().st_size for path in snapshots(home))

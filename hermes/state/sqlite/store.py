@@ -54,7 +54,7 @@ class SQLiteStore:
         # A cancelled caller must still learn whether the transaction was committed.
         with anyio.CancelScope(shield=True):
             try:
-                # Conflicts are rare, so `retried` is called only after the first one.
+                # Conflicts are rare, so `retried` is called only after the first conflict.
                 result = await self._writer.commit(bound)
             except TransactionConflict:
                 result = await retried(partial(self._writer.commit, bound))
