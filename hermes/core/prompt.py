@@ -83,7 +83,8 @@ class PromptWriter:
         return await self._written(turn, choice, tools, made_for)
 
     def _fingerprint(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> str:
-        # The key uses ids of objects, because hashing is slow and the objects live long.
+        # The key contains the ids of objects, because hashing the objects would be slow and the
+        # objects live long.
         profile, where = turn.profile, describe_place(turn)
         key = (id(profile), id(tools), choice.provider, choice.model, choice.context_length, where)
         known = self._known.get(key)
@@ -100,7 +101,8 @@ class PromptWriter:
         now = time.monotonic()
         until, known = self._fresh.get(made_for, (0.0, None))
         if known is None or now >= until:
-            # One request writes the prompt, and concurrent requests wait for it.
+            # One request writes the prompt, and concurrent requests wait until the prompt is
+            # written.
             async with self._writing:
                 until, known = self._fresh.get(made_for, (0.0, None))
                 if known is None or now >= until:
@@ -144,7 +146,7 @@ class PromptWriter:
 
     def _time(self) -> str:
         began = datetime.fromtimestamp(self._clock(), self._zone).astimezone(self._zone)
-        # Only the day is given, because the prompt is reused for many turns.
+        # Only the day is given and not the time, because the prompt is reused for many turns.
         return f"This part of the conversation began on {began:%A, %d %B %Y} ({began:%Z})."
 
 

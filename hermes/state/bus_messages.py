@@ -35,7 +35,7 @@ class BusMessages:
         """Returns the message in pieces. Each piece has at most `characters` characters of the
         message."""
         # The number makes every piece different, because PostgreSQL drops a notification that
-        # equals an earlier one.
+        # equals an earlier notification.
         number = next(self._numbers)
         starts = range(0, max(len(text), 1), characters)
         return [

@@ -149,7 +149,8 @@ class StoreCopy:
             upto = None if progress.complete else progress.last
             expected = 0
             after: Key | None = None
-            # The loop is skipped if no row of the table was copied. Then 0 rows are expected below.
+            # The loop is skipped if no row of the table was copied. In this case, 0 rows are
+            # expected below.
             while progress.complete or upto is not None:
                 rows = await self._source.store.read(next_rows, table, after, upto)
                 if not rows:

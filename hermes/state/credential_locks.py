@@ -14,7 +14,8 @@ from hermes.types.errors import ConfigError
 from hermes.types.identity import OwnerId
 from hermes.types.value import Value
 
-# XDG_RUNTIME_DIR is not used: a login shell has it, but a system service of the same user has not.
+# XDG_RUNTIME_DIR is not used, because it is set in a login shell, but not in a system service of
+# the same user.
 _FOLDER = Path("~/.local/state/hermes/credentials")
 
 

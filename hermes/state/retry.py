@@ -32,6 +32,7 @@ async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
             return await attempt()
         except TransactionConflict as conflict:
             log.debug("retrying a transaction: %s", conflict)
-        # Two transactions that conflicted must not be retried at the same moment.
+        # The pause is random, so that two transactions that conflicted are not retried at the same
+        # moment.
         await anyio.sleep(_chance.uniform(0, PAUSE_SECONDS * 2**number))
     return await attempt()

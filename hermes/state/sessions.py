@@ -244,6 +244,7 @@ def _row(row: Row) -> SessionRow:
 
 def titled(text: str) -> str:
     """Returns the first words of a message, as the title of a conversation."""
-    # Splitting a text of megabytes would block all other threads.
+    # Only the beginning of the text is split, because splitting a text of megabytes would block all
+    # other threads.
     line = " ".join(storable(text.lstrip()[:TITLE_SEARCHED_CHARS]).split())
     return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1].rstrip()}…"

@@ -96,7 +96,8 @@ class StdoutStream:
             begin = self._fresh() + ("\n" if self._said else "")
             self._said = self._speaking = True
         shown = text.rstrip("\n")
-        # Newlines are held back until more text follows, so that the output ends with exactly one.
+        # Newlines are held back until more text follows, so that the output ends with exactly one
+        # newline.
         self._held = text[len(shown) :]
         self._mid_line = self._mid_line or bool(shown)
         return begin + shown

@@ -174,8 +174,8 @@ def _bounded(name: str) -> Any:
     keywords: dict[str, _Keyword] = {
         name: _timed(function) for name, function in base.VALIDATORS.items()
     }
-    # Matching a regular expression can take years, so the check of patterns is left to the
-    # provider.
+    # Matching a regular expression can take years. So patterns are not checked here, but only by
+    # providers that enforce the schema.
     keywords["pattern"] = lambda _validator, _value, _instance, _schema: ()
     keywords["uniqueItems"] = _timed(_unique_items)
     return library.validators.extend(base, keywords)

@@ -60,13 +60,15 @@ def _run(call: Invocation, grammar: WrapperGrammar, parsed: ParsedOptions) -> st
     output = ""
     rest = parsed.operands
     if grammar.commands:
-        # `su user -c command` has its options after the first operand.
+        # `su user -c command` has its options after the first operand, so the rest is parsed for
+        # options, too.
         later = parse_options(rest, names(grammar.valued))
         for text in (*parsed.values(*grammar.commands), *later.values(*grammar.commands)):
             output = call.run_text(text)
     rest = rest[grammar.operands :]
     if "--" in rest and rest[0].startswith("-"):
-        # `kubectl exec pod -c container -- program` has options after its operand.
+        # `kubectl exec pod -c container -- program` has options after its operand. The program
+        # begins after `--`.
         rest = rest[rest.index("--") + 1 :]
     if grammar.assignments:
         rest = skip_assignments(call, rest)

@@ -84,8 +84,8 @@ class StreamedAnswer:
             self._emit(priced(self.usage, self.choice.price))
         self._emit(SegmentEnded())
         named = (call for call in self._calls if call.name)
-        # If the answer was cut off, every call may be incomplete, because servers may write several
-        # calls at once.
+        # If the answer was cut off, all calls are marked as cut. Servers may write several calls at
+        # the same time, so each of them may be incomplete.
         cut = bool(self.cut)
         calls = tuple(call.whole(f"{step}_{index}", cut=cut) for index, call in enumerate(named))
         return AssistantMessage(

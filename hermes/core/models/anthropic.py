@@ -192,7 +192,8 @@ def _options(choice: ModelChoice, sampling: Sampling) -> _Options:
     elif sampling.temperature is not None:
         options.temperature = min(sampling.temperature, 1.0)
     else:
-        # Models refuse requests that set both `top_p` and a temperature.
+        # Models refuse requests that set both `top_p` and a temperature. So `top_p` is sent only if
+        # no temperature is set.
         options.top_p = sampling.top_p
     return options
 

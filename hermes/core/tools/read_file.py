@@ -37,8 +37,8 @@ def read_file_tool(spill: Spill) -> Tool[ReadFile]:
         offset, limit = arguments.offset, arguments.limit
 
         def safe(line: str) -> str:
-            # A long line is redacted here, before it is cut. Other lines are redacted later, with
-            # the whole result.
+            # A long line is redacted here, because it is cut afterwards and a cut may split a
+            # secret. Other lines are redacted later, with the whole result.
             return line if len(line) <= PAGE_WIDTH else context.redact(line)
 
         if path.startswith(PREFIX):

@@ -42,7 +42,7 @@ async def _old_text(sandbox: Sandbox, path: str) -> str | None:
             return None
         return (await sandbox.read(path)).decode()
     except (ToolFailed, UnicodeDecodeError):
-        # An error in the path is reported later, by the write itself.
+        # If the path is wrong, the write itself reports the error later.
         return None
 
 

@@ -230,7 +230,8 @@ def to_event(
         platform="api",
         account=principal.name,
         chat_kind="private",
-        # A stateless request has a lane of its own, so its session key must be unique.
+        # A stateless request has a lane (a queue of work) of its own, so its session key must be
+        # unique.
         chat_id=session if session else f"request-{new_id()}",
         user_id=principal.name,
     )
@@ -240,8 +241,8 @@ def to_event(
     if said.results:
         if key:
             client_key = ClientKey(dedupe_key=f"{scope}:{unique}", fingerprint=mark)
-        # The event's dedupe key depends only on the results. If an SDK sends the same results
-        # twice, the model answers only once.
+        # The event's dedupe key identifies the step that the results answer. If an SDK sends the
+        # results twice, the model answers only once.
         unique, mark = _results_key(said)
     return MessageEvent(
         dedupe_key=f"{scope}:{unique}",

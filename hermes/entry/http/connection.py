@@ -98,7 +98,8 @@ class HttpConnection(HttpToolsProtocol):
         self._table.leave(self, self._state)
         if self.on_lost is not None:
             self.on_lost()
-        # These objects would keep this connection in memory until the next garbage collection.
+        # References to these objects would keep this connection in memory until the next garbage
+        # collection.
         self.scope = self.cycle = None  # type: ignore[assignment]
         self.on_lost = None
         self.pipeline.clear()
@@ -213,7 +214,8 @@ class HttpConnection(HttpToolsProtocol):
         """Answers with an error and reads nothing more. The client gets time to receive the
         answer."""
         if self._busy:
-            # A response is being sent. The client would take an error for a part of that response.
+            # A response is being sent, and the client would take an error for a part of that
+            # response. So the connection is closed without an answer.
             self._refused = True
             self.cut()
             return

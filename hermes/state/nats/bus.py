@@ -123,7 +123,8 @@ class NatsBus:
         assert own is not None, "the id of a process is part of a subject"
         await client.subscribe(own, cb=self._take_piece)
         # Each flush sends a ping and waits for the answer. The first ping may overtake the
-        # subscriptions. The answer to the second ping proves that the server has them.
+        # subscriptions. The answer to the second ping proves that the server has received the
+        # subscriptions.
         await client.flush(NATS_CONNECT_SECONDS)
         await client.flush(NATS_CONNECT_SECONDS)
 

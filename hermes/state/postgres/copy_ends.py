@@ -95,7 +95,7 @@ class PostgresCopyEnd:
                 (sequence, max(last, 1), last),
             )
         for table in (yield from self.shapes()):
-            # The query planner has no statistics of the new rows until `analyze` has run.
+            # `analyze` gives the query planner statistics about the new rows.
             yield f"analyze {quoted(table.name)}", ()
 
     async def confirm(self) -> None:
@@ -118,7 +118,8 @@ async def postgres_source(url: str, direct_url: str) -> AsyncIterator[PostgresCo
             await require_complete(connection)
             await migrate(connection)
         async with connected_store(url, None, direct_url) as store:
-            # This check comes before the table locks, because they would block a running gateway.
+            # This check comes before the tables are locked, because the locks would block a running
+            # gateway.
             await _require_idle(store, server.place)
             with _translated():
                 await _forbid_writing(connection, server.place)

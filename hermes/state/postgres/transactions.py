@@ -146,7 +146,8 @@ async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | N
             statement = prepared(sql)
             reply = channel.send(statement, parameters)
             if statement.writes and number is None:
-                # The number is requested with the first write, to save a round trip.
+                # The number of the transaction is requested together with the first write, to save
+                # a round trip.
                 number = channel.send(_NUMBER)
             if statement.returns_rows:
                 await channel.settle()

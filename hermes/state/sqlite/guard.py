@@ -113,7 +113,8 @@ def damage_of(path: Path) -> str | None:
     if is_emptied(path):
         return f"{path} was truncated"
     closely = suspicion(path).exists()
-    # With a WAL, an incomplete page is not damage: a checkpoint may have been interrupted.
+    # If there is a WAL, an incomplete page is not damage, because a checkpoint may have been
+    # interrupted.
     size = 0 if wal_of(path).exists() else path.stat().st_size
     try:
         with translated(), contextlib.closing(connect(path)) as connection:
