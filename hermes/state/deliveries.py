@@ -26,7 +26,7 @@ class DeliveryReceipt(Value):
 
     state: DeliveryState
     error: str | None = None
-    """The reason why a dead delivery was not sent."""
+    """The reason why a dead delivery was not sent; None for other deliveries."""
 
 
 def owe(

@@ -37,8 +37,8 @@ def insert(
     state: str = "pending",
     folder: FolderId | None = None,
 ) -> Work[Duplicate | None]:
-    """Inserts the event. If a row with the event's dedupe key exists already, inserts nothing and
-    returns a Duplicate that describes that row.
+    """Inserts the event and returns None. If a row with the event's dedupe key exists already,
+    inserts nothing and returns a Duplicate that describes that row.
 
     If `state` is bound or done, the row belongs to the turn with the same id. `folder` is the
     folder with the event's attachments.
@@ -99,7 +99,8 @@ _WAITING = (
 
 
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
-    """Returns the session's oldest row that no turn has taken and that this process may take.
+    """Returns the session's oldest row that no turn has taken and that this process may take; None
+    if there is no such row.
 
     A gateway takes the rows of all gateways, so that a session's messages are answered in order. A
     terminal takes only its own rows.

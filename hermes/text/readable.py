@@ -77,7 +77,8 @@ class _Element:
         self.pre: bool = (parent is not None and parent.pre) or name == "pre"
         self.part = "main" if attributes.get("role") == "main" else name
         self.outer: list[str] | None = None
-        """The blocks before the element, while the element's own blocks are collected."""
+        """The blocks before the element, while the element's own blocks are collected; None if they
+        are not collected separately."""
         self.items = 0
         """Number of list items or header cells that were read so far."""
 
@@ -248,7 +249,7 @@ class _Line:
         """Index of the piece at which the text of the link begins."""
         self._number: str | None = None
         self._shown: str | None = None
-        """The `LINK_NUMBER` of the last link that was written."""
+        """The `LINK_NUMBER` of the last link that was written; None if no link was written."""
 
     def add(self, text: str) -> None:
         self._pieces.append(text)

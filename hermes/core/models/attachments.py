@@ -32,7 +32,7 @@ kind."""
 
 
 def no_media(path: str) -> bytes | None:
-    """Reads nothing. This function is for calls that have no attachments."""
+    """Returns None for every path. This function is for model calls that have no attachments."""
     return None
 
 

@@ -127,8 +127,9 @@ class Catalog(Value):
         return ready[0]
 
     def family(self, model: str) -> ModelFamily | None:
-        """Returns the known facts about a model by its name. For a variant of a known model,
-        returns the facts about that model without the price."""
+        """Returns the known facts about the model with this name. For a variant of a known model,
+        returns the facts about the known model without its price. Returns None if nothing is
+        known."""
         name = model.rpartition("/")[2].casefold().replace(".", "-")
         found = [one for one in self.models if name.startswith(one.name)]
         if not found:

@@ -52,7 +52,7 @@ class _Delta(Struct):
 class _Choice(Struct):
     delta: _Delta | None = None
     message: _Delta | None = None
-    """The whole answer, from servers that do not stream."""
+    """The whole answer, if the server does not stream; None in the chunks of a stream."""
     finish_reason: str | None = None
 
 
@@ -65,9 +65,9 @@ class _Usage(Struct):
     completion_tokens: int | None = None
     prompt_tokens_details: _Details | None = None
     prompt_cache_hit_tokens: int | None = None
-    """Another name for `cached_tokens`."""
+    """Another name for `cached_tokens`, which some servers use."""
     cost: float | None = None
-    """The cost in dollars, if the server reports it."""
+    """The cost in dollars; None if the server does not report it."""
 
     def reported(self) -> UsageReported:
         details = self.prompt_tokens_details or _Details()

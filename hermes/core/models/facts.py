@@ -76,7 +76,8 @@ def _kinds(words: tuple[str, ...]) -> tuple[AttachmentKind, ...]:
 
 
 def _price(config: ModelConfig, known: Price | None) -> Price | None:
-    """Returns the configured price. A part that is not configured comes from the known price."""
+    """Returns the configured price. A part of the price that is not configured comes from `known`.
+    Returns None if a part is neither configured nor known."""
     read, written, cached = config.input_price, config.output_price, None
     if known and read is None:
         read, cached = known.input, known.cached

@@ -23,7 +23,7 @@ def system_text(request: ModelRequest, form: str = "") -> str:
 
 def answer_limit(request: ModelRequest) -> int | None:
     """Returns the token limit of the answer: the limit in the request, or else the limit in the
-    model's settings."""
+    model's settings; None if there is no limit."""
     return request.sampling.max_tokens or request.choice.max_tokens
 
 

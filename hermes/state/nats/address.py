@@ -19,7 +19,7 @@ class NatsAddress(Value):
     user: str | None = None
     password: str | None = None
     token: str | None = None
-    """A token that replaces the user and the password."""
+    """A token that is used instead of a user and a password; None if there is no token."""
 
     @property
     def place(self) -> str:

@@ -104,7 +104,8 @@ class Channel:
         self._expected: deque[StatementReply] = deque()
         """Results that have not arrived, in the order of their statements."""
         self._error: psycopg.Error | None = None
-        """The first error since the last call of `settle` or `drain`."""
+        """The first error since the last call of `settle` or `drain`; None if there was no
+        error."""
         self._waiter: asyncio.Future[None] | None = None
         self._check: asyncio.TimerHandle | None = None
         self._writing = False

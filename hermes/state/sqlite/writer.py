@@ -73,7 +73,8 @@ class Writer:
         on_foreign_commit: Callable[[], None],
     ) -> None:
         self.trouble: str | None = None
-        """The error of the last commit, or the error with which the next commit would fail."""
+        """The error of the last commit, or the error with which the next commit would fail; None if
+        commits succeed."""
         self._path = path
         self._connection = connection
         self._watch = watch
@@ -135,7 +136,7 @@ class Writer:
 
     def _commit(self) -> StoreUnavailable | None:
         """Commits the batch. A job succeeds only if the files pass the check before and after the
-        commit."""
+        commit. Returns the error if the whole batch has failed; None otherwise."""
         error = self._check_files()
         if error is None:
             if error := commit(self._connection, self._batch):
@@ -244,7 +245,8 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
 def _run_all(connection: sqlite3.Connection, batch: list[Job]) -> BaseException | None:
     """Runs all jobs without savepoints, because a savepoint needs two more statements for each job.
 
-    If a job fails, returns its error. The caller must then roll back all jobs.
+    If a job fails, returns its error, and the caller must roll back all jobs. Returns None if no
+    job fails.
     """
     try:
         for job in batch:
