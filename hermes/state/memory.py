@@ -29,9 +29,9 @@ LARGEST_NOTES = 65_536
 """Number of bytes that are read of a memory file. A larger file is never changed, because a part of
 it was not read."""
 SETTLED = 2.0
-"""A file that was modified less than this many seconds ago is read without the cache. A further
-change might not change its modification time, because some file systems store only whole
-seconds."""
+"""A file that was modified less than this many seconds ago is not read from the cache. Some file
+systems store modification times in whole seconds, so a further change in the same second would not
+be noticed."""
 CACHED = 1024
 
 _SAFE = frozenset(string.ascii_lowercase + string.digits + "-_")

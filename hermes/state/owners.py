@@ -86,8 +86,8 @@ def release_lease(name: str, owner: OwnerId, epoch: int) -> Work[None]:
 
 
 def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Work[int | None]:
-    """Takes the lease for the owner and returns its epoch. Returns None while a living owner holds
-    the lease."""
+    """Takes the lease for the owner and returns the new epoch of the lease. Returns None while
+    another living process holds the lease."""
     rows = yield "select owner, epoch from leases where name = ?", (name,)
     if rows and rows[0][0] not in ("", owner, *dead):
         return None

@@ -75,7 +75,8 @@ def around(number: int, audience: Audience, span: int = 3) -> Work[list[FoundMes
 
 
 def _heard(audience: Audience) -> tuple[str, tuple[str | int, ...]]:
-    """Returns the SQL condition for messages `m` that the audience may see, and its parameters."""
+    """Returns the SQL condition for messages `m` that the audience may see, and the parameters of
+    the condition."""
     match audience:
         case Person(agent=agent, person=person):
             return "m.agent = ? and m.person = ?", (agent, person)

@@ -1,5 +1,5 @@
-"""Stores tool results that are too long for the model in files, which the agent can read in
-parts."""
+"""Stores tool results in files if they are too long for the model. The agent can read such a file
+in parts."""
 
 import contextlib
 import os

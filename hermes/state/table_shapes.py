@@ -167,7 +167,8 @@ def _key(table: TableShape) -> str:
 def _between(
     table: TableShape, after: Key | None, upto: Key | None
 ) -> tuple[str, tuple[str | int, ...]]:
-    """Returns a condition for the keys after `after` and up to `upto`, and its parameters."""
+    """Returns an SQL condition for the keys after `after` and up to `upto`, and the parameters of
+    the condition."""
     places = ", ".join("?" for _ in table.key)
     parts = []
     if after is not None:

@@ -155,7 +155,7 @@ class AssistantReply(WireValue):
     role: Literal["assistant"] = "assistant"
     """Always `assistant`."""
     tool_calls: tuple[ClientCall, ...] | UnsetType = UNSET
-    """Calls of client tools that wait for their results."""
+    """Calls of client tools. The client must send their results."""
 
 
 class Choice(WireValue):

@@ -63,10 +63,10 @@ _LEFT_OUT = frozenset(
         *("link", "meta", "optgroup", "option", "param", "source", "track", "wbr"),
     }
 )
-# These elements get another name, so that the parser does not treat them in a special way. It would
-# reopen `b` and other formatting elements in every later block, and elements such as `template`
-# change how it reads the text after them. `a` keeps its name, because the parser reopens at
-# most one `a`.
+# These elements get another name, so that the parser does not treat them in a special way. The
+# parser would reopen `b` and other formatting elements in every later block, and elements such as
+# `template` change how the parser reads the text after them. `a` keeps its name, because the parser
+# reopens at most one `a`.
 _SPECIAL = frozenset(
     {
         *("b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt"),

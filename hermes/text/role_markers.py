@@ -46,7 +46,7 @@ _IN_JSON = re.compile(rf"\\n\\n{_LINES}|\\u00(?:3[cC]|5[bB])")
 
 
 def escape(text: str) -> str:
-    """Adds a backslash to every marker. Use it for all text that no model has written."""
+    """Adds a backslash to every marker. Use it for all text that was not written by a model."""
     for start, pattern in _ANY:
         if start in text:
             text = pattern.sub(_longer, text)

@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class VisibleText:
-    """The first visible characters of a tree, and the kind of each."""
+    """The first visible characters of a tree, and the kind of each character."""
 
     def __init__(self, tree: nodes.Document, stop: int | None = None) -> None:
         runs = list(_bounded(_blocks(tree), stop))

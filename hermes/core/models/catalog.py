@@ -37,7 +37,7 @@ class ReasoningRule(Value):
     """A way to control the reasoning of some models that differs from the default way."""
 
     models: str
-    """Regular expression that matches a part of the models' names."""
+    """Regular expression. The rule applies to every model whose name contains a match."""
     reasoning: Literal["budget", "effort", "none"]
 
 
@@ -45,7 +45,8 @@ class AttachmentRule(Value):
     """The kinds of attachments that some models accept at every provider."""
 
     models: str
-    """Regular expression that matches a part of the models' names in lower case."""
+    """Regular expression. The rule applies to every model whose name, in lower case, contains a
+    match."""
     kinds: tuple[AttachmentKind, ...]
 
 

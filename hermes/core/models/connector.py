@@ -7,8 +7,8 @@ from aiohttp.client_proto import ResponseHandler
 
 
 class ModelConnector(aiohttp.TCPConnector):
-    """A connector with any number of connections, which is optimized for answers in many small
-    chunks."""
+    """A connector without a limit on the number of connections. It is optimized for answers that
+    arrive in many small chunks."""
 
     def __init__(self) -> None:
         super().__init__(limit=0, ttl_dns_cache=300)

@@ -55,7 +55,8 @@ async def summarize(arguments: str, redact: Redact, longest_secret: int = 0) -> 
 
 
 def summarize_result(text: str) -> str:
-    """Returns the beginning of a result in which known secrets are already masked."""
+    """Returns the beginning of a result, and masks values with names like `password`. The caller
+    must already have masked all known secrets."""
     head = text.strip()
     if len(head) > 2 * SHOWN_RESULT:
         # The text is cut between words, because redaction does not recognise a part of a secret.

@@ -141,7 +141,8 @@ def _decoded(body: bytes) -> ChatCompletionRequest:
     try:
         return _strict_decoder.decode(body)
     except msgspec.ValidationError:
-        # Most requests have no unknown field, so they are decoded only once.
+        # A request with an unknown field is decoded a second time here. Most requests have no
+        # unknown field.
         return _decoder.decode(body)
 
 

@@ -21,7 +21,8 @@ from hermes.entry.http.errors import ApiError, error_response
 from hermes.types.errors import HermesError
 
 HEADER_BYTES = 65_536
-"""Maximum size of a request's line and headers, and of its trailers."""
+"""Maximum size in bytes of the request line and the headers together. The same maximum applies to
+the trailers of a request."""
 WRITE_BUFFER = 16_384
 """Maximum number of bytes that wait in this process for a slow client."""
 PIPELINED = 16

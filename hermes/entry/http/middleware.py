@@ -3,7 +3,8 @@ and checks the host, the origin, the key and the size of a request.
 
 A middleware that refuses a request answers it itself. `ErrorMiddleware` is the innermost one: it
 turns the errors of endpoints and mounted apps into responses. If a middleware has nothing to do
-after the response, it returns the awaitable of the next app. This is faster than awaiting it.
+after the response, it returns the awaitable of the next app instead of awaiting it, which is
+faster.
 """
 
 import ipaddress

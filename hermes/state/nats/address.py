@@ -23,7 +23,7 @@ class NatsAddress(Value):
 
     @property
     def place(self) -> str:
-        """The server as the log and errors name it, without credentials."""
+        """The name of the server for logs and error messages, without credentials."""
         return f"{self._host}:{self.port}"
 
     @property

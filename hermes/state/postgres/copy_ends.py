@@ -136,8 +136,8 @@ async def _require_idle(store: Store, place: str) -> None:
 
 
 async def _forbid_writing(connection: psycopg.AsyncConnection[Any], place: str) -> None:
-    """Prevents other processes from writing to the tables until the connection ends. They can
-    still read."""
+    """Prevents other processes from writing to the tables until the connection ends. Other
+    processes can still read the tables."""
     names = sql.SQL(", ").join(sql.Identifier(name) for name in sorted(our_tables()))
     await connection.execute("begin")
     await connection.execute("set local idle_in_transaction_session_timeout = 0")

@@ -110,7 +110,7 @@ class SQLiteStore:
 async def open_store(
     path: Path, kind: OwnerKind | None = None, folder: FolderId | None = None
 ) -> AsyncIterator[SQLiteStore]:
-    """Opens and migrates the store at `path`, until the context ends.
+    """Migrates the store at `path`, and keeps it open until the context ends.
 
     A process that runs turns passes its kind and its folder, and is registered. Other processes are
     not registered.
