@@ -215,8 +215,8 @@ def idle_sessions(owner: OwnerId) -> Work[list[str]]:
 
 
 def idle_sessions_of(owner: OwnerId, folder: FolderId) -> Work[list[str]]:
-    """Returns the idle sessions that have waiting rows which the gateway `owner`, whose folder is
-    `folder`, may take.
+    """Returns the idle sessions with waiting rows that the gateway `owner` may take. `folder` is
+    the folder of this gateway.
 
     The gateway may take its own rows that need no folder. It may also take rows that need `folder`,
     whichever gateway they belong to.

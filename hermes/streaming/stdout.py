@@ -216,7 +216,8 @@ class JsonLines:
 
 
 def tool_label(event: ToolStarted | ToolFinished) -> str:
-    """Returns a call as one line: `terminal make all timeout=5`, or the name of a finished tool."""
+    """Returns a line for a call. When a call starts, this is a text such as `terminal make all
+    timeout=5`. When it has finished, it is the name of the tool."""
     if isinstance(event, ToolFinished):
         return _one_line(event.name, LABEL_WIDTH)
     parts = [event.name, event.label]

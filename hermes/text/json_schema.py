@@ -16,8 +16,8 @@ MOST_SCHEMAS = 1_000
 """Maximum number of schemas inside a schema, such as the schemas of its properties, items and
 alternatives."""
 CHECK_SECONDS = 2.0
-"""Maximum CPU time for the check of one JSON text, because a small schema can require endless
-work."""
+"""Maximum CPU time in seconds for the check of one JSON text. There is a limit, because a small
+schema can require endless work."""
 LONGEST_PROBLEM = 300
 
 UNSUPPORTED = frozenset(

@@ -92,7 +92,7 @@ def cat_output(call: Invocation) -> str:
 
 
 def head_output(call: Invocation) -> str:
-    """Returns the output of `head`, which ends even if its input does not."""
+    """Returns the output of `head`, which ends even if its input has no end."""
     parsed = call.options(names("n c lines bytes"))
     text = text_of(call, parsed.operands)
     sizes = parsed.values("c", "bytes")

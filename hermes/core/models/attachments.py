@@ -1,4 +1,5 @@
-"""Chooses the attachments that are sent to a model, and replaces the others with lines of text."""
+"""Chooses the attachments that are sent to a model, and replaces all other attachments with lines
+of text."""
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence

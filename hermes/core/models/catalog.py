@@ -112,8 +112,8 @@ class Catalog(Value):
 
     def auto(self, environ: Mapping[str, str], model: str = "") -> Provider | None:
         """Returns the provider that `auto` selects. For a model file, this is `local`. For other
-        models, it is a provider whose key is set: the provider with whose name the model's name
-        begins, or else the first provider with a key. Returns None if no key is set."""
+        models, it is a provider whose key is set: the provider whose name is the first part of the
+        model's name, or else the first provider with a key. Returns None if no key is set."""
         if model.endswith(MODEL_FILE):
             return self.named(LOCAL)
         ready = [one for one in self.providers if one.key_required and one.ready(environ)]

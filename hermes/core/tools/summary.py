@@ -143,7 +143,7 @@ def _shortened(text: str, redact: Redact, margin: int) -> str:
 
 @lru_cache(maxsize=256)
 def _names_secret(name: str) -> bool:
-    """Returns whether the name is that of a secret, so that its value is masked."""
+    """Returns whether this is the name of a secret, whose value must be masked."""
     return redact_for_people(f"{name}=abcdefgh") != f"{name}=abcdefgh"
 
 
