@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 UNREAD_MESSAGES = 1024
 """Maximum number of messages that wait for the reader. Further messages are dropped."""
 UNFINISHED_MESSAGES = 64
-"""Maximum number of incomplete messages. If there are more, the oldest one is dropped."""
+"""Maximum number of incomplete messages. If there are more, the oldest message is dropped."""
 HEADER_SIZE = 100
 """Maximum number of bytes in the header of a piece, which precedes its text."""
 

@@ -1,4 +1,5 @@
-"""Replaces a message that can't be read by a marker, so that its session can continue."""
+"""Puts a marker in the place of each message that can't be read, so that its session can
+continue."""
 
 import logging
 from collections.abc import Iterable, Sequence

@@ -134,7 +134,7 @@ class ErrorBody(WireValue):
     code: str
     """Names the error for programs."""
     type: str
-    """OpenAI's kind of error."""
+    """OpenAI's name for this kind of error."""
 
 
 def error_type(status: int) -> str:

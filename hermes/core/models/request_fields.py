@@ -28,7 +28,7 @@ def answer_limit(request: ModelRequest) -> int | None:
 
 
 def given_options(sampling: Sampling) -> set[str]:
-    """Returns the names of the options that are set."""
+    """Returns the names of the sampling options that are set."""
     return set(msgspec.to_builtins(sampling))
 
 

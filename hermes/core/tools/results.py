@@ -27,7 +27,7 @@ class FilteredResult(Value):
 
     text: str
     spilled: bool = False
-    """Whether the whole result is in a file."""
+    """Whether the result was too long, so that the whole result is in a file."""
 
 
 class ResultFilter:

@@ -54,7 +54,8 @@ class _BraveAnswer(msgspec.Struct):
 class _Refusal(NamedTuple):
     status: int
     holds: bytes
-    """Text in the response that distinguishes this refusal from others with the same status."""
+    """Text in the response that distinguishes this refusal from other refusals with the same
+    status."""
     advice: str
 
 

@@ -77,7 +77,7 @@ class ClientLimits(Value):
     sending: float = 10.0
     """Maximum time to complete a header."""
     body: float = 10.0
-    """Maximum time to send the next part of a body for which a request waits."""
+    """Maximum time until the next part of a body arrives, while a request waits for it."""
     unread: float = 30.0
     """Maximum time for which the client may read nothing while a response waits."""
 

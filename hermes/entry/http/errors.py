@@ -44,7 +44,7 @@ class ResponseError(Value, omit_defaults=False):
     message: str
     """Describes the problem and its solution, for people."""
     type: str
-    """OpenAI's kind of error, which follows from the status."""
+    """OpenAI's name for this kind of error. It depends on the HTTP status."""
     param: str | None
     """The field or header of the request that is wrong."""
     code: str

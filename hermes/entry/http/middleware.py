@@ -253,7 +253,7 @@ class KeyMiddleware:
 
 
 class BodyLimitMiddleware:
-    """Refuses bodies that are too large or too slow."""
+    """Refuses bodies that are too large or arrive too slowly."""
 
     def __init__(self, app: ASGIApp, most_bytes: int, seconds: float) -> None:
         self._app = app
