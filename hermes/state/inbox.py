@@ -185,7 +185,7 @@ def event_of(id: str) -> Work[MessageEvent]:
 
 
 def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> Work[None]:
-    """Takes over the messages for these agents that dead processes had accepted, but that no turn
+    """Takes over messages for these agents: those that a dead process had accepted and that no turn
     has taken."""
     marks = ", ".join("?" for _ in agents)
     for gone in dead:

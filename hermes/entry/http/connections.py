@@ -20,13 +20,13 @@ SWEEP_SECONDS = 1.0
 FULL_SECONDS = 60.0
 """Seconds between two log messages that say that no connection can be accepted."""
 ClientState = Literal["idle", "sending", "body", "unread"]
-"""The state of a connection says what the server waits for. To make room, connections are closed in
-this order:
+"""The state of a connection: what the server waits for. If room for another connection is needed,
+the states are tried in this order, and a connection in the first state that occurs is closed:
 
-- `idle`: the next request;
-- `sending`: the rest of a header, or the rest of a request that has been answered already;
-- `body`: the body of a request that is in progress;
-- `unread`: that the client reads the response.
+- `idle`: the server waits for the next request;
+- `sending`: it waits for the rest of a header, or of a request that has been answered already;
+- `body`: it waits for the body of a request that is in progress;
+- `unread`: it waits until the client reads the response.
 """
 
 
