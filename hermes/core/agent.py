@@ -93,7 +93,8 @@ class AgentLoop:
         choice = self._choose(turn.profile, turn.model)
         tools = self._tools(turn, choice)
         runner = await self._runtime.for_turn(turn, tools, emit, checkpoint)
-        # A request without a session is not summarised, because the summary could not be reused.
+        # The messages of a request without a session are not summarised, because no later request
+        # could reuse the summary.
         threshold = None if turn.stateless else self._threshold
         window = Window.of(choice.window, choice.max_tokens, threshold)
         conversation = ModelConversation(turn, choice, tools, window, emit, checkpoint)
@@ -135,15 +136,17 @@ class AgentLoop:
         left out, because the client tool replaces them."""
         if not choice.tools:
             if turn.client_tools:
-                raise ToolsNotSupported(f"The model {choice.model!r} can't use tools; send none.")
+                raise ToolsNotSupported(
+                    f"The model {choice.model!r} can't use tools: send the request without tools."
+                )
             return {}
         tools = self._toolbox.for_turn(turn)
         if not turn.client_tools:
             return tools
         theirs = {tool.name for tool in turn.client_tools}
         if theirs.isdisjoint(tools):
-            # This is the same object in all turns. A copy would not be found in the cache of
-            # prompts, which uses the identity of the object as its key.
+            # This mapping is the same object in all turns. The cache of prompts uses its identity
+            # as a key, so a copy would not be found in the cache.
             return tools
         return {name: tool for name, tool in tools.items() if name not in theirs}
 
@@ -180,7 +183,8 @@ class AgentLoop:
 
 
 def _client_timed_out(turn: Turn, calls: Sequence[ToolCall]) -> bool:
-    """Returns whether the calls include client tools whose results were not sent in time."""
+    """Returns whether one of the calls is a call of a client tool whose result the client did not
+    send in time."""
     theirs = {tool.name for tool in turn.client_tools}
     return any(
         call.name in theirs and isinstance(turn.decisions.get(call.id), Expired) for call in calls
@@ -226,10 +230,11 @@ def unanswered(history: Sequence[Message]) -> list[ToolCall]:
 
 
 def repeated_call(history: Sequence[Message]) -> ToolCall | None:
-    """Returns a call that was repeated without progress since the last request, or None.
+    """Returns a call that was repeated LOOP_CALLS times without progress since the last request, or
+    None if there is no such call.
 
-    A call is progress if the same call with the same result has not occurred since the last
-    request. Progress resets all counts.
+    A step makes progress if one of its calls is new since the last request, or has a new result.
+    After such a step, the repetitions of all calls are counted from the beginning.
     """
     known: set[tuple[str, str, str]] = set()
     counts: Counter[tuple[str, str, str]] = Counter()
@@ -254,8 +259,8 @@ def cut_off_twice(history: Sequence[Message]) -> bool:
 def _steps_since_request(
     history: Sequence[Message],
 ) -> list[tuple[tuple[ToolCall, ...], dict[str, str]]]:
-    """Returns two values for each step since the last request: the calls of the step, and the
-    results of all these steps by call id."""
+    """Returns a pair for each step since the last request. The first value is the step's calls. The
+    second value is the same for all steps: it maps the ids of all their calls to the results."""
     steps: list[tuple[tuple[ToolCall, ...], dict[str, str]]] = []
     results: dict[str, str] = {}
     for message in reversed(history):
@@ -270,7 +275,8 @@ def _steps_since_request(
 
 
 class RanCalls(Value):
-    """The results of one step, and the calls that wait for a person or the client."""
+    """The results of one step, the questions that a person must answer, and the calls that the
+    client must run."""
 
     results: tuple[ToolMessage, ...]
     questions: tuple[Question, ...]
@@ -279,8 +285,8 @@ class RanCalls(Value):
 
 
 async def run_calls(runner: CallRunner, calls: Sequence[ToolCall]) -> RanCalls:
-    """Runs the calls that need neither a person nor the client. The calls run concurrently if all
-    of them are read-only."""
+    """Runs the calls, except those that need a person or the client. The calls run concurrently if
+    all of them are read-only, and otherwise one after the other."""
     results: dict[int, ToolMessage] = {}
     questions: dict[int, Question] = {}
     waiting: dict[int, ToolCall] = {}

@@ -22,8 +22,8 @@ class Auxiliary:
         self._choose = choose
 
     def context_length(self, main: ModelChoice) -> int:
-        """Returns the smaller of the two models' context lengths, because either model may be
-        called."""
+        """Returns the context length of the auxiliary model or of the main model, whichever is
+        smaller, because either model may be called."""
         return min(self._choose(main).window, main.window)
 
     async def write(
@@ -55,5 +55,5 @@ class Auxiliary:
         )
         written = (await self._model.complete(request, report)).text.strip()
         if not written:
-            raise Rejected(f"{choice.provider} wrote nothing")
+            raise Rejected(f"{choice.provider} returned an empty text")
         return written

@@ -21,10 +21,10 @@ PASSES = 3
 HEAD_STEPS = 2
 HEAD_SHARE, TAIL_SHARE = 0.1, 0.25
 """Largest shares of the window for the beginning of a conversation (first number) and for its end
-(second number). Neither is summarised."""
+(second number). The beginning and the end are not summarised."""
 LONGEST_SUMMARY = 4096
 CHUNK_SHARE = 0.5
-"""Share of the summarising model's window that one call may fill."""
+"""Largest share of the summarising model's window that the text of one call fills."""
 
 SUMMARY_SYSTEM = """\
 You condense the middle of a conversation between people and an assistant, so that the assistant
@@ -48,7 +48,8 @@ class MessageRange(Value):
 
 
 def choose_range(history: Sequence[Message], window: Window) -> MessageRange | None:
-    """Returns the largest run of messages that may be summarised, or None if there is none."""
+    """Returns the largest run of messages that may be summarised, or None if no messages may be
+    summarised."""
     steps = _step_starts(history)
     request = last_request(history)
     head = _head(history, steps, window)
@@ -120,7 +121,7 @@ def _split(text: str, size: int) -> list[str]:
     if tokens(text) <= size:
         return [text]
     half = len(text) // 2
-    # The text is cut at a space if there is one, so that no word or number is split.
+    # The text is cut at a space if there is one nearby, so that no word or number is split.
     space = text.find(" ", half, half + 200)
     middle = half if space < 0 else space
     return [*_split(text[:middle], size), *_split(text[middle:], size)]

@@ -1,4 +1,5 @@
-"""Loads instruction files such as AGENTS.md from the workspace, unless the agent wrote them."""
+"""Loads instruction files such as AGENTS.md from the workspace. A file that the agent wrote is
+loaded only if the owner has allowed it."""
 
 import logging
 from collections.abc import AsyncIterator, Callable
@@ -65,10 +66,10 @@ def trust_of(turn: Turn) -> ContextTrust | None:
 
 
 async def prepare_write(path: str, turn: Turn) -> None:
-    """Must be called before a tool writes a file of the workspace.
+    """Every tool must call this function before it writes a file of the workspace.
 
-    Raises ToolFailed if a chat tries to write a context file. A context file that the agent writes
-    for its owner is not loaded until the owner allows it.
+    Raises ToolFailed if a turn of a chat platform tries to write a context file. A context file
+    that the agent writes for its owner is not loaded until the owner allows it.
     """
     if not is_context_file(path):
         return
@@ -90,8 +91,8 @@ async def prepare_write(path: str, turn: Turn) -> None:
 async def watched(turn: Turn, command: CallId) -> AsyncIterator[None]:
     """Marks the context files that changed during the block as files that the agent has written.
 
-    If `rename_watched` is called inside the block, the files are marked later, by a call of
-    `end_watching` after the background process has ended.
+    If `rename_watched` is called inside the block, the command continues as a background process.
+    In this case, `end_watching` marks the files after that process has ended.
     """
     await _begin_watching(turn, command)
     try:

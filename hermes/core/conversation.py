@@ -1,4 +1,5 @@
-"""The conversation of a turn: its prompt and history, and how it is shortened."""
+"""Holds the conversation of a turn (its prompt and its history), and shortens it if it is too
+long."""
 
 from collections.abc import Mapping, Sequence
 
@@ -76,8 +77,9 @@ class ModelConversation:
         """If the last summary did not shorten the conversation enough, the next summary is
         attempted when the conversation has this number of tokens."""
         self._counted: int | None = None
-        """Number of tokens of the history; None until it is needed."""
-        # The stored size gives an upper bound, so the tokens of most histories need not be counted.
+        """Number of tokens of the history; None until the tokens have been counted."""
+        # The stored size gives an upper bound of the tokens. Most histories are far below the
+        # limit, so that their tokens need not be counted.
         new = message_tokens(turn.history[-1]) if turn.size and turn.history else 0
         self._upper_bound = new + tokens_in_bytes(turn.size) + _attachment_tokens(turn.history[:-1])
         self._name = str(turn.session)
@@ -87,7 +89,8 @@ class ModelConversation:
         )
 
     async def begin(self, prompt_writer: PromptWriter) -> None:
-        """Sets the prompt: the session's prompt if it still fits the turn, or else a new one."""
+        """Sets the prompt: the session's prompt if it was made for the same model, tools, place and
+        audience, or else a new prompt."""
         self._prompt = await prompt_writer.prompt(self.turn, self.choice, self.tools)
         if self._prompt is not self.turn.prompt:
             self._checkpoint.prompted(self._prompt)
@@ -130,16 +133,17 @@ class ModelConversation:
         )
 
     def _tool_choice(self, step: int) -> ToolChoice:
-        """Returns the request's tool choice for its first model call, and the default for later
-        calls."""
+        """For the first model call of a request, returns the tool choice that the request made. For
+        later calls, returns the default choice."""
         choice = self.turn.tool_choice
         return choice if step == self.turn.requested_at else ToolChoice(parallel=choice.parallel)
 
     def emit(self, event: AgentEvent) -> None:
-        """Emits an event from the model, and corrects the size estimate with the reported usage."""
+        """Emits an event from the model. If the event reports the usage, also corrects the estimate
+        of the conversation's size."""
         if isinstance(event, UsageReported) and self._counted is not None:
             self._correction.learn(self._estimate(), event.prompt_tokens)
-        # Structured output is held back until it has been checked.
+        # Structured output is held back until its format has been checked.
         held = isinstance(event, TextDelta | SegmentEnded | SegmentDiscarded)
         if self.turn.response_format is None or not held:
             self._emit(event)
@@ -166,7 +170,8 @@ class ModelConversation:
         self._window = Window.of(int(self._size() * WINDOW_REDUCTION), None, self._window.threshold)
 
     async def compact(self, compactor: Compactor, prompt_writer: PromptWriter) -> bool:
-        """Summarises until the conversation is short enough. Returns whether it became shorter."""
+        """Summarises messages until the conversation is short enough or can't be shortened further.
+        Returns whether it became shorter."""
         changed = False
         self._retry_size = 0
         for _ in range(PASSES):

@@ -26,7 +26,7 @@ IDENTITY = (
     " something did not work or when you don't know."
 )
 IDENTITY_WITHOUT_TOOLS = f"{_INTRO} Say so when you don't know."
-"""The identity of a model without tools."""
+"""The part of the prompt that tells a model without tools what it is and how it should answer."""
 PRIVATE_CHAT = "You talk with one person in a private chat on {platform}."
 SHARED_CHAT = (
     "You talk in a {kind} on {platform}, where several people read along. A name in brackets before"
@@ -36,7 +36,7 @@ CONTEXT_SHARE = 0.1
 """Largest share of a model's window for a context file."""
 MOST_CACHED = 256
 FRESH_SECONDS = 2.0
-"""Seconds for which a prompt is reused for requests without a session."""
+"""Number of seconds for which requests without a session reuse the same prompt."""
 
 ReadNotes = Callable[[Turn], Awaitable[Sequence[PromptPart]]]
 """Returns the notes for the audience of a turn."""
@@ -85,7 +85,8 @@ class PromptWriter:
         return await self._written(turn, choice, tools, made_for)
 
     def _fingerprint(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> str:
-        # The key uses ids of objects, because hashing is slow and the objects live long.
+        # The key contains the ids of objects, because hashing the objects would be slow and the
+        # objects live long.
         profile, where = turn.profile, describe_place(turn)
         key = (id(profile), id(tools), choice.provider, choice.model, choice.context_length, where)
         known = self._known.get(key)
@@ -98,11 +99,12 @@ class PromptWriter:
     async def _shared(
         self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool], made_for: str
     ) -> Prompt:
-        """Returns a prompt that requests without a session share for a short time."""
+        """Returns a prompt that all requests without a session share for FRESH_SECONDS."""
         now = time.monotonic()
         until, known = self._fresh.get(made_for, (0.0, None))
         if known is None or now >= until:
-            # One request writes the prompt, and concurrent requests wait for it.
+            # One request writes the prompt, and concurrent requests wait until the prompt is
+            # written.
             async with self._writing:
                 until, known = self._fresh.get(made_for, (0.0, None))
                 if known is None or now >= until:
@@ -147,7 +149,7 @@ class PromptWriter:
 
     def _time(self) -> str:
         began = datetime.fromtimestamp(self._clock(), self._zone).astimezone(self._zone)
-        # Only the day is given, because the prompt is reused for many turns.
+        # Only the day is given and not the time, because the prompt is reused for many turns.
         return f"This part of the conversation began on {began:%A, %d %B %Y} ({began:%Z})."
 
 

@@ -34,7 +34,8 @@ _FENCED = re.compile(r"```[\w-]*\n(.*?)\n?```", re.DOTALL)
 async def structured_outcome(
     wanted: ResponseFormat, message: AssistantMessage, repair: Repair
 ) -> Outcome:
-    """Returns Completed with JSON of the wanted format, or Failed."""
+    """Returns Completed with JSON of the wanted format. If the model refuses to answer, or its
+    answer is still wrong after one repair, returns Failed."""
     checked = await _checked(wanted, message)
     if isinstance(checked, str):
         again = await repair(message, REPAIR.format(problem=checked))
@@ -50,7 +51,9 @@ async def structured_outcome(
 
 
 async def _checked(wanted: ResponseFormat, message: AssistantMessage) -> Outcome | str:
-    """Returns the outcome, or a description of the problem if the model can repair its answer."""
+    """Returns Completed if the answer has the wanted format, and Failed if the model refused to
+    answer. For other answers, returns a description of the problem, so that the model can repair
+    its answer."""
     if message.cut == "length":
         return TRUNCATED
     if message.cut:

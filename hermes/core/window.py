@@ -10,11 +10,13 @@ from hermes.types.messages import (
 from hermes.types.value import Value
 
 IMAGE_TOKENS = 1600
-"""Number of tokens of an image. The larger providers count this number for a full-size image."""
+"""Estimated number of tokens of an image. The larger providers charge this number for a full-size
+image."""
 SECOND_BYTES, SECOND_TOKENS = 16_000, 32
-"""Bytes and tokens of one second of audio."""
+"""Estimated number of bytes (first number) and tokens (second number) of one second of audio."""
 PAGE_BYTES, PAGE_TOKENS = 100_000, 3000
-"""Bytes and tokens of a PDF page, which is sent as text and as an image."""
+"""Estimated number of bytes (first number) and tokens (second number) of a PDF page. A page has
+many tokens, because it is sent both as text and as an image."""
 MESSAGE_TOKENS = 6
 """Tokens that a message takes in addition to its text."""
 
@@ -62,7 +64,8 @@ def message_tokens(message: Message) -> int:
 
 
 class Window(Value):
-    """The context window of a model, and how it is divided."""
+    """The context window of a model, and its division into room for the input and room for the
+    answer."""
 
     size: int
     """Tokens of the whole window, for input and output."""

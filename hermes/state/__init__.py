@@ -1,2 +1,2 @@
-"""The data that outlives the process: the database, the memory and other files, and their
-identities."""
+"""The data that outlives the process: the database, the memory files, other files, and the ids of
+the folders that contain them."""

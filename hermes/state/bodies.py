@@ -1,4 +1,5 @@
-"""Long bodies of rows, stored in pieces in another table so that rows stay small and commits short.
+"""Stores long bodies of rows in pieces, in another table, so that rows stay small and commits
+short.
 
 The pieces of a body are found by its hash. They may be stored before the row that refers to them,
 in commits of their own. The transaction that writes the row adds the missing pieces.
@@ -36,8 +37,9 @@ def add_piece(name: str, index: int, piece: bytes) -> Work[None]:
 
 
 def store(body: bytes) -> Work[tuple[bytes, str | None]]:
-    """Stores the pieces of a long body. Returns the values for its row: the body itself, or an
-    empty body and the name of the pieces."""
+    """Stores the pieces of a long body. Returns the two values that are stored in the row of the
+    body: an empty body and the name of its pieces. For a short body, they are the body itself and
+    None."""
     if len(body) <= LONG_BYTES:
         return body, None
     name = digest(body)

@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 UNREAD_MESSAGES = 1024
 """Maximum number of messages that wait for the reader. Further messages are dropped."""
 UNFINISHED_MESSAGES = 64
-"""Maximum number of incomplete messages. If there are more, the oldest one is dropped."""
+"""Maximum number of incomplete messages. If there are more, the oldest message is dropped."""
 HEADER_SIZE = 100
 """Maximum number of bytes in the header of a piece, which precedes its text."""
 
@@ -35,7 +35,7 @@ class BusMessages:
         """Returns the message in pieces. Each piece has at most `characters` characters of the
         message."""
         # The number makes every piece different, because PostgreSQL drops a notification that
-        # equals an earlier one.
+        # equals an earlier notification.
         number = next(self._numbers)
         starts = range(0, max(len(text), 1), characters)
         return [
@@ -44,7 +44,7 @@ class BusMessages:
         ]
 
     def take_piece(self, piece: str) -> None:
-        """Takes a piece that has arrived. The pieces of a message must arrive in order."""
+        """Processes a piece that has arrived. The pieces of a message must arrive in order."""
         parts = piece.split(" ", 4)
         if len(parts) < 5 or not (_is_number(parts[2]) and _is_number(parts[3])):
             return
@@ -68,7 +68,7 @@ class BusMessages:
         return f"{self._id} {commit}"
 
     def take_announcement(self, text: str) -> None:
-        """Takes another process's announcement of a commit."""
+        """Processes the announcement that another process has committed."""
         sender, _, number = text.partition(" ")
         if sender != self._id and _is_number(number):
             self._note_commit(int(number))
@@ -92,7 +92,7 @@ class BusMessages:
                 yield commit
 
     def close(self) -> None:
-        """Ends the readers."""
+        """Closes the streams, so that the loops over `received` and `announced` end."""
         for stream in (self._inbox, self._outlet, self._commits, self._announced):
             stream.close()
 

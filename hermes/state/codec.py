@@ -58,7 +58,7 @@ class Recorded(Value):
     event: AgentEvent
     lengths: tuple[int, ...] = ()
     """Number of characters of each joined delta. With these lengths, a reader that has seen some of
-    the deltas can continue with the next one."""
+    the deltas can continue with the next delta."""
 
     def after(self, seq: int) -> AgentEvent | None:
         """Returns the event for a reader that has seen the events up to number `seq`. Deltas that

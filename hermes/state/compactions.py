@@ -33,8 +33,8 @@ class Condensed(Value):
 
 
 def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Work[None]:
-    """Replaces the rows by the summary, and removes the session's prompt, so that a new prompt is
-    written."""
+    """Stores a summary that replaces the rows in the history, and removes the session's prompt, so
+    that a new prompt is written. The rows themselves are kept."""
     body = encode(summary)
     rows = yield (
         "insert into compactions (session, generation, first, last, summary, crc, turn, at)"

@@ -204,7 +204,8 @@ def digest(data: bytes) -> str:
 
 
 def _key(path: Path) -> str:
-    """Returns the path with the links in its folder resolved."""
+    """Returns the path with all symbolic links in its folder resolved. The file itself may be a
+    link, which is not resolved."""
     return str(path.absolute().parent.resolve() / path.name)
 
 
@@ -230,8 +231,8 @@ def _is_same_file(one: str, other: str) -> bool:
 
 
 def _marked(records: TrustRecords, before: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Returns entries for the files in `before` that have no entry yet. If a file was trusted with
-    its digest in `before`, this digest stays allowed."""
+    """Returns new entries of `written` for the files in `before` that have no entry yet. If a file
+    was trusted with the digest that it has in `before`, that digest is allowed in its entry."""
     return {
         path: (digest,) if digest and _trusted(records, path, digest) else ()
         for path, digest in before.items()

@@ -107,7 +107,8 @@ def named(name: str) -> Work[list[Summary]]:
 
 
 def resembling(name: str) -> Work[list[Summary]]:
-    """Returns the current conversations of the sessions whose chat begins or ends with the name."""
+    """Returns the current conversations of the sessions whose chat name begins with `name`. If
+    `name` has at least SHORTEST_END characters, it may also be the end of the chat name."""
     escaped = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     ending = f"%{escaped}" if len(name) >= SHORTEST_END else f"{escaped}%"
     rows = yield (
@@ -153,7 +154,7 @@ def of_person(session: str, person: str, limit: int) -> Work[list[Summary]]:
 
 
 def of_message(number: int) -> Work[list[Summary]]:
-    """Returns a list with the conversation of the message in the row with this number; an empty
+    """Returns a list with the conversation that contains the message with this row number; an empty
     list if there is no such message."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found where"  # noqa: S608
@@ -199,7 +200,7 @@ def end_current(session: str) -> Work[None]:
 
 
 def reopen(one: Summary) -> Work[None]:
-    """Makes a past conversation the current one of its session again."""
+    """Makes a past conversation the current conversation of its session again."""
     yield from end_current(one.key)
     yield (
         "update sessions set generation = ?, title = ?, compaction = coalesce((select max(id)"
@@ -219,7 +220,7 @@ def delete(one: Summary) -> Work[None]:
         yield f"delete from {table} where turn in {own}", place  # noqa: S608
     for table in ("messages", "compactions", "endings", "turns"):
         yield f"delete from {table} where session = ? and generation = ?", place  # noqa: S608
-    # Messages that were sent to the chat belong to no turn.
+    # Deliveries that do not answer a turn are found by their session.
     yield (
         "delete from deliveries where session = ? and state in ('delivered', 'dead')",
         (one.key,),
@@ -260,6 +261,7 @@ def _summary(row: Row) -> Summary:
 
 
 def short_id(chat: str, past: int | None) -> str:
-    """Returns the short name of a conversation; `past` is the generation of a past conversation."""
+    """Returns the short name of a conversation. `past` is the generation of a past conversation, or
+    None for the current conversation."""
     name = chat[-SHORT_ID_CHARS:] if _MADE_NAME.fullmatch(chat) else chat
     return name if past is None else f"{name}.{past + 1}"

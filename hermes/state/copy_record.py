@@ -20,7 +20,8 @@ class TableProgress(Value):
     """The progress of the copy of one table."""
 
     last: Key | None = None
-    """The key of the last copied row. Rows are copied in the order of the source."""
+    """The key of the last copied row; None if no row was copied. Rows are copied in the order of
+    the source."""
     rows: int = 0
     complete: bool = False
 

@@ -100,7 +100,7 @@ class StoreCopy:
         if different:
             name = min(shape.name for shape in different)
             raise CopyRefused(
-                f"the table {name!r} is not the same in {self._source.place} and in"
+                f"the table {name!r} does not have the same columns in {self._source.place} and in"
                 f" {self._target.place}: copy into an empty database"
             )
         for shape in self._shapes:
@@ -149,7 +149,8 @@ class StoreCopy:
             upto = None if progress.complete else progress.last
             expected = 0
             after: Key | None = None
-            # The loop is skipped if no row of the table was copied. Then 0 rows are expected below.
+            # The loop is skipped if no row of the table was copied. In this case, 0 rows are
+            # expected below.
             while progress.complete or upto is not None:
                 rows = await self._source.store.read(next_rows, table, after, upto)
                 if not rows:

@@ -14,7 +14,8 @@ from hermes.types.errors import ConfigError
 from hermes.types.identity import OwnerId
 from hermes.types.value import Value
 
-# XDG_RUNTIME_DIR is not used: a login shell has it, but a system service of the same user has not.
+# XDG_RUNTIME_DIR is not used, because it is set in a login shell, but not in a system service of
+# the same user.
 _FOLDER = Path("~/.local/state/hermes/credentials")
 
 
@@ -39,8 +40,8 @@ class CredentialLock:
         self._lock = lock
 
     def is_removed(self) -> bool:
-        """Returns whether somebody has removed the lock file. Other processes can then use the
-        credential too."""
+        """Returns whether somebody has removed the lock file. If so, other processes can use the
+        credential at the same time."""
         return self._lock.is_removed()
 
     def close(self) -> None:
@@ -112,10 +113,13 @@ def user_lock_folder() -> Path:
 
 
 def _private_folder(folder: Path) -> Path:
-    """Creates the folder. Raises ConfigError if another user owns it or can write to it."""
+    """Creates the folder if it is missing. Raises ConfigError if another user owns it or has access
+    to it."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise ConfigError(f"{folder} must be a folder that only its owner can use: remove it")
+        raise ConfigError(
+            f"{folder} must be a folder that only its owner can use: remove it and try again"
+        )
     return folder

@@ -26,7 +26,7 @@ class DeliveryReceipt(Value):
 
     state: DeliveryState
     error: str | None = None
-    """The reason why a dead delivery was not sent."""
+    """The reason why a dead delivery was not sent; None for other deliveries."""
 
 
 def owe(
@@ -57,8 +57,8 @@ def owe(
 def send_once(
     send_key: str, target: Target, content: Content, agent: str, session: str | None, now: float
 ) -> Work[str]:
-    """Adds a delivery that is no answer to a turn, unless there is one with this key. Returns its
-    id.
+    """Adds a delivery that does not answer a turn, unless a delivery with the key `send_key`
+    exists. Returns the id of the new or existing delivery.
 
     `session` is the session whose history receives the message after it was sent. If nothing can be
     sent to the chat, the delivery is dead from the beginning.
@@ -94,7 +94,8 @@ def send_once(
 def receipt(id: str) -> Work[DeliveryReceipt]:
     rows = yield "select state, error from deliveries where id = ?", (id,)
     if not rows:
-        # Only a delivery that has ended is deleted because of its age.
+        # Old rows are deleted only after the delivery has ended. So a delivery without a row counts
+        # as delivered.
         return DeliveryReceipt(state="delivered")
     state, error = rows[0]
     return DeliveryReceipt(state=state, error=error)
@@ -129,7 +130,8 @@ def pass_on(turn: TurnId, other: TurnId) -> Work[None]:
 
 
 def owe_again(turn: TurnId, content: Content, agent: str, now: float) -> Work[None]:
-    """Adds a delivery to the chat of the turn's last delivery, if the turn has one."""
+    """Adds a delivery to the chat of the turn's last delivery. Does nothing if the turn has no
+    delivery."""
     rows = yield (
         "select account, chat_id, thread_id from deliveries"
         " where turn = ? order by seq desc limit 1",
@@ -208,7 +210,7 @@ def mark_previewed(id: str, epoch: int, placed: tuple[Placed, ...]) -> Work[None
 def mark_placed(id: str, attempt: int, placed: tuple[Placed, ...]) -> Work[None]:
     """Stores the messages of the current attempt.
 
-    If there is a later attempt, nothing is changed, because another process may hold the account
+    If a later attempt has begun, nothing is changed, because another process may hold the account
     now. The same applies to all functions of this module that take an `attempt`.
     """
     yield (
@@ -245,7 +247,8 @@ def give_up_chat(account: str, chat_id: str, reason: str, now: float) -> Work[No
 
 
 def refuse_file(delivery: Delivery, error: str, notice: Content, now: float) -> Work[None]:
-    """Marks the delivery of a file as *dead*, and adds a delivery that tells the person."""
+    """Marks the delivery of a file as *dead*, and adds a delivery of `notice`, which tells the
+    person that the file was not sent."""
     rows = yield (
         "update deliveries set state = 'dead', error = ?, finished_at = ?"
         " where id = ? and attempts = ? and state = 'sending' returning agent",
@@ -281,7 +284,7 @@ def doubt_sending(account: str) -> Work[None]:
 
 def doubt_owed() -> Work[int]:
     """Marks all pending deliveries as doubtful after a snapshot was restored, because they may have
-    been sent after the snapshot was taken. Returns their number."""
+    been sent after the snapshot was taken. Returns the number of these deliveries."""
     rows = yield (
         "update deliveries set state = 'ready', doubtful = 1"
         " where state in ('ready', 'sending') returning id",
@@ -321,8 +324,7 @@ def freeze(account: str, chat_id: str, until: float) -> Work[None]:
 
 
 def freezes(account: str, now: float) -> Work[dict[str, float]]:
-    """Returns the chats to which nothing may be sent now, each with the time at which sending is
-    allowed again."""
+    """Returns the chats to which sending is paused, each with the time at which the pause ends."""
     rows = yield (
         "select chat_id, until from freezes where account = ? and until > ?",
         (account, now),

@@ -1,7 +1,7 @@
 """The id of a folder that contains agents' files. The id is stored in a file in that folder.
 
-The first process that uses a folder creates its id. Two folders never have the same id, unless one
-of them is a copy.
+The first process that uses a folder creates its id. Two folders have the same id only if one of
+them is a copy of the other.
 """
 
 import os

@@ -30,7 +30,7 @@ PLATFORM_TOKENS = {
     "QQ_CLIENT_SECRET": "qqbot",
     "BLUEBUBBLES_PASSWORD": "bluebubbles",
 }
-"""Variables that hold the credentials of a platform."""
+"""Environment variables that hold credentials, each with the name of its platform."""
 
 
 class HermesAgentData(Value):

@@ -44,8 +44,8 @@ def insert(
     state: str = "pending",
     folder: FolderId | None = None,
 ) -> Work[Duplicate | None]:
-    """Inserts the event. If a row with the event's dedupe key exists already, inserts nothing and
-    returns a Duplicate that describes that row.
+    """Inserts the event and returns None. If a row with the event's dedupe key exists already,
+    inserts nothing and returns a Duplicate that describes that row.
 
     If `state` is bound or done, the row belongs to the turn with the same id. `folder` is the
     folder with the event's attachments.
@@ -108,7 +108,8 @@ def rewrite(
 
 
 def find(event: MessageEvent) -> Work[Duplicate | None]:
-    """Returns the row with the event's dedupe key, if there is one."""
+    """Returns a Duplicate that describes the row with the event's dedupe key, or None if there is
+    no such row."""
     rows = yield (
         "select id, turn, fingerprint, after_seq from inbox where dedupe_key = ?",
         (event.dedupe_key,),
@@ -140,8 +141,8 @@ _MAY_TAKE = (
 
 
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
-    """Returns the session's oldest row that no turn has taken and that this process may take. A
-    row that replaces an edited message comes before all others.
+    """Returns the session's oldest row that no turn has taken and that this process may take; None
+    if there is no such row. A row that replaces an edited message comes before all others.
 
     A gateway takes the rows of all gateways, so that a session's messages are answered in order. A
     terminal takes only its own rows.
@@ -192,7 +193,9 @@ def count_pending(session: str) -> Work[int]:
 
 
 def waiting_in(session: str) -> Work[tuple[int, FolderId | None]]:
-    """Returns the number of waiting messages, and the folder that the conversation has used."""
+    """Returns two values: the number of the session's messages that no turn has taken, and the
+    folder whose files the session's conversation has used. The folder is None if the conversation
+    has used no files."""
     rows = yield (
         "select count(*), (select folder from sessions where key = ?) from inbox"
         " where session = ? and state = 'pending'",
@@ -223,14 +226,15 @@ def finish(turn: str) -> Work[None]:
 
 
 def event_of(id: str) -> Work[MessageEvent]:
-    """Returns the message in the row. A turn has the id of the message that opened it."""
+    """Returns the message with this id. The message that opened a turn has the same id as the
+    turn."""
     rows = yield "select event, body_name, crc from inbox where id = ?", (id,)
     kept, name, crc = rows[0]
     return decode_event((yield from bodies.read(kept, name)), crc)
 
 
 def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> Work[None]:
-    """Takes over the messages for these agents that dead processes had accepted, but that no turn
+    """Takes over messages for these agents: those that a dead process had accepted and that no turn
     has taken."""
     marks = ", ".join("?" for _ in agents)
     for gone in dead:
@@ -242,14 +246,14 @@ def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> W
 
 
 def waiting_agents(owner: OwnerId) -> Work[set[AgentId]]:
-    """Returns the agents for which messages of the owner wait."""
+    """Returns the agents of the waiting messages that this owner has accepted."""
     rows = yield "select distinct agent from inbox where state = 'pending' and owner = ?", (owner,)
     return {AgentId(row[0]) for row in rows}
 
 
 def idle_sessions(owner: OwnerId) -> Work[list[str]]:
-    """Returns the idle sessions with waiting rows of the owner. A session is idle if it has no open
-    turn."""
+    """Returns the idle sessions for which messages of this owner wait. A session is idle if it has
+    no open turn."""
     rows = yield (
         "select distinct session from inbox i where state = 'pending' and owner = ?"
         " and not exists (select 1 from turns t"
@@ -260,10 +264,11 @@ def idle_sessions(owner: OwnerId) -> Work[list[str]]:
 
 
 def idle_sessions_of(owner: OwnerId, folder: FolderId) -> Work[list[str]]:
-    """Returns the idle sessions with waiting rows that a gateway with this folder may take.
+    """Returns the idle sessions with waiting rows that the gateway `owner` may take. `folder` is
+    the folder of this gateway.
 
-    The gateway `owner` may take its own rows that need no folder. It may also take rows of any
-    gateway that need `folder`.
+    The gateway may take its own rows that need no folder. It may also take rows that need `folder`,
+    whichever gateway they belong to.
     """
     rows = yield (
         "select distinct i.session from inbox i left join sessions s on s.key = i.session"

@@ -64,13 +64,15 @@ class MediaCache:
         for part, before in ((REQUESTS, requests), (SESSIONS, sessions)):
             for path in (self._folder / part).glob("*"):
                 with contextlib.suppress(OSError), self._locked():
-                    # The last use may be up to `REFRESH_SECONDS` later than the recorded use.
+                    # REFRESH_SECONDS is subtracted, because the last use may be up to this much
+                    # later than the recorded use.
                     if path.stat().st_mtime < before - REFRESH_SECONDS:
                         path.unlink()
 
     def _refreshed(self, path: Path) -> bool:
         """Records a use of the file. Returns False if there is no such file."""
-        # Without the lock, `forget` could read the old time and delete the file after this call.
+        # Without the lock, `forget` could read the time of the previous use, and delete the file
+        # after this call.
         with self._locked():
             try:
                 os.utime(path)

@@ -26,12 +26,12 @@ log = logging.getLogger(__name__)
 Topic = Literal["memory", "user"]
 FILES: dict[Topic, str] = {"memory": "MEMORY.md", "user": "USER.md"}
 LARGEST_NOTES = 65_536
-"""Number of bytes that are read of a file. A larger file is never changed, because a part of it was
-not read."""
+"""Number of bytes that are read of a memory file. A larger file is never changed, because a part of
+it was not read."""
 SETTLED = 2.0
-"""A file that was modified less than this many seconds ago is read without the cache. A further
-change might not change its modification time, because some file systems store only whole
-seconds."""
+"""A file that was modified less than this many seconds ago is not read from the cache. Some file
+systems store modification times in whole seconds, so a further change in the same second would not
+be noticed."""
 CACHED = 1024
 
 _SAFE = frozenset(string.ascii_lowercase + string.digits + "-_")
@@ -39,21 +39,21 @@ _LONGEST_NAME = 120
 
 
 class NoteLimits(Value):
-    """Maximum number of characters of each file."""
+    """Maximum number of characters of each memory file."""
 
     memory: int = 2200
     user: int = 1375
 
 
 class Remembered(Value):
-    """The content of the files, cut at their limits."""
+    """The content of the memory files. Each is cut at its limit."""
 
     memory: str = ""
     user: str = ""
 
 
 class ChangedNotes(Value):
-    """The size of a file after a change."""
+    """The size of a memory file after a change."""
 
     file: str
     entries: int

@@ -17,7 +17,7 @@ class LeaseHolder(Value):
 
 
 def register(owner: OwnerId, kind: str, now: float, folder: FolderId | None = None) -> Work[None]:
-    """Registers a process, so that others can see it."""
+    """Registers a process, so that other processes can see it."""
     yield (
         "insert into owners (id, kind, host, pid, started_at, folder) values (?, ?, ?, ?, ?, ?)",
         (owner, kind, platform.node(), os.getpid(), now, folder),
@@ -31,14 +31,15 @@ def others(owner: OwnerId) -> Work[dict[OwnerId, str]]:
 
 
 def forget(owner: OwnerId) -> Work[None]:
-    """Removes an owner that has left no work to take over."""
+    """Removes a process that has left no work for other processes to take over."""
     # The leases keep their epochs, so that a later holder never gets the same epoch.
     yield "update leases set owner = '' where owner = ?", (owner,)
     yield "delete from owners where id = ?", (owner,)
 
 
 def leave(owner: OwnerId) -> Work[None]:
-    """Removes an owner that ends, unless it leaves work for others to take over."""
+    """Removes a process that is about to end, unless it leaves work for other processes to take
+    over."""
     rows = yield (
         "select 1 from turns where owner = ? and state in ('running', 'suspended')"
         " union all select 1 from inbox where owner = ? and state = 'pending' limit 1",
@@ -64,7 +65,7 @@ def holds_lease(name: str, owner: OwnerId, epoch: int) -> Work[bool]:
 
 def lease_holder(name: str) -> Work[LeaseHolder | None]:
     """Returns the process that holds the lease, or None if no registered process holds it. The
-    process may have died."""
+    returned process may be dead."""
     rows = yield (
         "select owners.id, owners.host, owners.pid from leases"
         " join owners on owners.id = leases.owner where leases.name = ?",
@@ -85,14 +86,14 @@ def release_lease(name: str, owner: OwnerId, epoch: int) -> Work[None]:
 
 
 def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Work[int | None]:
-    """Takes the lease for the owner and returns its epoch. Returns None while a living owner holds
-    the lease."""
+    """Takes the lease for the owner and returns the new epoch of the lease. Returns None while
+    another living process holds the lease."""
     rows = yield "select owner, epoch from leases where name = ?", (name,)
     if rows and rows[0][0] not in ("", owner, *dead):
         return None
     epoch: int = rows[0][1] + 1 if rows else 1
-    # On PostgreSQL, another process may claim the lease between the two statements. Then the epoch
-    # is no longer the one that was read, and nothing is written.
+    # On PostgreSQL, another process may claim the lease between the two statements. In this case
+    # the epoch has changed since it was read, so nothing is written.
     taken = yield (
         "insert into leases (name, owner, epoch, taken_at) values (?, ?, ?, ?)"
         " on conflict (name) do update set owner = excluded.owner, epoch = excluded.epoch,"

@@ -51,7 +51,7 @@ class Home(Value):
 
     @property
     def run(self) -> Path:
-        """The folder of the lock files of owners and gateways."""
+        """The folder of the lock files that registered processes and gateways hold."""
         return self.root / "run"
 
     @property
@@ -130,7 +130,8 @@ def file_name(session: str) -> str:
 def write_private(path: Path, content: str | bytes) -> None:
     """Replaces the file's content atomically and durably. Only its owner can read the file."""
     data = content.encode() if isinstance(content, str) else content
-    # If the path is a symbolic link, its target is written, so that links to dotfiles are kept.
+    # If the path is a symbolic link, the target of the link is written. So the link itself is kept,
+    # for example a link to a folder of dotfiles.
     path = path.resolve()
     for folder in [*reversed(path.parents)]:
         if not folder.exists():

@@ -24,8 +24,9 @@ class PidFile:
         self._length = 0
 
     def write(self, running: RunningGateway) -> None:
-        """Lists this gateway until the block of `registered` ends. If the disk is full, the gateway
-        is not listed until the next write."""
+        """Writes the description of this gateway into its file. The gateway is then listed until
+        the block of `registered` ends. If the disk is full, it is not listed until the next
+        write."""
         # The file never becomes shorter, so that no reader sees a truncated content.
         data = msgspec.json.encode(running).ljust(self._length)
         self._length = len(data)
@@ -42,7 +43,8 @@ def registered(folder: Path) -> Iterator[PidFile]:
         path = folder / ("gateway.pid" if number == 1 else f"gateway.{number}.pid")
         with FileLock(path) as lock:
             if lock.try_acquire():
-                # An earlier gateway that was killed may have left its pid in the file.
+                # The file is emptied, because an earlier gateway that was killed may have left its
+                # description in it.
                 lock.write(b"")
                 yield PidFile(lock)
                 # The file is not removed, because another gateway may be about to lock it.

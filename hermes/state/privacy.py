@@ -16,8 +16,8 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def protect(home: Home) -> None:
-    """Restricts the home, its `.env` and its key to their owner, and logs a warning for each
-    change.
+    """Restricts the home folder, its `.env` file and its API key file to their owner, and logs a
+    warning for each change.
 
     Raises ConfigError if other users can read one of these files and this process may not change
     its permissions.

@@ -1,7 +1,7 @@
-"""Ends the open work of a snapshot that replaces the database.
+"""Closes the work that is open in a snapshot, when the snapshot replaces the database.
 
 After the snapshot was taken, an open turn may have been completed, and a pending delivery may have
-been sent. Therefore none of this work is run again.
+been sent. Therefore open turns are not run again, and pending deliveries count as doubtful.
 """
 
 from contextlib import suppress
@@ -32,12 +32,13 @@ class RestoredWork(Value):
 
     turns: int
     waiting: int
-    """Messages that waited for their turn."""
+    """Number of messages that no turn had taken."""
     deliveries: int
 
 
 def close_open_work(age: str, now: float) -> Work[RestoredWork]:
-    """Fails the open turns with a notice, and marks the pending deliveries as doubtful.
+    """Fails the open turns and the waiting messages with a notice, and marks the pending deliveries
+    as doubtful.
 
     `age` is the age of the snapshot in words.
     """

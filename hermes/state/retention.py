@@ -8,9 +8,11 @@ TURNS_AT_ONCE = 1000
 
 
 def forget_requests(before: float) -> Work[None]:
-    """Deletes old rows of stateless requests, and the old events of all turns."""
+    """Deletes two kinds of rows from before this time: all rows of stateless requests, and the
+    events of all turns. Open turns keep their rows."""
     last = id_prefix_at(before)
-    # The turns are deleted first, so that a turn that was resumed meanwhile keeps all its rows.
+    # The turns are deleted first. A turn that was resumed meanwhile is not deleted, and so keeps
+    # its rows in the other tables.
     rows = yield (
         "delete from turns where transient = 1 and id < ?"
         " and state not in ('running', 'suspended') returning id",
@@ -38,9 +40,10 @@ def _forget_rows(turns: list[str]) -> Work[None]:
 
 
 def forget_messages(before: float) -> Work[None]:
-    """Deletes finished rows of the inbox and the outbox. The transcript keeps their messages.
+    """Deletes answered messages from the inbox, and finished deliveries, if they are older than
+    `before`. The transcript keeps the messages.
 
-    An API request is kept while an open turn needs its options.
+    An API request stays in the inbox while an open turn needs its options.
     """
     last = id_prefix_at(before)
     yield (

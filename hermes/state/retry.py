@@ -24,14 +24,15 @@ _chance = random.Random()  # noqa: S311  # spreads retries, not a secret
 async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
     """Calls `attempt` and returns its result. Calls it again if it raises TransactionConflict.
 
-    After a few attempts the last error is raised. `attempt` must not raise TransactionConflict if
-    the transaction may have been committed.
+    After a few attempts the last error is raised. `attempt` may raise TransactionConflict only if
+    the transaction was certainly not committed.
     """
     for number in range(ATTEMPTS - 1):
         try:
             return await attempt()
         except TransactionConflict as conflict:
             log.debug("retrying a transaction: %s", conflict)
-        # Two transactions that conflicted must not be retried at the same moment.
+        # The pause is random, so that two transactions that conflicted are not retried at the same
+        # moment.
         await anyio.sleep(_chance.uniform(0, PAUSE_SECONDS * 2**number))
     return await attempt()

@@ -31,7 +31,7 @@ def search(
 ) -> Work[list[FoundMessage]]:
     """Returns messages that contain words of the query, the best match first.
 
-    Leaves out the messages of `turn`, and those of the current conversation of `session`.
+    Leaves out the messages of `turn`, and the messages of the current conversation of `session`.
     """
     words = query.replace("\0", " ").replace('"', " ").split()
     if not words:
@@ -75,13 +75,14 @@ def around(number: int, audience: Audience, span: int = 3) -> Work[list[FoundMes
 
 
 def _heard(audience: Audience) -> tuple[str, tuple[str | int, ...]]:
-    """Returns the SQL condition for messages `m` that the audience may see, and its parameters."""
+    """Returns the SQL condition for messages `m` that the audience may see, and the parameters of
+    the condition."""
     match audience:
         case Person(agent=agent, person=person):
             return "m.agent = ? and m.person = ?", (agent, person)
         case Room(agent=agent, account=account, sessions=sessions):
             # Session keys are compared instead of chat ids, because a private chat might have the
-            # same chat id.
+            # same chat id as the shared chat.
             return (
                 "m.agent = ? and m.account = ?"
                 " and (m.session = ? or substr(m.session, 1, cast(? as integer)) = ?)",

@@ -31,7 +31,7 @@ class SessionRow(Value):
     """Creation time of the session. It distinguishes the session from a deleted session with the
     same key."""
     used_before: float | None
-    """Start time of the previous turn."""
+    """Start time of the session's previous turn; None if there was none."""
     prompt: str | None
     """The hash of the session's prompt; None if a new prompt must be written."""
     compaction: int
@@ -52,7 +52,8 @@ class SessionRow(Value):
 
 
 class EndedConversation(Value):
-    """A conversation that has ended, and whose memory has not been updated yet."""
+    """A conversation that has ended, and about which the agent's memory has not been updated
+    yet."""
 
     session: str
     generation: int
@@ -98,7 +99,7 @@ def touch(
 
 
 def find(session: str) -> Work[SessionRow | None]:
-    """Returns the session if it exists."""
+    """Returns the session, or None if it does not exist."""
     rows = yield (
         f"select generation, created_at, updated_at, prompt, compaction, {_CHOICES}"  # noqa: S608
         " from sessions where key = ?",
@@ -220,8 +221,8 @@ def begin_anew(session: str, now: float) -> Work[None]:
 def take_ending(
     now: float, patience: float, session: str | None = None, folder: FolderId | None = None
 ) -> Work[EndedConversation | None]:
-    """Claims the oldest ended conversation that no process has claimed in the last `patience`
-    seconds.
+    """Claims and returns the oldest ended conversation that no process has claimed in the last
+    `patience` seconds. Returns None if there is no such conversation.
 
     With `session`, conversations of other sessions are left out. With `folder`, conversations that
     have used another folder are left out.
@@ -294,7 +295,8 @@ def prompt_of(name: str) -> Work[Prompt | None]:
     try:
         return decode_prompt(rows[0][0]) if rows else None
     except msgspec.DecodeError:
-        # A damaged prompt is replaced by a new one. An error would make the session unusable.
+        # A damaged prompt is replaced by a new prompt, because an error would make the session
+        # unusable.
         return None
 
 
@@ -315,6 +317,7 @@ def _row(row: Row) -> SessionRow:
 
 def titled(text: str) -> str:
     """Returns the first words of a message, as the title of a conversation."""
-    # Splitting a text of megabytes would block all other threads.
+    # Only the beginning of the text is split, because splitting a text of megabytes would block all
+    # other threads.
     line = " ".join(storable(text.lstrip()[:TITLE_SEARCHED_CHARS]).split())
     return line if len(line) <= TITLE_CHARS else f"{line[: TITLE_CHARS - 1].rstrip()}…"

@@ -1,5 +1,5 @@
-"""Stores tool results that are too long for the model in files, which the agent can read in
-parts."""
+"""Stores tool results in files if they are too long for the model. The agent can read such a file
+in parts."""
 
 import contextlib
 import os
@@ -40,7 +40,7 @@ class Spill:
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise ToolFailed(
-                f"There is no result {name!r} in this conversation; old ones are deleted."
+                f"There is no result {name!r} in this conversation. Old results are deleted."
             ) from error
 
     def read(self, session: str, name: str) -> str:
@@ -50,7 +50,8 @@ class Spill:
     def forget(self, before: float) -> None:
         """Deletes the texts that were stored before this time."""
         for folder in self._folder.glob("*"):
-            # An entry that can't be listed or deleted was not made by us, so it is kept.
+            # An entry of the folder that can't be listed or deleted was not made by us, so it is
+            # kept.
             with contextlib.suppress(OSError):
                 unused = folder.stat().st_mtime < before
                 left = [path for path in folder.iterdir() if not _forgotten(path, before)]
@@ -62,7 +63,7 @@ class Spill:
 
     def _path(self, session: str, call: str) -> Path:
         if not _CALL.fullmatch(call):
-            raise ToolFailed(f"{call!r} is not the name of a kept result.")
+            raise ToolFailed(f"{call!r} is not the name of a stored result.")
         return self._folder / file_name(session) / call
 
 

@@ -96,8 +96,8 @@ def _end_of_batch(table: TableShape, after: Key | None, upto: Key | None) -> Wor
 
 
 def rows_with_keys(table: TableShape, keys: Sequence[Key]) -> Work[list[Row]]:
-    """Returns the rows that have these keys. The keys are listed, because two databases may sort
-    text differently and would return different rows for a range of keys."""
+    """Returns the rows that have these keys. The keys are given one by one and not as a range. Two
+    databases may sort text differently, and would return different rows for a range of keys."""
     if len(table.key) == 1:
         wanted = ", ".join("?" for _ in keys)
     else:
@@ -124,8 +124,8 @@ def portable(table: TableShape, row: Row) -> Row:
     """Returns the row with values that every store can hold.
 
     NUL characters, which earlier versions stored in SQLite, are replaced by U+FFFD. Raises
-    StoreDamaged if a value does not have the type of its column. SQLite accepts values of a wrong
-    type, but only damage causes them.
+    StoreDamaged if a value does not have the type of its column. SQLite would accept such a value,
+    but we never store one, so the database must be damaged.
     """
     return tuple(
         _portable(table, name, kind, value)
@@ -167,7 +167,8 @@ def _key(table: TableShape) -> str:
 def _between(
     table: TableShape, after: Key | None, upto: Key | None
 ) -> tuple[str, tuple[str | int, ...]]:
-    """Returns a condition for the keys after `after` and up to `upto`, and its parameters."""
+    """Returns an SQL condition for the keys after `after` and up to `upto`, and the parameters of
+    the condition."""
     places = ", ".join("?" for _ in table.key)
     parts = []
     if after is not None:

@@ -31,7 +31,7 @@ class TranscriptWriter(Value):
 
 
 class History(Value):
-    """The messages of one conversation of a session, up to a row."""
+    """The messages of one conversation of a session, up to the row `last`."""
 
     generation: int
     since: float = 0.0

@@ -1,4 +1,4 @@
-"""Turns and the processes that run them. Every write checks the epoch of its claim."""
+"""Turns and the processes that run them. Every write checks the epoch (number) of its claim."""
 
 from collections.abc import Collection, Iterator
 
@@ -123,7 +123,7 @@ def open_in(session: str) -> Work[TurnRow | None]:
 
 
 def open_turns(condition: str, *parameters: str | None) -> Work[list[TurnRow]]:
-    """Returns the open turns that meet a condition in SQL. There, `t` is the table of turns."""
+    """Returns the open turns that meet an SQL condition, in which `t` is the table of turns."""
     rows = yield (
         f"select {_COLUMNS} from turns t where {_OPEN} and {condition}",  # noqa: S608
         parameters,
@@ -140,7 +140,7 @@ def running_of(owner: OwnerId) -> Work[list[TurnRow]]:
 
 
 def hold(turn: TurnId, epoch: int) -> Work[None]:
-    """Raises ClaimLost unless the claim is still valid."""
+    """Raises ClaimLost if the claim with this epoch is no longer valid."""
     rows = yield (
         "select 1 from turns where id = ? and epoch = ? and state = 'running'",
         (turn, epoch),
@@ -249,7 +249,7 @@ def reopen(turn: TurnRow) -> Work[None]:
     )
     if not rows:
         raise ClaimLost(f"turn {turn.id} was taken over by another process")
-    # Only the events of the last claim are deleted. Those of earlier claims answer older requests.
+    # Events of earlier claims answer older requests, so only the last claim's events are deleted.
     last = max(turn.seq, turn.epoch * EVENTS_PER_CLAIM)
     yield "delete from run_events where turn = ? and first_seq > ?", (turn.id, last)
 
@@ -267,7 +267,7 @@ def start_call(call: CallId, turn: TurnId, handle: str | None, now: float) -> Wo
 
 
 def started_calls(turn: TurnId) -> Work[dict[CallId, str | None]]:
-    """Returns the calls of the turn that had started, with the handle of each call's command."""
+    """Returns the turn's started calls, each with the handle of its command or None."""
     rows = yield "select id, handle from calls where turn = ?", (turn,)
     return {CallId(id): handle for id, handle in rows}
 
@@ -444,7 +444,7 @@ def keep_events(turn: TurnId, first: int, recorded: list[Recorded]) -> Work[None
 
 
 def _event_rows(recorded: list[Recorded]) -> Iterator[tuple[int, bytes]]:
-    """Yields the last event number and the body of each row."""
+    """Yields two values for each row: the number of its last event, and its body."""
     row: list[bytes] = []
     size = last = 0
     for one in recorded:

@@ -1,4 +1,5 @@
-"""Replaces a message that can't be read by a marker, so that its session can continue."""
+"""Puts a marker in the place of each message that can't be read, so that its session can
+continue."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -84,7 +85,7 @@ class _Pairing:
     def __init__(self, before: Sequence[Message]) -> None:
         self.messages: list[tuple[Span, Message]] = []
         self._open = {call.id: "" for call in _unanswered(before)}
-        """Calls without a result so far, with their turns."""
+        """The ids of the calls that have no result so far, each with the id of its turn."""
 
     def add(self, row: Row, message: Message) -> None:
         span = (row[0], row[0])
@@ -99,8 +100,8 @@ class _Pairing:
         self.messages.append((span, message))
 
     def end(self, damaged: set[str]) -> None:
-        """Answers the open calls of damaged turns. Other open calls belong to a running turn or
-        a client."""
+        """Adds a result to the open calls if a damaged turn has made them. Other calls stay open,
+        because a running turn or a client will answer them."""
         if self.messages and damaged.intersection(self._open.values()):
             self._answer(self.messages[-1][0])
 
@@ -111,8 +112,8 @@ class _Pairing:
         self._open = {}
 
     def _drop(self, number: int) -> None:
-        """Adds a dropped row to the span of the message before it, so that a summary replaces
-        both."""
+        """Adds a dropped row to the span of the message before it. A summary that replaces the
+        message then replaces the dropped row, too."""
         if self.messages:
             (first, last), message = self.messages[-1]
             self.messages[-1] = (min(first, number), max(last, number)), message

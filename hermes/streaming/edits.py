@@ -15,17 +15,17 @@ PLACEHOLDER = "…"
 
 _FIRST_VISIBLE = 4
 _PATIENCE = 3
-"""Number of intervals after which even a little new text is shown."""
+"""Number of edit intervals after which new text is shown even if it is short."""
 _LONG_WORD = 24
 _TAIL = " \t\r\n…"
 _SOURCE = (1.25, 4)
 """How much of the answer is parsed, as a multiple of the platform's limit for one message. The
-second number is used if the first one does not give enough text to fill the message."""
+second number is used if the first number does not give enough text to fill the message."""
 _PLACEHOLDER: Document = (Paragraph(children=(Text(text=PLACEHOLDER),)),)
 
 
 class PlacePreview(Value):
-    """Send this rendered text as a new message."""
+    """An instruction to send this rendered text as a new message."""
 
     text: str
     part: int = 0
@@ -33,7 +33,7 @@ class PlacePreview(Value):
 
 
 class EditPreview(Value):
-    """Change the message to this rendered text."""
+    """An instruction to replace the text of the message by this rendered text."""
 
     text: str
     part: int = 0
@@ -41,13 +41,14 @@ class EditPreview(Value):
 
 
 class Wait(Value):
-    """Nothing may be sent before this time. Call `wants` again at this time."""
+    """An instruction to send nothing before this time, and to call `wants` again at this time."""
 
     until: float
 
 
 class Nothing(Value):
-    """The message is up to date. Call `wants` again when there is more text."""
+    """An instruction to do nothing, because the message is up to date. Call `wants` again when
+    there is more text."""
 
 
 PreviewStep = PlacePreview | EditPreview | Wait | Nothing
@@ -78,8 +79,8 @@ class EditPlan:
         self._frame: tuple[str, str] | None = None
         """The last Markdown that was rendered, and the rendered text."""
         self._next: _Passed | None = None
-        """The text up to the end of this message, if the message is full. Additional text does not
-        change a full message."""
+        """If the message that grows is full: the text up to the end of this message. Further text
+        no longer changes a full message. None if the message is not full."""
         self._tree = IncrementalTree()
         self._framed_at = -math.inf
         self._called_at = -math.inf
@@ -112,7 +113,8 @@ class EditPlan:
         return EditPreview(text=frame, part=self._part)
 
     def _update_frame(self, now: float, source: str) -> float | None:
-        """Renders new text. Returns the time at which this may be done, if it is too early."""
+        """Renders new text and returns None. If it is too early to render, returns the time at
+        which rendering is allowed."""
         if self._frame is None or self._frame[0] != source:
             if self._frame and self._next and source.startswith(self._frame[0]):
                 self._frame = (source, self._frame[1])
@@ -127,7 +129,8 @@ class EditPlan:
         self._called_at = max(self._called_at, now)
         self._source = self._frame[0] if self._frame and self._frame[1] == text else None
         if self._shown is None:
-            # The frame must be rendered again, because later frames end with the cursor.
+            # The first frame of a message ends with "…", but later frames end with the cursor. So
+            # the frame must be rendered again.
             self._frame = self._next = None
         self._messages[self._part : self._part + 1] = [text]
 
@@ -185,8 +188,8 @@ class EditPlan:
         return self._render(begun) if len(letters) >= _FIRST_VISIBLE else ""
 
     def _fitting(self, source: str, end: str) -> tuple[Document, str]:
-        """Returns the part of the answer for this message, and its rendered text. Unless the
-        message is full, `end` follows the text."""
+        """Returns the part of the answer for this message, and its rendered text. If the message is
+        not full, the rendered text ends with `end`."""
         last: tuple[Document, str] = ((), "")
 
         def render(tree: Document) -> str:
@@ -197,7 +200,8 @@ class EditPlan:
 
         self._next = None
         for factor in _SOURCE:
-            # More text than fits into the message is not parsed.
+            # Only the beginning of the answer is parsed, because the rest does not fit into the
+            # message.
             read = source[: len(self._passed.source) + int(self._limit * factor)]
             whole = self._tree.of(read)
             tree = drop_first(whole, self._passed.characters) if self._part else whole
@@ -213,7 +217,8 @@ class EditPlan:
         return part, render(part) if part else ""
 
     def _without_end(self, read: str, whole: Document, tree: Document) -> tuple[Document, str]:
-        """Returns the part as the final answer has it, and its rendered text."""
+        """Returns the part of the answer that a full message shows, and its rendered text. Nothing
+        is added to the end of the text."""
         part, rest = first_part(tree, self._limit, self._render, self._measure)
         if rest:
             used = len(visible(whole)) - len(visible(rest))
@@ -222,10 +227,11 @@ class EditPlan:
 
 
 class _Passed(Value):
-    """The text of the messages before the one that grows."""
+    """The text of all messages before the message that grows."""
 
     source: str = ""
-    """Markdown that contains this text, and the beginning of the next message."""
+    """The beginning of the answer's Markdown. It contains this text, and also the beginning of the
+    next message."""
     characters: int = 0
     """Number of visible characters of the text."""
 
@@ -239,7 +245,8 @@ def placeholder_text(tree: Document) -> Document:
     if len(words) > 1:
         head = words[0].rstrip(_TAIL)
     else:
-        # Some languages have no spaces between words.
+        # In languages without spaces between words, the whole text counts as one word. Therefore
+        # only the end of a long word is replaced.
         head = body[: -_LONG_WORD // 2].rstrip(_TAIL) if len(body) > _LONG_WORD else ""
     if head.strip():
         return append_text(take_first(tree, len(head))[0], f" {PLACEHOLDER}")

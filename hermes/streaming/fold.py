@@ -122,8 +122,8 @@ class EventFold:
 
     def _discard(self, from_seq: int) -> None:
         self._current = []
-        # If the process crashed after the end of a segment and before its commit, the discarded
-        # segment is a finished one.
+        # The segment to discard may already be finished. This happens if the process crashed after
+        # the end of the segment and before its commit.
         while self._segments and self._segments[-1][0] >= from_seq:
             self._segments.pop()
 

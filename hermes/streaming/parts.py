@@ -44,10 +44,10 @@ def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
 
 
 def plain_parts(part: MessagePart, adapter: PlatformAdapter) -> list[MessagePart]:
-    """Returns the messages that show the part without formatting. The question's buttons are below
-    the last one.
+    """Returns the messages that show the part without formatting. If the part is a question, its
+    buttons are below the last message.
 
-    The text is measured in bytes, which is never less than a platform counts.
+    The length of a text is its number of bytes, because no platform counts more units than that.
     """
     trees = split(part.tree, adapter.limits.text, print_plain, _bytes_of)
     *before, last = [MessagePart(tree=tree, plain=True) for tree in trees]

@@ -64,7 +64,7 @@ KEEPALIVE = b": keepalive\n\n"
 DONE = b"data: [DONE]\n\n"
 
 ANSWER_PLACEHOLDER = b"\x7fanswer\x7f"
-"""Placeholder for the answer in the last frame of a run."""
+"""Placeholder for the text of the answer in rendered JSON. The text itself is sent in its place."""
 RunStep = (
     TextDelta
     | ReasoningDelta
@@ -347,8 +347,8 @@ def _other_event(
 
 
 def _template(chunk: Chunk) -> bytes:
-    """Makes a template from a chunk whose text is "@". The number and the text are filled in
-    later."""
+    """Makes a template from a chunk whose text is "@". The number of the event and the text are
+    filled in later."""
     head, _, tail = encode(chunk).replace(b"%", b"%%").rpartition(b'"@"')
     return b"id: %%d\ndata: %b%%b%b\n\n" % (head, tail)
 

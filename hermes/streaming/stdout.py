@@ -96,7 +96,8 @@ class StdoutStream:
             begin = self._fresh() + ("\n" if self._said else "")
             self._said = self._speaking = True
         shown = text.rstrip("\n")
-        # Newlines are held back until more text follows, so that the output ends with exactly one.
+        # Newlines are held back until more text follows, so that the output ends with exactly one
+        # newline.
         self._held = text[len(shown) :]
         self._mid_line = self._mid_line or bool(shown)
         return begin + shown
@@ -215,13 +216,14 @@ class JsonLines:
 
 
 def tool_label(event: ToolStarted | ToolFinished) -> str:
-    """Returns a call as one line: `terminal make all timeout=5`, or the name of a finished tool."""
+    """Returns a line for a call. When a call starts, this is a text such as `terminal make all
+    timeout=5`. When it has finished, it is the name of the tool."""
     if isinstance(event, ToolFinished):
         return _one_line(event.name, LABEL_WIDTH)
     parts = [event.name, event.label]
     for name, value in _arguments(event).items():
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        # The argument that the label shows is skipped.
+        # The argument that the label already shows is skipped.
         if not text.lstrip('["').startswith(event.label.removesuffix("…") or "\0"):
             parts.append(f"{name}={_one_line(text, ARGUMENT_WIDTH)}")
     return _one_line(" ".join(parts), LABEL_WIDTH)

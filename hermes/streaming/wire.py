@@ -97,7 +97,8 @@ class Chunk(WireValue):
     choices: tuple[ChunkChoice, ...] = (ChunkChoice(),)
     """One choice; empty in the chunk with the usage."""
     usage: Usage | UnsetType | None = UNSET
-    """Only with `stream_options.include_usage`: the tokens, in the last chunk."""
+    """The number of tokens. Only the last chunk has it, and only if the request sets
+    `stream_options.include_usage`."""
 
 
 class ToolUpdate(WireValue):
@@ -110,14 +111,14 @@ class ToolUpdate(WireValue):
     status: Literal["running", "completed", "failed"]
     """`running` when the call starts; `completed` or `failed` at its end."""
     label: str | UnsetType = UNSET
-    """One line for people; only at the start of the call."""
+    """A description of the call in one line, for people; only set when the call starts."""
     arguments: str | UnsetType = UNSET
     """The arguments as JSON, with long texts cut and secrets redacted. Only the first update of a
     call has them."""
     duration: float | UnsetType = UNSET
-    """Seconds that the call took; only at its end."""
+    """Seconds that the call took; only set when the call has ended."""
     result: str | UnsetType = UNSET
-    """The beginning of the result, with secrets redacted; only at the end of the call."""
+    """The beginning of the result, with secrets redacted; only set when the call has ended."""
 
 
 class NoticeUpdate(WireValue):
@@ -133,7 +134,7 @@ class ErrorBody(WireValue):
     code: str
     """Names the error for programs."""
     type: str
-    """OpenAI's kind of error."""
+    """OpenAI's name for this kind of error."""
 
 
 def error_type(status: int) -> str:
@@ -154,7 +155,7 @@ class AssistantReply(WireValue):
     role: Literal["assistant"] = "assistant"
     """Always `assistant`."""
     tool_calls: tuple[ClientCall, ...] | UnsetType = UNSET
-    """Calls of client tools that wait for their results."""
+    """Calls of client tools. The client must send their results."""
 
 
 class Choice(WireValue):
@@ -221,7 +222,7 @@ class ToolStart(RunEvent, tag="tool.started"):
     tool_call_id: str
     """The id of the call."""
     label: str
-    """One line for people."""
+    """A description of the call in one line, for people."""
     arguments: str
     """The arguments as JSON, with long texts cut and secrets redacted."""
 

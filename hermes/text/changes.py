@@ -20,7 +20,8 @@ DIFF_WIDTH = 200
 LONGEST_DIFF = 4000
 """Maximum number of characters of a diff."""
 SHORT_DIFF_LINES, SHORT_DIFF_WIDTH = 16, 120
-"""Maximum number of lines of a short diff, and of characters in each line."""
+"""Maximum number of lines of a short diff (first number), and maximum number of characters of each
+of its lines (second number)."""
 
 
 class Replacement(Value):
@@ -53,7 +54,7 @@ def apply_replacements(text: str, found: list[Replacement]) -> str:
 
 
 def diff(before: str, after: str) -> str:
-    """Returns a unified diff, cut off if it is long."""
+    """Returns a unified diff. If it has more than LONGEST_DIFF characters, its end is cut off."""
     old, new, first = _changed_part(before.split("\n"), after.split("\n"))
     if max(len(old), len(new)) > MOST_DIFF_LINES:
         return "[the changes are too far apart to be shown]"
@@ -152,8 +153,8 @@ def _indentation(lines: list[str], first: int, wanted: list[str]) -> str | None:
 
 
 def _reindented(line: str, was: str, now: str) -> str:
-    """Returns a new line with the indentation of the file (`now`) instead of the indentation of the
-    request (`was`)."""
+    """Returns a line of the replacement with the indentation of the file (`now`) instead of the
+    indentation that the request used (`was`)."""
     if not line.strip():
         return line
     if now.startswith(was):

@@ -21,7 +21,7 @@ class Command(Value):
 
 class Unknown(Value, tag=True):
     nearest: str | None = None
-    """The known command with the most similar name."""
+    """The known command with the most similar name; None if no name is similar."""
 
 
 class Ambiguous(Value, tag=True):
@@ -29,8 +29,8 @@ class Ambiguous(Value, tag=True):
 
 
 def parse_command(text: str, prefix: str = "/") -> Command | None:
-    """Parses a message. Returns None if it is not a command: plain text, a path or a doubled
-    prefix."""
+    """Parses a message. Returns None if it is not a command, but plain text, a path such as
+    `/tmp/file`, or a text that begins with two prefixes."""
     text = text.strip()
     if not text.startswith(prefix):
         return None
@@ -48,15 +48,16 @@ def unescaped(text: str, prefix: str = "/") -> str:
 
 
 def as_slash_command(text: str, prefix: str) -> str:
-    """Returns the slash command for a command with another prefix. Returns any other text as it
-    is."""
+    """If the text is a command with this prefix, returns it as a slash command. Returns any other
+    text unchanged."""
     is_command = parse_command(text, prefix) is not None
     return "/" + text.strip().removeprefix(prefix) if is_command else text
 
 
 def resolve(name: str, names: Mapping[str, Collection[str]]) -> str | Unknown | Ambiguous:
-    """Returns the command for a name or an alias. The beginning of a name or alias is enough if it
-    is unique."""
+    """Returns the command with this name or alias. `name` may also be the beginning of a name or
+    alias. Returns Ambiguous if the names or aliases of several commands begin with `name`, and
+    Unknown if none begins with it."""
     owners = {alias: owner for owner, aliases in names.items() for alias in aliases}
     owners |= {owner: owner for owner in names}
     name = name.lower()

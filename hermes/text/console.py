@@ -8,7 +8,8 @@ _ESCAPES = re.compile(
     + r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # sequences for titles, links and other strings
     r"|[ -/]*[0-~])"
 )
-# A string sequence without an end is not matched, because the text after it would be removed, too.
+# An escape sequence that contains a string, but does not end, is not matched. Otherwise the text
+# after it would be removed, too.
 _WHOLE_ESCAPES = re.compile(_SEQUENCES + r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 # Joiners are kept, because emoji, Persian and the scripts of India need them.

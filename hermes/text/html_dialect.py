@@ -1,4 +1,5 @@
-"""Renders Markdown as HTML, for platforms that accept a few tags or all that a browser shows."""
+"""Renders Markdown as HTML. One dialect is for platforms that accept only a few tags, the other for
+platforms that show HTML like a browser."""
 
 import html
 import re
@@ -51,7 +52,8 @@ class HtmlDialect(Dialect):
         return f'<a href="{html.escape(node.url)}">{self.inlines(node.children)}</a>'
 
     def image(self, node: nodes.Image) -> str:
-        # A reader's program would load a picture from any server, which then knows the reader.
+        # An image becomes a link. If it were shown, the reader's program would load it from any
+        # server, and the server would learn the reader's address.
         return f'<a href="{html.escape(node.url)}">{escape_html(node.text or node.url)}</a>'
 
     def line_break(self, node: nodes.Break) -> str:
@@ -59,8 +61,8 @@ class HtmlDialect(Dialect):
 
 
 class BrowserHtml(HtmlDialect):
-    """Renders all elements as a browser shows them, without styles. A text of one paragraph has no
-    `<p>`."""
+    """Renders every element with its HTML tags, as a browser expects them. A text of one paragraph
+    has no `<p>`."""
 
     def document(self, tree: nodes.Document) -> str:
         match tree:

@@ -53,7 +53,8 @@ class IncrementalMarkdown:
 
     def settled(self) -> list[Piece]:
         """Returns the blocks that have become final since the last call."""
-        # The meaning of an unfinished line can change: "#" may become a heading or a hashtag.
+        # Only complete lines are parsed. The meaning of an unfinished line can change: "#" may
+        # become a heading or a hashtag.
         end = self._text.rfind("\n") + 1
         pieces, self._place, rest = _cut(self._text[:end], self._place, final=False)
         self._text = rest + self._text[end:]

@@ -13,11 +13,11 @@ LONGEST_SCHEMA = 100_000
 DEEPEST_SCHEMA = 32
 """Maximum depth of schemas inside schemas."""
 MOST_SCHEMAS = 1_000
-"""Maximum number of schemas inside a schema, such as those of its properties, items and
+"""Maximum number of schemas inside a schema, such as the schemas of its properties, items and
 alternatives."""
 CHECK_SECONDS = 2.0
-"""Maximum CPU time for the check of one JSON text, because a small schema can require endless
-work."""
+"""Maximum CPU time in seconds for the check of one JSON text. There is a limit, because a small
+schema can require endless work."""
 LONGEST_PROBLEM = 300
 
 UNSUPPORTED = frozenset(
@@ -174,8 +174,8 @@ def _bounded(name: str) -> Any:
     keywords: dict[str, _Keyword] = {
         name: _timed(function) for name, function in base.VALIDATORS.items()
     }
-    # Matching a regular expression can take years, so the check of patterns is left to the
-    # provider.
+    # Matching a regular expression can take years. So patterns are not checked here, but only by
+    # providers that enforce the schema.
     keywords["pattern"] = lambda _validator, _value, _instance, _schema: ()
     keywords["uniqueItems"] = _timed(_unique_items)
     return library.validators.extend(base, keywords)

@@ -17,7 +17,8 @@ LINK_NUMBER = "n"
 """Attribute that identifies a link. It is needed because the parser repeats a link in every block
 that the link spans."""
 RENAMED = "x-"
-"""Prefix of elements for which the parser has rules that we do not want."""
+"""Prefix that is added to the names of some elements, so that the parser does not apply its special
+rules to these elements."""
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+)")
 _PLAIN_NAME = re.compile(r"[a-z][a-z0-9-]*+")
@@ -30,7 +31,7 @@ _RAW = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.I)
     for name in ("script", "style", "iframe", "noembed", "noframes", "textarea", "title")
 }
-"""Elements that contain only text, with the pattern of their end tag."""
+"""Elements that contain only text, each with a pattern for its end tag."""
 _ATTRIBUTES = frozenset({"alt", "aria-hidden", "hidden", "href", "role", "style"})
 _VOID = frozenset({"base", "br", "hr", "img"})
 _CELLS = frozenset({"td", "th"})
@@ -62,10 +63,10 @@ _LEFT_OUT = frozenset(
         *("link", "meta", "optgroup", "option", "param", "source", "track", "wbr"),
     }
 )
-# These elements get another name, so that the parser does not treat them in a special way. It would
-# reopen `b` and other formatting elements in every later block, and elements such as `template`
-# change how it reads the text after them. `a` keeps its name, because the parser reopens at
-# most one `a`.
+# These elements get another name, so that the parser does not treat them in a special way. The
+# parser would reopen `b` and other formatting elements in every later block, and elements such as
+# `template` change how the parser reads the text after them. `a` keeps its name, because the parser
+# reopens at most one `a`.
 _SPECIAL = frozenset(
     {
         *("b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt"),
@@ -137,8 +138,8 @@ class _Rewriter:
         if name in _LEFT_OUT:
             return
         if name in _IN_TABLE and not self._tables:
-            # The parser drops cell tags outside a table. A rule separates the cells, so that their
-            # words are not joined.
+            # The parser drops the tags of cells outside a table. A horizontal rule replaces each
+            # tag, so that the words of two cells are not joined.
             name = "hr"
         if name == "a":
             self._links += 1

@@ -1,4 +1,4 @@
-"""Numbers of things, in words."""
+"""Formats a number together with its noun."""
 
 
 def counted(number: int, noun: str) -> str:

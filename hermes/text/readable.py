@@ -31,7 +31,8 @@ _BLOCKS = _names(
     " summary table tbody td tfoot th thead tr ul"
 )
 _VOID = _names("base br hr img")
-# These elements change the text only if they are hidden.
+# These elements add nothing to the text around their content. They matter only if they are hidden,
+# because their content is then left out.
 _PASSED = _names(
     "abbr acronym b bdi bdo big cite em font i ins kbd label mark q s samp small span strike strong"
     " sub sup time tt u var html head body tbody thead tfoot"
@@ -76,7 +77,8 @@ class _Element:
         self.pre: bool = (parent is not None and parent.pre) or name == "pre"
         self.part = "main" if attributes.get("role") == "main" else name
         self.outer: list[str] | None = None
-        """The blocks before the element, while the element's own blocks are collected."""
+        """The blocks before the element, while the element's own blocks are collected; None if they
+        are not collected separately."""
         self.items = 0
         """Number of list items or header cells that were read so far."""
 
@@ -157,7 +159,7 @@ class _Page:
         self._line.add(text if self._top and self._top.pre else _SPACES.sub(" ", text))
 
     def _place(self, name: str, attributes: Mapping[str, str | None]) -> None:
-        """Writes an element without content."""
+        """Writes an element that never has content, such as `br` or `img`."""
         if name == "br":
             self._line.add("\n")
         elif name == "img" and (said := " ".join((attributes.get("alt") or "").split())):
@@ -247,7 +249,7 @@ class _Line:
         """Index of the piece at which the text of the link begins."""
         self._number: str | None = None
         self._shown: str | None = None
-        """The `LINK_NUMBER` of the last link that was written."""
+        """The `LINK_NUMBER` of the last link that was written; None if no link was written."""
 
     def add(self, text: str) -> None:
         self._pieces.append(text)

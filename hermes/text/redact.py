@@ -124,7 +124,8 @@ class RedactingFilter(logging.Filter):
         record.msg, record.args = redact(_message(record), self._secrets), None
         if record.exc_info:
             trace = record.exc_text or logging.Formatter().formatException(record.exc_info)
-            # A formatter uses `exc_text` if it is set, instead of formatting the traceback.
+            # If `exc_text` is set, a formatter uses it instead of the traceback. So it is set to
+            # the redacted traceback.
             record.exc_text = redact(trace, self._secrets)
         if record.stack_info:
             record.stack_info = redact(record.stack_info, self._secrets)
@@ -135,5 +136,6 @@ def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except (TypeError, ValueError):
-        # The arguments do not match the format. The filter must not raise in the caller.
+        # The arguments of the log call do not match its format. The filter must not raise an error
+        # in the code that logs.
         return f"{record.msg} {record.args}"

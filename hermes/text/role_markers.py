@@ -29,8 +29,9 @@ _BEGINNINGS = (("<", _ANGLED), ("[", _SQUARE), ("\n\n", _LINES))
 
 
 def _markers(slashes: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Returns pairs of a marker's start, such as `<`, and a pattern. The pattern matches the start
-    and the backslashes after it (as `slashes` requires) if the rest of a marker follows."""
+    """Returns two values for each kind of marker: the start of the marker, such as `<`, and a
+    pattern. The pattern matches the start and the backslashes after it, if the rest of the marker
+    follows. `slashes` is the regular expression for the backslashes."""
     # The start is searched for first, because that is fast and most texts contain no marker.
     return tuple(
         (start, re.compile(f"{re.escape(start)}{slashes}(?={rest})")) for start, rest in _BEGINNINGS
@@ -45,7 +46,7 @@ _IN_JSON = re.compile(rf"\\n\\n{_LINES}|\\u00(?:3[cC]|5[bB])")
 
 
 def escape(text: str) -> str:
-    """Adds a backslash to every marker. Use it for all text that no model has written."""
+    """Adds a backslash to every marker. Use it for all text that was not written by a model."""
     for start, pattern in _ANY:
         if start in text:
             text = pattern.sub(_longer, text)
@@ -87,7 +88,8 @@ def escape_arguments(arguments: str) -> str:
 
 def restore_arguments(arguments: str) -> str:
     """Applies `restore` to the strings in the JSON arguments of a tool call."""
-    # In JSON, a backslash is written as two backslashes.
+    # In JSON, a backslash is written as two backslashes. Arguments without two backslashes contain
+    # nothing to restore.
     return _changed(arguments, restore) if "\\\\" in arguments else arguments
 
 

@@ -17,7 +17,8 @@ _KEPT = re.compile(r"[\s\[\]{}(),]*|\s*\[[\w .-]+\]\s*|\s*#[^=:]*|-----(BEGIN|EN
 """Matches a line without a value: brackets, a heading, a comment, or the first or last line of a
 key."""
 _OPAQUE = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-"""Matches a line of a key, which may look like a name because it ends with `=`."""
+"""Matches a line of a key in base64. If such a line ends with `=`, it looks like a name before a
+value."""
 _NAMED = re.compile(
     r"(?P<name>[\s#;]*(?:export\s+)?(?:[\w\"'.@/:-]{1,100}?\s*=|[\w\"'.-]{1,100}?\s*:)\s*)"
     r"(?P<value>\S.*)"
@@ -25,13 +26,14 @@ _NAMED = re.compile(
 
 
 def is_secret_file(path: str) -> bool:
-    """Returns whether a file with this name usually holds secrets. Example files do not."""
+    """Returns whether a file with this name usually holds secrets. Returns False for an example
+    file such as `.env.example`."""
     name = path.rpartition("/")[2].strip("'\"")
     return _NAMES.fullmatch(name) is not None and not name.endswith(_EXAMPLES)
 
 
 def masked_values(text: str) -> str:
-    """Masks the values in lines of a secret file and keeps the names."""
+    """Masks the values in the lines of a secret file. The names of the values are kept."""
     return "\n".join(map(_masked_line, text.split("\n")))
 
 

@@ -1,8 +1,8 @@
 """Returns the first characters of a Markdown tree, or the tree without its first characters.
 
-The visible characters of a tree are counted in reading order. A line break, an image and a rule
-count as one character each. So does the gap between two neighbours, which are blocks, items of a
-list, or rows or cells of a table.
+The visible characters of a tree are counted in reading order. A line break, an image, a rule, and
+the gap between two neighbours count as one character each. Neighbours are two blocks, two items of
+a list, or two rows or cells of a table.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class VisibleText:
-    """The first visible characters of a tree, and the kind of each."""
+    """The first visible characters of a tree, and the kind of each character."""
 
     def __init__(self, tree: nodes.Document, stop: int | None = None) -> None:
         runs = list(_bounded(_blocks(tree), stop))

@@ -8,9 +8,11 @@ words can be long."""
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Returns the known word that is most similar to `word`, ignoring case, or None.
+    """Returns the known word that is most similar to `word`, ignoring case, or None if no word is
+    similar enough.
 
-    `cutoff` is the least similarity, from 0 for any word to 1 for the same word.
+    `cutoff` is the smallest similarity that is enough. It is between 0 (any word) and 1 (only the
+    same word).
     """
     import difflib  # noqa: PLC0415  # slow to import, rarely needed
 

@@ -135,7 +135,7 @@ def _cuts(text: VisibleText, reach: int) -> Iterator[int]:
     found = [match.start() for match in _SENTENCE.finditer(text.text, early + 1)]
     yield from (cut for cut in reversed(found) if kinds[cut - 1] == "word" and cut <= reach)
     yield from (cut for cut in ends if text.is_space(cut) and kinds[cut] != "link")
-    # A cut before a link or code keeps it whole if it fits into the next part.
+    # A cut before a link or code moves the whole link or code to the next part, if it fits there.
     yield from (cut for cut in ends if kinds[cut] in ("link", "code") and kinds[cut - 1] == "word")
     yield from (cut for cut in ends if kinds[cut] != "fence" and text.text[cut].isspace())
     yield _before_grapheme(text.text, reach)

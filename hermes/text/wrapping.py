@@ -4,15 +4,16 @@ import re
 import textwrap
 
 _FIRST_COLUMN = re.compile(r"\S+(?: \S+)* {2,}")
-"""Matches the first column of a row, such as `model      `."""
+"""Matches the first column of a line that has several columns, such as `model      `."""
 _GAP = re.compile(" {2,}")
 
 
 def wrap_words(text: str, columns: int) -> str:
-    """Breaks the lines that are longer than `columns` between words.
+    """Breaks lines that have more than `columns` characters. A line is broken between words.
 
-    The second line of a row begins under the row's second column. Indented lines are returned
-    unchanged, because they are commands to copy. A word that is longer than a line is not broken.
+    If a line has several columns, its further lines begin under its second column. Indented lines
+    are returned unchanged, because they are commands to copy. A word that is longer than a line is
+    not broken.
     """
     return "\n".join(_wrap_line(line, columns) for line in text.split("\n"))
 
@@ -34,7 +35,7 @@ def _wrap_line(line: str, columns: int) -> str:
 
 
 class StreamWrapper:
-    """Wraps text that arrives in pieces. A word is returned when its end is known."""
+    """Wraps text that arrives in pieces. A word is returned as soon as its end is known."""
 
     def __init__(self, columns: int) -> None:
         self._columns = columns
@@ -42,7 +43,7 @@ class StreamWrapper:
         self._word = ""
 
     def feed(self, piece: str) -> str:
-        """Returns the text that can be shown."""
+        """Adds a piece, and returns all words whose end is known now, with line breaks."""
         shown = ""
         for character in piece:
             if character.isspace():
@@ -52,7 +53,8 @@ class StreamWrapper:
         return shown
 
     def flush(self) -> str:
-        """Returns the last word."""
+        """Returns the last word, after a line break if it does not fit into the line. Call this at
+        the end of the text."""
         word, self._word = self._word, ""
         broken = self._used > 0 and self._used + len(word) > self._columns
         self._used = len(word) if broken else self._used + len(word)

@@ -32,7 +32,7 @@ async def test_the_main_model_is_called_if_the_auxiliary_model_fails() -> None:
 
 
 async def test_the_failure_of_both_models_is_raised() -> None:
-    with pytest.raises(Rejected, match="wrote nothing"):
+    with pytest.raises(Rejected, match="returned an empty text"):
         await write(ScriptedModel([says(""), says(" ")]), [])
 
 

@@ -53,9 +53,9 @@ def test_only_the_owner_can_read_the_files_and_folders(spill: Spill, tmp_path: P
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "/etc/passwd", "a\0", "x" * 81])
 def test_no_name_leads_to_another_file(spill: Spill, name: str) -> None:
-    with pytest.raises(ToolFailed, match="is not the name of a kept result"):
+    with pytest.raises(ToolFailed, match="is not the name of a stored result"):
         spill.read("s", f"spill:{name}")
-    with pytest.raises(ToolFailed, match="is not the name of a kept result"):
+    with pytest.raises(ToolFailed, match="is not the name of a stored result"):
         spill.keep("s", name, "x")
 
 

@@ -1,5 +1,5 @@
-"""Judges programs that start containers, by the folders and rights of the host that a container
-gets."""
+"""Judges programs that start containers. The verdict depends on the folders and rights of the host
+that a container gets."""
 
 import re
 

@@ -38,7 +38,7 @@ SQL_CLIENTS = tuple(_SPEC)
 _LITERALS = re.compile(
     r"--[^\n]*|/\*.*?(?:\*/|\Z)|'(?:[^']|'')*(?:'|\Z)|\$\$.*?(?:\$\$|\Z)", re.DOTALL
 )
-"""Comments and strings. One that is not closed extends to the end of the text."""
+"""Comments and strings. A comment or string that is not closed extends to the end of the text."""
 _LOSES = re.compile(
     r"\s*(?:explain\s+analyze\s+)?(?:drop\s+(?:table|database|schema|view|index|user|role|column"
     r"|keyspace|materialized|sequence|function|trigger|owned|tablespace|type|extension|bucket"
@@ -130,8 +130,8 @@ def run_mongo(call: Invocation) -> str:
 
 
 def run_redis(call: Invocation) -> str:
-    """Judges the commands that the client of Redis gets as arguments or input. Returns its
-    output."""
+    """Judges the commands that the client of Redis gets as arguments or input. Returns the output
+    of the client."""
     parsed = call.options(names("h p a n u s r i user pass"), permute=False)
     lines = [parsed.operands, *(line.split() for line in (call.stdin or "").split("\n"))]
     for words in lines:

@@ -51,8 +51,9 @@ def judge(command: str) -> Verdict:
 
 
 def _unclear(command: str, reason: str, findings: Findings) -> Verdict:
-    """Returns the verdict `ask` with this reason. If a danger was found before, its outcome and its
-    reason are kept."""
+    """Returns the verdict on a command that could not be checked completely. If no danger was found
+    before, the verdict is `ask` with this reason. Otherwise it is the verdict on the worst
+    danger."""
     findings.add(reason)
     worst = findings.verdict()
     return Verdict(outcome=worst.outcome, reason=worst.reason, resolved=visible(command))

@@ -262,7 +262,8 @@ class Evaluator:
 
 
 def _never_ends(loop: Compound) -> bool:
-    """Returns whether a loop whose condition is always true starts background processes."""
+    """Returns whether the loop has a condition that is always true and a body that starts
+    background processes."""
     if len(loop.bodies) < 2:
         return False
     condition, body = loop.bodies

@@ -40,7 +40,8 @@ class WordExpander:
         return found
 
     def text(self, word: Word) -> str:
-        """Returns the text of a word without splitting it."""
+        """Returns the text into which a word expands. The text is not split into several
+        arguments."""
         if len(word) == 1 and isinstance(word[0], LiteralText):
             return word[0].text
         text = "".join(self._part(part) for part in word)

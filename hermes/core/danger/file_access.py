@@ -7,7 +7,7 @@ _WHOLE = ("root", "home", "system_folder")
 
 
 def judge_write(path: str, findings: Findings, *, append: bool = False) -> None:
-    """Adds the danger of creating or overwriting this file to `findings`, if there is one."""
+    """If it is dangerous to create or overwrite this file, adds the danger to `findings`."""
     changes = "appends to" if append else "overwrites"
     match classify(path):
         case "device":
@@ -28,7 +28,7 @@ def judge_write(path: str, findings: Findings, *, append: bool = False) -> None:
 
 
 def judge_delete(path: str, findings: Findings, *, recursive: bool) -> None:
-    """Adds the danger of deleting this file or folder to `findings`, if there is one."""
+    """If it is dangerous to delete this file or folder, adds the danger to `findings`."""
     kind = classify(path)
     if recursive:
         if kind in _WHOLE:
@@ -45,7 +45,7 @@ def judge_delete(path: str, findings: Findings, *, recursive: bool) -> None:
 
 
 def judge_move(path: str, findings: Findings) -> None:
-    """Adds the danger of moving this file or folder away to `findings`, if there is one."""
+    """If it is dangerous to move this file or folder away, adds the danger to `findings`."""
     if classify(path) in (*_WHOLE, "system", "device", "startup"):
         findings.add(f"moves {path} away")
     elif holds_secret(path):
@@ -53,7 +53,7 @@ def judge_move(path: str, findings: Findings) -> None:
 
 
 def judge_read(path: str, findings: Findings) -> None:
-    """Adds a danger to `findings` if the file, whose content is shown or copied, holds
-    credentials."""
+    """If the file holds credentials, so that it is dangerous to show or copy its content, adds the
+    danger to `findings`."""
     if holds_secret(path):
         findings.add(f"reads {path}, which holds credentials")

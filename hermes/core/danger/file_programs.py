@@ -115,8 +115,8 @@ def judge_dd(call: Invocation) -> None:
 
 
 def _dd_is_huge(values: dict[str, str]) -> bool:
-    """Returns whether `dd` copies 10 GB or more, or without a limit, from an endless source such as
-    `/dev/zero`."""
+    """Returns whether `dd` reads an endless source such as `/dev/zero`, and copies 10 GB or more or
+    has no limit."""
     if values.get("if") not in ("/dev/zero", "/dev/urandom", "/dev/random"):
         return False
     size = re.fullmatch(r"(\d{1,9})([kKMG]?)B?", values.get("bs", "512"))
@@ -207,7 +207,7 @@ def judge_archive(call: Invocation) -> None:
     """Judges `tar`, which can write to any folder and run commands."""
     first = call.arguments[:1]
     if first and re.fullmatch(r"[A-Za-z]+", first[0]):
-        # In the traditional form, such as `tar xf`, the options have no dash.
+        # In the traditional form, such as `tar xf`, the options have no dash, so a dash is added.
         call.arguments[0] = "-" + first[0]
     parsed = call.options(_TAR_VALUED)
     commands = parsed.values(
@@ -244,7 +244,8 @@ def archive_output(call: Invocation) -> str:
 
 
 def run_find(call: Invocation) -> str:
-    """Judges the actions of `find`, which can delete files and run programs. Returns its output."""
+    """Judges the actions of `find`, which can delete files and run programs. Returns the output of
+    `find`."""
     arguments = call.arguments
     starts = _starts_of_find(arguments)
     folders = [call.path(one) or "." for one in starts] or [call.path(".")]
@@ -286,7 +287,8 @@ def _run_action(call: Invocation, arguments: list[str], at: int, folders: list[s
 
 
 def run_fd(call: Invocation) -> str:
-    """Evaluates the program that `fd` runs after `-x`. Returns its output."""
+    """Evaluates the program that `fd` runs for each file (the words after `-x`). Returns the output
+    of the program, or unknown text if there is no `-x`."""
     for position, argument in enumerate(call.arguments):
         if argument in ("-x", "-X", "--exec", "--exec-batch"):
             command = [
@@ -322,7 +324,7 @@ def is_remote(target: str) -> bool:
 
 
 def send_file(call: Invocation, path: str) -> None:
-    """Adds a danger if the file, which is sent to another machine, may hold secrets."""
+    """Judges a file that is sent to another machine. Adds a danger if the file may hold secrets."""
     if "\3" in text_of(call, [path]):
         call.danger(f"sends {path}, which holds secrets, to the network")
 

@@ -35,7 +35,8 @@ class Findings:
         self.depth = 0
         self.elsewhere = 0
         """Number of wrappers, such as `ssh`, that run the evaluated command on another machine or
-        in a container. Unless it is 0, the outcome `never` becomes `ask`."""
+        in a container. If the number is greater than 0, a danger with the outcome `never` gets the
+        outcome `ask` instead, because it does not affect this machine."""
         self._commands = 0
         self._work = MIN_WORK + WORK_PER_CHARACTER * len(command)
         self._lines: list[str] = []
@@ -87,5 +88,6 @@ _NEEDS_QUOTES = re.compile(r"[\s'\"\\$`;&|<>()#]")
 
 
 def _quoted(word: str) -> str:
-    """Returns the word, in quotes if a shell would not read it as one argument without them."""
+    """Returns the word. It is quoted if a shell would otherwise not read it as a single
+    argument."""
     return word if word and not _NEEDS_QUOTES.search(word) else shlex.quote(word)

@@ -17,14 +17,15 @@ _RUNS = re.compile(
 )
 """Settings whose value is a command."""
 _HARMLESS_COMMAND = re.compile(r"core\.(editor|pager)|credential\.helper|pager\..*")
-"""Settings whose value is a command, but usually just the name of a harmless program such as an
-editor."""
+"""Settings whose value is a command, but in most cases only the name of a harmless program such as
+an editor."""
 _PERSISTENT = re.compile(r"core\.hookspath|include(if\..*)?\.path|url\..*\.insteadof|http\.proxy"
                          r"|init\.templatedir|http\..*sslverify|protocol\.ext\.allow")  # fmt: skip
 
 
 def run_git(call: Invocation) -> str:
-    """Judges a git command, and the settings that it gets with `-c`. Returns its output."""
+    """Judges a git command, and the settings that it gets with `-c`. Returns the output of the git
+    command."""
     outer = call.options(_GLOBAL, permute=False)
     for setting in outer.values("c"):
         name, _, value = setting.partition("=")

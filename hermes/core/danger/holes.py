@@ -31,14 +31,14 @@ def is_open(text: str) -> bool:
 
 
 def quoted(text: str) -> str:
-    """Returns the text as it is inside double quotes, where the shell does not split unknown parts
-    into words."""
+    """Returns the text in the form that it has inside double quotes. There, the shell does not
+    split unknown parts into words."""
     return text.replace(ANYTHING, ONE_WORD)
 
 
 def unquoted(text: str) -> str:
-    """Returns the text as it is outside of quotes, where the shell may split unknown parts into
-    words."""
+    """Returns the text in the form that it has outside of quotes. There, the shell may split
+    unknown parts into words."""
     return text.replace(ONE_WORD, ANYTHING)
 
 

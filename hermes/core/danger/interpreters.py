@@ -88,8 +88,8 @@ def _run_command_string(call: Invocation, operands: list[str]) -> str:
 def _run_content(
     call: Invocation, text: str, arguments: list[str] | None = None, name: str = ""
 ) -> str:
-    """Evaluates text in a new shell. Returns its output. Text that is downloaded or entirely
-    unknown needs approval."""
+    """Evaluates text in a new shell, and returns the output of the shell. Text that is downloaded
+    or entirely unknown needs approval."""
     if DOWNLOAD in text:
         call.danger("runs a script that comes from the network")
         return DOWNLOAD
@@ -163,7 +163,8 @@ def _run_source(
 
 
 def run_interpreter(call: Invocation) -> str:
-    """Judges the code that an interpreter such as Perl or Ruby runs. Returns its output."""
+    """Judges the code that an interpreter such as Perl or Ruby runs. Returns the output of the
+    interpreter."""
     name = call.program
     options = CODE_OPTIONS[name].split()
     valued = [*options, *_VALUED.get(name, "").split()]
@@ -212,7 +213,8 @@ def _judge_powershell(call: Invocation) -> None:
 
 
 def run_awk(call: Invocation) -> str:
-    """Judges the program of `awk`, which is its first operand or a file. Returns its output."""
+    """Judges the program that `awk` runs: its first operand, or the content of the file after `-f`.
+    Returns the output of `awk`."""
     parsed = call.options(names("F v f i file assign field-separator include"), permute=False)
     operands = parsed.operands
     if parsed.has("f", "file"):
@@ -237,7 +239,8 @@ _SED_FLAG = re.compile(
 
 
 def run_sed(call: Invocation) -> str:
-    """Judges a script of `sed`, which can write files and run commands. Returns its output."""
+    """Judges a script of `sed`, which can write files and run commands. Returns the output of
+    `sed`."""
     parsed = call.options(names("e f l expression file line-length"))
     scripts = parsed.values("e", "expression")
     operands = parsed.operands

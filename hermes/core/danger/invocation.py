@@ -56,8 +56,8 @@ class Invocation:
         self.shell.findings.add(reason, outcome)
 
     def run(self, argv: Sequence[str], stdin: str | None = None) -> str:
-        """Evaluates a program that this program starts. Its input is that of this program unless
-        `stdin` is given."""
+        """Evaluates a program that the judged program starts. The input of the started program is
+        `stdin`, or the input of the judged program if `stdin` is None."""
         return self.shell.run(argv, self.scope, self.stdin if stdin is None else stdin)
 
     def run_text(self, text: str, stdin: str | None = None) -> str:

@@ -28,7 +28,8 @@ def _sends(call: Invocation, *texts: str) -> None:
 
 
 def run_curl(call: Invocation) -> str:
-    """Judges the data that `curl` sends, and the files that it writes. Returns its output."""
+    """Judges the data that `curl` sends, and the files that it writes. Returns the output of
+    `curl`."""
     parsed = call.options(_CURL_VALUED)
     for value in parsed.values("d", "data", "data-binary", "data-ascii", "json", "data-urlencode"):
         if "@" in value and (value.startswith("@") or "data-urlencode" in parsed.given):
@@ -72,7 +73,7 @@ def _received(call: Invocation, outputs: list[str]) -> str:
 
 def run_wget(call: Invocation) -> str:
     """Judges the data that `wget` and similar programs send, and the files into which they
-    download. Returns their output."""
+    download. Returns the output of the download program."""
     parsed = call.options(_WGET_VALUED)
     for path in parsed.values("post-file", "body-file", "i", "input-file"):
         _send_named(call, path)
@@ -89,8 +90,8 @@ def run_wget(call: Invocation) -> str:
 
 
 def run_netcat(call: Invocation) -> str:
-    """Judges the data that `nc`, `ncat` and `telnet` send, and the programs that they start.
-    Returns their output."""
+    """Judges the data that `nc`, `ncat` or `telnet` sends, and the programs that it starts. Returns
+    the output of the judged program."""
     parsed = call.options(names("e c p s w q i x X P o sh-exec exec lua-exec"))
     if parsed.has("e", "c", "exec", "sh-exec", "lua-exec"):
         call.danger("connects a program to the network")
@@ -99,7 +100,8 @@ def run_netcat(call: Invocation) -> str:
 
 
 def run_socat(call: Invocation) -> str:
-    """Judges the data that `socat` sends, and the programs that it starts. Returns its output."""
+    """Judges the data that `socat` sends, and the programs that it starts. Returns the output of
+    `socat`."""
     addresses = [one for one in call.arguments if one[:1] != "-"]
     executes = [one for one in addresses if re.match(r"(EXEC|SYSTEM|SHELL):", one, re.IGNORECASE)]
     if executes:
@@ -146,7 +148,8 @@ def judge_ssh(call: Invocation) -> None:
 
 
 def judge_cloud_copy(call: Invocation) -> None:
-    """Judges the files that the command-line tools of cloud providers, such as `aws`, upload."""
+    """Judges the files that are uploaded by command-line tools of cloud providers, such as
+    `aws`."""
     verbs = {"cp", "sync", "copy", "put", "mv", "rsync", "upload", "put-object"}
     if verbs.isdisjoint(call.arguments):
         return

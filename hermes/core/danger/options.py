@@ -94,8 +94,8 @@ def _cluster(
     valued: Collection[str],
     given: dict[str, list[str]],
 ) -> int:
-    """Reads short options that share one dash, such as `-xzf`, and the value of the last one.
-    Returns the position after them."""
+    """Reads short options that share one dash, such as `-xzf`, and the value of the last option.
+    Returns the position after these arguments."""
     for position, letter in enumerate(argument[1:], 1):
         values = given.setdefault(letter, [])
         if letter in valued:

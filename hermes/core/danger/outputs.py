@@ -92,7 +92,7 @@ def cat_output(call: Invocation) -> str:
 
 
 def head_output(call: Invocation) -> str:
-    """Returns the output of `head`, which ends even if its input does not."""
+    """Returns the output of `head`, which ends even if its input has no end."""
     parsed = call.options(names("n c lines bytes"))
     text = text_of(call, parsed.operands)
     sizes = parsed.values("c", "bytes")
@@ -288,4 +288,4 @@ OUTPUTS: dict[str, Callable[[Invocation], str | None]] = {
     ),
 }
 """Programs, each with the function that computes its output. If the function returns None, the
-output is computed as for any other program."""
+output is computed as for a program that is not in this table."""

@@ -12,8 +12,10 @@ PathClass = (
     | Literal["workspace", "outside", "unknown", "harmless_device", "network"]
 )
 """`root`, `home` and `system_folder` are whole folders, and `system` is a file in a system folder.
-`startup` is a file whose code runs later, for example at the next login. `outside` is any other
-file outside of the workspace. A path that begins with unknown text is `unknown`."""
+`device` is a disk or other block device. `network` is a path such as `/dev/tcp/host/80`, which
+opens a connection. `startup` is a file whose code runs later, for example at the next login.
+`secret` is a file of keys or passwords. `temporary` is a path in a folder such as `/tmp`. `outside`
+is any other file outside of the workspace. A path that begins with unknown text is `unknown`."""
 
 MAX_PATH = 4096
 """Length of the longest path that Linux accepts, in characters."""

@@ -1,4 +1,5 @@
-"""Finds the functions that judge a program by the name of the program, and computes its output."""
+"""Chooses, by the name of a program, the functions that judge the program and compute its
+output."""
 
 from collections.abc import Callable
 
@@ -91,7 +92,7 @@ _RUN: dict[str, Callable[[Invocation], str | None]] = {
     **dict.fromkeys(SQL_CLIENTS, run_sql_client),
 }
 """Programs, each with the function that evaluates it and returns its output. If the function
-returns None, the output is computed as for any other program."""
+returns None, the output is computed as for a program that is not in this table."""
 _JUDGES: dict[str, Callable[[Invocation], None]] = {
     **FILE_PROGRAMS,
     "kill": judge_kill,
@@ -101,12 +102,13 @@ _JUDGES: dict[str, Callable[[Invocation], None]] = {
         ("aws", "gsutil", "gcloud", "az", "rclone", "s3cmd", "mc", "s5cmd"), judge_cloud_copy
     ),
 }
-"""Programs, each with a function that judges it in addition to the table of rules."""
+"""Programs, each with a function that judges it. The rules in `rules.toml` judge these programs,
+too."""
 _DOWNLOADING = names("lynx links w3m http https xh httpie fetch aria2c ftp tftp gh")
 
 
 def run_program(call: Invocation) -> str:
-    """Judges a program and everything that it starts. Returns its output."""
+    """Judges a program and everything that it starts. Returns the output of the program."""
     call.program = _plain_name(call.program)
     content = call.scope.content(call.word) if "/" in call.word else None
     if content is not None:
@@ -144,8 +146,8 @@ def _files_of_reader(call: Invocation) -> list[str]:
 
 
 def _output(call: Invocation) -> str:
-    """Returns the output of a program without a function for its output: usually unknown text,
-    which is secret or downloaded if the program reads such text."""
+    """Returns the output of a program if no function computes it. In most cases it is unknown text.
+    This text is marked as secret or downloaded if the program reads secret or downloaded text."""
     if call.program == "env":
         return SECRET_TEXT
     if call.program in _DOWNLOADING:

@@ -70,7 +70,8 @@ def _index() -> _Index:
 
 @lru_cache(maxsize=1024)
 def _rules_of(program: str) -> tuple[tuple[DangerRule, ...], ProgramGrammar | None]:
-    """Returns the rules for a program, and its options if the table contains them."""
+    """Returns the rules for a program, and the grammar of its options. The grammar is None if the
+    table has none for this program."""
     index = _index()
     names_of_rules = [program, *(one for one in index.patterns if fnmatchcase(program, one))]
     rules = [rule for name in names_of_rules for rule in index.rules.get(name, ())]

@@ -10,7 +10,7 @@ from hermes.core.danger.holes import ANYTHING, PLAIN_NAME, SECRET_TEXT, is_open
 from hermes.core.danger.syntax import Compound, Pipeline, ShellCommand, ShellStatement
 
 HOME = "~"
-"""The first part of all paths in the home folder of the user."""
+"""In this package, every path in the user's home folder begins with this text."""
 
 _SECRET_NAME = re.compile(
     r"SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIAL",
@@ -47,7 +47,7 @@ class ShellScope:
         self.arguments: tuple[str, ...] | None = None
         """The positional parameters; None if they are unknown."""
         self.folder = ""
-        """The working directory; empty for the one in which the command starts."""
+        """The working directory; empty for the directory in which the command starts."""
         self.files: dict[str, str] = {}
         """Content of the files that the command has written, by path."""
         self.active: tuple[str, ...] = ()
@@ -101,8 +101,8 @@ class ShellScope:
         self.variables[name] = values
 
     def define(self, name: str, body: ShellCommand) -> None:
-        """Defines a function. It is not always known whether the definition runs. If it is not, and
-        the function had another body before, a call evaluates both bodies."""
+        """Defines a function. If the definition may be skipped when the command runs, and the
+        function had another body before, a call of the function evaluates both bodies."""
         before = self.functions.get(name)
         if self.conditional and before is not None and before != body:
             scripts = [
@@ -130,7 +130,7 @@ class ShellScope:
 
     def write(self, path: str, content: str, *, append: bool = False) -> None:
         """Records the content of a file. If the write may be skipped, the file gets the old content
-        followed by the new content."""
+        followed by the new content, because it is not known which of them it will have."""
         place = self.path(path)
         if append:
             content = self.files.get(place, ANYTHING) + content

@@ -1,4 +1,5 @@
-"""Judges code in languages that Hermes can't parse, by the functions that it calls."""
+"""Judges code in languages that Hermes can't parse. The verdict depends on the functions that the
+code calls."""
 
 import re
 

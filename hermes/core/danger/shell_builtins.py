@@ -25,7 +25,8 @@ _SETTINGS_PROGRAMS = names(
     minikube docker-machine npm pnpm uv rustup poetry register-python-argcomplete lesspipe
     oh-my-posh fzf sheldon golangci-lint stern kind k3d flux argocd task just"""
 )
-"""Programs that can print settings for a shell, which people run with `eval` or `source`."""
+"""Programs that can print settings for a shell. People run the printed settings with `eval` or
+`source`."""
 _SETTINGS_WORDS = names(
     """init hook shellenv completion completions env activate shell bash zsh sh fish shell.bash
     shell.zsh posix path docker-env config generate-shell-completion - -s -c -b -k -t --eval --path

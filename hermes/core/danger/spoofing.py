@@ -17,7 +17,8 @@ _JOINERS = frozenset("\u200c\u200d")
 _HIDING = re.compile(
     "[\\x06-\\x08\\x0b-\\x1f\\x7f-\\x9f" + "".join(sorted(_INVISIBLE - _JOINERS)) + "]"
 )
-"""Invisible characters, and control characters except tabs, line breaks and holes."""
+"""Invisible characters and control characters. Tabs, line breaks and the characters that mark holes
+(see `holes.py`) are not included."""
 _NOT_PLAIN = re.compile(r"[^\n\t -~]")
 
 

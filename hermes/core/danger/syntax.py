@@ -66,8 +66,8 @@ class Redirection(Value):
 
     operator: str
     target: Word
-    """The word after the operator, which is a file, a descriptor or (after `<<<`) a text; for a
-    here-document, its body."""
+    """The word after the operator. It is a file, a descriptor or, after `<<<`, a text. For a
+    here-document, it is the body of the document."""
     descriptor: str = ""
 
 

@@ -19,7 +19,7 @@ MAX_NESTING = 40
 MAX_TOKENS = 8_000
 """Largest number of words and expansions in a command."""
 MAX_SCRIPTS = 150
-"""Largest number of commands and substitutions in the text."""
+"""Largest number of commands and substitutions in a command line."""
 
 _PLAIN = re.compile(r"[^ \t\n;&|<>()$`\"'\\]+")
 _IN_QUOTES = re.compile(r"[^\"$`\\]+")
@@ -81,7 +81,8 @@ class WordReader:
         return self.text[self.at : self.at + length]
 
     def enter(self) -> None:
-        """Begins a nested construct. Raises NotParsed if it is nested too deeply."""
+        """Begins a nested construct, such as a substitution. Raises NotParsed if it is nested too
+        deeply."""
         self.depth += 1
         if self.depth > MAX_NESTING:
             raise NotParsed("the command is nested too deeply")
@@ -98,8 +99,8 @@ class WordReader:
         self.at = self.skips.get(self.at, self.at + 1)
 
     def inside(self, text: str) -> "WordReader":
-        """Returns a reader of a nested text, such as the body of a here-document. It continues to
-        count the words and commands of this reader."""
+        """Returns a reader of a nested text, such as the body of a here-document. The new reader
+        continues to count words and commands from the counts of this reader."""
         inner = WordReader(text, self._script, self.depth)
         inner.enter()
         inner.tokens, inner.scripts = self.tokens, self.scripts

@@ -60,13 +60,15 @@ def _run(call: Invocation, grammar: WrapperGrammar, parsed: ParsedOptions) -> st
     output = ""
     rest = parsed.operands
     if grammar.commands:
-        # `su user -c command` has its options after the first operand.
+        # `su user -c command` has its options after the first operand, so the rest is parsed for
+        # options, too.
         later = parse_options(rest, names(grammar.valued))
         for text in (*parsed.values(*grammar.commands), *later.values(*grammar.commands)):
             output = call.run_text(text)
     rest = rest[grammar.operands :]
     if "--" in rest and rest[0].startswith("-"):
-        # `kubectl exec pod -c container -- program` has options after its operand.
+        # `kubectl exec pod -c container -- program` has options after its operand. The program
+        # begins after `--`.
         rest = rest[rest.index("--") + 1 :]
     if grammar.assignments:
         rest = skip_assignments(call, rest)
@@ -106,8 +108,8 @@ def run_env(call: Invocation) -> str | None:
 
 
 def run_xargs(call: Invocation) -> str:
-    """Evaluates the program that `xargs` starts, with the arguments that it reads from its input.
-    They may be unknown."""
+    """Evaluates the program that `xargs` starts, with the arguments that `xargs` reads from its
+    input. These arguments may be unknown."""
     valued = "a d E I L n P s arg-file delimiter max-lines max-args max-procs max-chars"
     attached = [one for one in call.arguments if one in ("-i", "-l", "-e", "--replace")]
     parsed = parse_options(call.arguments, [*names(valued), "process-slot-var"], permute=False)
@@ -126,7 +128,9 @@ def _replaced(word: str, mark: str, value: str) -> str:
 
 
 def run_parallel(call: Invocation) -> str:
-    """Evaluates the commands that GNU parallel runs: its operands, with each item of its input."""
+    """Evaluates the commands that GNU parallel runs. For each item, parallel runs the command in
+    its operands with the item as an argument. The items are the operands after `:::`, or else the
+    input."""
     valued = "j a I S N n d P C jobs arg-file sshlogin max-args colsep delay timeout joblog retries"
     parsed = call.options(names(valued), permute=False)
     command: list[str] = []

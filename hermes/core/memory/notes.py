@@ -10,7 +10,7 @@ USER = f"What you noted about the person you talk to. {NOTES_FRAME}"
 
 
 def as_prompt(remembered: Remembered) -> tuple[PromptPart, ...]:
-    """Returns a part of the prompt for each file that is not empty."""
+    """Returns one part of the prompt for each memory file that is not empty."""
     found = (("memory", MEMORY, remembered.memory), ("user", USER, remembered.user))
     return tuple(
         PromptPart(name=name, text=f"{frame}\n{quote(text)}") for name, frame, text in found if text

@@ -44,7 +44,8 @@ class StreamedAnswer:
 
     @property
     def parts(self) -> int:
-        """Number of parts that have begun. The text is one part, and so is each call."""
+        """Number of parts that have begun. The text counts as one part, and each call counts as one
+        part."""
         fresh = self._fresh if self._kind is TextDelta else []
         return len(self._calls) + any(map(str.strip, self._heard[TextDelta] + fresh))
 
@@ -83,8 +84,8 @@ class StreamedAnswer:
             self._emit(priced(self.usage, self.choice.price))
         self._emit(SegmentEnded())
         named = (call for call in self._calls if call.name)
-        # If the answer was cut off, every call may be incomplete, because servers may write several
-        # calls at once.
+        # If the answer was cut off, all calls are marked as cut. Servers may write several calls at
+        # the same time, so each of them may be incomplete.
         cut = bool(self.cut)
         calls = tuple(call.whole(f"{step}_{index}", cut=cut) for index, call in enumerate(named))
         return AssistantMessage(

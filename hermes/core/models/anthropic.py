@@ -47,7 +47,8 @@ THINKING_TOKENS = {
     "xhigh": 32768,
     "max": 65536,
 }
-"""Tokens of reasoning for each effort, for models that take a token budget."""
+"""Number of reasoning tokens for each reasoning effort, for models whose reasoning is limited by a
+number of tokens."""
 NO_TEXT = "(no text)"
 """Text that is sent instead of empty text, which the API refuses."""
 
@@ -151,7 +152,7 @@ class AnthropicMessages:
 
 
 def _tool_choice(choice: ToolChoice) -> bytes:
-    """Returns the JSON field for the choice, or b"" for the default."""
+    """Returns the JSON field for the tool choice, or b"" for the default choice."""
     chosen: dict[str, str | bool] = {"type": _CHOICES[choice.mode]}
     if choice.mode == "named":
         chosen["name"] = choice.name
@@ -191,7 +192,8 @@ def _options(choice: ModelChoice, sampling: Sampling) -> _Options:
     elif sampling.temperature is not None:
         options.temperature = min(sampling.temperature, 1.0)
     else:
-        # Models refuse `top_p` together with a temperature.
+        # Models refuse requests that set both `top_p` and a temperature. So `top_p` is sent only if
+        # no temperature is set.
         options.top_p = sampling.top_p
     return options
 
@@ -207,7 +209,7 @@ def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
             parts.append(_with_cache_marker(encode_all(said[start - 1], said[start:end], encode)))
         else:
             # The marker is added after the part was cached, because the next call sends this part
-            # without it.
+            # without the marker.
             parts.append(_with_cache_marker(cache.encoded(cache_name(request), said[:end], encode)))
         start = end
     parts.append(encode_all(said[start - 1] if start else None, said[start:], encode))
@@ -239,7 +241,8 @@ def _encoded(request: ModelRequest, before: Message | None, message: Message) ->
     blocks = b",".join(_blocks(request, message))
     role = _role(message)
     if before is None:
-        # The API requires that a conversation begins with the user.
+        # The API requires that the first message is from the user. So a short user message is put
+        # before a first message from the assistant.
         first = _FIRST if role == b"assistant" else b""
         return b'%b{"role":"%b","content":[%b' % (first, role, blocks)
     if role == _role(before):

@@ -13,7 +13,8 @@ _KINDS = frozenset({"type", "properties", "enum", "const", "$ref", "anyOf", "one
 """Anthropic's API can enforce only schemas that contain at least one of these keywords."""
 _KEPT = frozenset({"type", "title", "description", "required", "enum", "const", "format", "$ref"})
 _NO_SCHEMAS = ("$defs", "definitions", "enum", "const", "default", "examples")
-"""Keywords whose values are not schemas, or are used only through references."""
+"""Keywords that are not searched for recursion. Their values are not schemas, or are schemas that
+are used only through references."""
 _DROPPED = frozenset(
     {
         "$schema",
@@ -97,7 +98,7 @@ def _schema(schema: object) -> dict[str, object]:
 
 
 def _of_kind(schema: Mapping[str, object], kind: str) -> Mapping[str, object]:
-    """Returns the schema limited to one type."""
+    """Returns the schema for one of the types that the schema lists."""
     return {**schema, "type": kind} if kind != "null" else {"type": kind}
 
 

@@ -1,4 +1,5 @@
-"""Chooses the attachments that are sent to a model, and replaces the others with lines of text."""
+"""Chooses the attachments that are sent to a model, and replaces all other attachments with lines
+of text."""
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,9 +15,9 @@ from hermes.types.profile import ModelChoice
 
 MOST_SENT = 20
 MOST_SENT_BYTES = 20_000_000
-"""Maximum number of attachments in one model call, and their maximum total size in bytes. The
-newest attachments of a conversation are sent. The same limits apply to the attachments of an API
-request."""
+"""MOST_SENT is the maximum number of attachments in one model call, and MOST_SENT_BYTES is their
+maximum total size in bytes. If a conversation has more attachments, the newest are sent. The same
+limits apply to the attachments of an API request."""
 
 ReadMedia = Callable[[str], bytes | None]
 """Reads an attachment by its path, or returns None if it is no longer stored. The call blocks."""
@@ -27,11 +28,12 @@ CODES: Mapping[AttachmentKind, tuple[str, str]] = {
     "video": ("videos", "videos_not_supported"),
     "file": ("files", "files_not_supported"),
 }
-"""The plural of each kind, and the error code for a model that does not accept the kind."""
+"""For each kind of attachment: its plural, and the error code if the model does not accept this
+kind."""
 
 
 def no_media(path: str) -> bytes | None:
-    """Reads nothing. This function is for calls that have no attachments."""
+    """Returns None for every path. This function is for model calls that have no attachments."""
     return None
 
 
@@ -113,7 +115,8 @@ def _last_request(messages: Sequence[Message]) -> list[Message]:
 
 
 def _newest(attachments: Sequence[Attachment]) -> set[str]:
-    """Returns the paths of the newest attachments, within the limits."""
+    """Returns the paths of the newest attachments, as many as MOST_SENT and MOST_SENT_BYTES
+    allow."""
     chosen: dict[str, int] = {}
     for one in reversed(attachments):
         size = sum(chosen.values()) + one.size
@@ -130,8 +133,8 @@ def _load(read: ReadMedia, paths: set[str]) -> dict[str, bytes]:
 def _shown(
     message: UserMessage, media: Mapping[str, bytes], reason: Callable[[Attachment], str]
 ) -> UserMessage:
-    """Returns the message with a line of text instead of each attachment that is not sent. A line
-    also names the copy of a file in the workspace."""
+    """Returns the message with a line of text instead of each attachment that is not sent. An
+    attachment that was copied into the workspace also gets a line, which names the copy."""
     text = ""
     kept: list[Attachment] = []
     for part in message.parts:
@@ -145,6 +148,7 @@ def _shown(
 
 
 def _line(file: Attachment, reason: str) -> str:
-    """Returns a line that names the file, its copy in the workspace, and why it is not sent."""
+    """Returns a line that names the file, its copy in the workspace if there is one, and the reason
+    why the file is not sent."""
     saved = f"saved in the workspace as {file.saved}" if file.saved else ""
     return f"{file.label[:-1]}: {'; '.join(filter(None, [saved, reason]))}]"

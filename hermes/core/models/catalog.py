@@ -37,7 +37,7 @@ class ReasoningRule(Value):
     """A way to control the reasoning of some models that differs from the default way."""
 
     models: str
-    """Regular expression that matches a part of the models' names."""
+    """Regular expression. The rule applies to every model whose name contains a match."""
     reasoning: Literal["budget", "effort", "none"]
 
 
@@ -45,7 +45,8 @@ class AttachmentRule(Value):
     """The kinds of attachments that some models accept at every provider."""
 
     models: str
-    """Regular expression that matches a part of the models' names in lower case."""
+    """Regular expression. The rule applies to every model whose name, in lower case, contains a
+    match."""
     kinds: tuple[AttachmentKind, ...]
 
 
@@ -64,13 +65,14 @@ class Catalog(Value):
         return _shipped()
 
     def extended(self, providers: Iterable[Provider]) -> "Catalog":
-        """Returns the catalog with more providers. Raises ConfigError if a name is taken."""
+        """Returns the catalog with more providers. Raises ConfigError if the catalog already has a
+        provider with the same name."""
         added = tuple(providers)
         taken = {name for one in self.providers for name in one.names}
         for one in added:
             if both := taken.intersection(one.names):
                 raise ConfigError(
-                    f"a plugin adds the provider {both.pop()!r}, which already exists"
+                    f"a plugin adds the provider {both.pop()!r}, which already exists: rename it"
                 )
             taken.update(one.names)
         return replace(self, providers=(*self.providers, *added))
@@ -109,9 +111,9 @@ class Catalog(Value):
         return next((one for one in self.providers if one.base_url == wanted), None)
 
     def auto(self, environ: Mapping[str, str], model: str = "") -> Provider | None:
-        """Returns the provider that `auto` selects. A model file belongs to `local`. For other
-        models, only providers whose key is set are considered: the provider that the model's name
-        begins with, or else the first one. Returns None if no key is set."""
+        """Returns the provider that `auto` selects. For a model file, this is `local`. For other
+        models, it is a provider whose key is set: the provider whose name is the first part of the
+        model's name, or else the first provider with a key. Returns None if no key is set."""
         if model.endswith(MODEL_FILE):
             return self.named(LOCAL)
         ready = [one for one in self.providers if one.key_required and one.ready(environ)]
@@ -119,15 +121,16 @@ class Catalog(Value):
             return None
         prefix = model.partition("/")[0].casefold()
         explicit = [one for one in ready if prefix in one.names]
-        # A router names its models `vendor/model`, so the prefix may be a vendor and not a
-        # provider.
+        # If the first provider is a router, it names its models `vendor/model`, so the prefix may
+        # be the name of a vendor and not of a provider.
         if explicit and (not ready[0].vendor_names or model.count("/") > 1):
             return explicit[0]
         return ready[0]
 
     def family(self, model: str) -> ModelFamily | None:
-        """Returns the known facts about a model by its name. For a variant of a known model,
-        returns the facts about that model without the price."""
+        """Returns the known facts about the model with this name. For a variant of a known model,
+        returns the facts about the known model without its price. Returns None if nothing is
+        known."""
         name = model.rpartition("/")[2].casefold().replace(".", "-")
         found = [one for one in self.models if name.startswith(one.name)]
         if not found:
@@ -143,7 +146,8 @@ class Catalog(Value):
         return next((one.kinds for one in self.attachments if re.search(one.models, name)), None)
 
     def behaviour(self, provider: Provider, base_url: str) -> Provider:
-        """Returns the provider whose wire format and quirks apply at the address."""
+        """Returns the provider whose wire format and quirks apply at the address. Some providers
+        behave like another provider if their address was changed."""
         moved = bool(provider.custom_address_provider) and base_url.rstrip("/") != provider.base_url
         return self.named(provider.custom_address_provider) if moved else provider
 

@@ -10,7 +10,8 @@ from hermes.types.models import AnswerBuilder, CallBuilder
 
 
 class ChatEcho(Struct, omit_defaults=True):
-    """Fields that must be sent back unchanged if an answer has tool calls."""
+    """Fields of an answer with tool calls. Later requests must send them back to the server
+    unchanged."""
 
     reasoning_content: str | UnsetType = UNSET
     """The reasoning of the answer. A server that sends this field, even if it is empty, refuses
@@ -33,8 +34,8 @@ class _CallPiece(Struct):
 
 
 class _Part(Struct):
-    """One part of a `content` that is a list. The part is text, or reasoning that has parts
-    itself."""
+    """One part of a `content` that is a list. The part is either text, or reasoning, which is again
+    a list of parts."""
 
     text: str = ""
     thinking: list["_Part"] = []
@@ -51,7 +52,7 @@ class _Delta(Struct):
 class _Choice(Struct):
     delta: _Delta | None = None
     message: _Delta | None = None
-    """The whole answer, from servers that do not stream."""
+    """The whole answer, if the server does not stream; None in the chunks of a stream."""
     finish_reason: str | None = None
 
 
@@ -64,9 +65,9 @@ class _Usage(Struct):
     completion_tokens: int | None = None
     prompt_tokens_details: _Details | None = None
     prompt_cache_hit_tokens: int | None = None
-    """Another name for `cached_tokens`."""
+    """Another name for `cached_tokens`, which some servers use."""
     cost: float | None = None
-    """The cost in dollars, if the server reports it."""
+    """The cost in dollars; None if the server does not report it."""
 
     def reported(self) -> UsageReported:
         details = self.prompt_tokens_details or _Details()
@@ -106,7 +107,8 @@ class Chunks:
             whole = choice.message if choice.delta is None else None
             if (delta := choice.delta or whole) is not None:
                 self._hear(delta)
-            # A router ends the answer with `error` if the provider behind it has failed.
+            # A router ends the answer with `error` if the provider behind it has failed, so the
+            # answer is not finished.
             if whole is not None or choice.finish_reason not in (None, "", "error"):
                 self._finish(choice.finish_reason)
 
@@ -162,8 +164,9 @@ class _OpenCall(Struct):
             return piece.id == self.provider_id if piece.id else not named
         if piece.index != self.index:
             return False
-        # The index alone is not enough, because some servers give every call the index 0. The id
-        # alone is not enough, because others give every piece a new id.
+        # The index alone does not identify a call, because some servers give every call the index
+        # 0. The id alone does not identify it either, because other servers give every piece a new
+        # id.
         return not (named and piece.id and self.provider_id and piece.id != self.provider_id)
 
     def add(self, piece: _CallPiece) -> None:

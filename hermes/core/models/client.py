@@ -28,7 +28,7 @@ the response."""
 HEADERS = {
     "Content-Type": "application/json",
     "Accept": "text/event-stream",
-    # Compression delays the first words.
+    # Compression is not requested, because it would delay the first words of an answer.
     "Accept-Encoding": "identity",
 }
 
@@ -70,7 +70,8 @@ class ModelClient:
             ) as response:
                 await _read(response, stream, live=request.live)
         except ValueError as error:
-            # This happens, for example, if the address and the settings both have a credential.
+            # aiohttp refuses to send the request, for example because both the address and the
+            # settings contain a credential.
             raise Rejected(f"{choice.provider} can't be called at its base_url: {error}") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # After the model has finished its answer, it does not matter how the connection ends.
@@ -114,8 +115,8 @@ async def _batched(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
     """Yields the received data only a few times a second, because waking up for each word would
     cost CPU time."""
     while not content.at_eof():
-        # asyncio's timeout is cheaper than an anyio scope, and every answer that nobody watches
-        # live waits here.
+        # asyncio's timeout is used because it needs less CPU time than an anyio scope, and every
+        # answer that nobody watches live waits here many times.
         with suppress(TimeoutError):
             async with asyncio.timeout(BATCH_SECONDS):
                 await content.wait_eof()

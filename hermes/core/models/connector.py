@@ -7,8 +7,8 @@ from aiohttp.client_proto import ResponseHandler
 
 
 class ModelConnector(aiohttp.TCPConnector):
-    """A connector with any number of connections, which is optimized for answers in many small
-    chunks."""
+    """A connector without a limit on the number of connections. It is optimized for answers that
+    arrive in many small chunks."""
 
     def __init__(self) -> None:
         super().__init__(limit=0, ttl_dns_cache=300)
@@ -19,6 +19,7 @@ class ModelConnector(aiohttp.TCPConnector):
 class _Connection(ResponseHandler):
     def resume_reading(self, resume_parser: bool = True) -> None:
         # aiohttp resumes the connection and its parser after each chunk that is read. For a
-        # connection that is not paused, this has no effect and costs several calls for each chunk.
+        # connection that is not paused, this would have no effect and cost several calls for each
+        # chunk. So it is skipped.
         if self._reading_paused:
             super().resume_reading(resume_parser)

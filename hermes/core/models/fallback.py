@@ -14,7 +14,7 @@ from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 
 FAILURE_SECONDS = 60.0
-"""Seconds for which a model that has failed is tried only after all other models."""
+"""For this number of seconds after a failure, a model is tried only after all other models."""
 
 Failure = RateLimited | Disconnected | AuthFailed
 
@@ -22,7 +22,7 @@ Failure = RateLimited | Disconnected | AuthFailed
 class Fallback:
     """If a model can't be reached or refuses our key, calls the next model of `chain`.
 
-    `chain` returns the other models that may be called for a request. A request that is invalid or
+    `chain` returns the other models that are allowed for a request. A request that is invalid or
     too long is not sent to another model.
     """
 

@@ -54,8 +54,8 @@ async def local_models(
 
 
 class LocalModel:
-    """Calls models that are files on this machine. One model is loaded at a time, when it is first
-    needed."""
+    """Calls models that are files on this machine. A model is loaded when it is first needed. Only
+    one model is loaded at a time."""
 
     def __init__(
         self,
@@ -135,7 +135,8 @@ def server_options(choice: ModelChoice, models: Path) -> ServerOptions:
         path=str(path.absolute()),
         context=choice.window,
         key=secrets.token_urlsafe(32),
-        # The threads spin while they wait for each other, so each needs a free core.
+        # The threads use CPU time even while they wait for each other, so each of them needs a free
+        # core.
         threads=1 if embedded else max(1, (os.cpu_count() or 1) // 2),
         tiny=embedded,
     )
@@ -233,7 +234,8 @@ class Engine:
                 " may need more memory than there is"
             )
         else:
-            # llama.cpp prints the cause first, and Python prints it last.
+            # The cause of the error is the first line that llama.cpp prints, but the last line of a
+            # Python traceback.
             cause = said[-1] if said[0].startswith("Traceback") else said[0]
             self._failure = ConfigError(f"{self.options.path!r} can't be loaded: {cause}")
 

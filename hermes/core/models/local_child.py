@@ -8,7 +8,8 @@ import msgspec
 from hermes.types.value import Value
 
 LISTENING = "listening on "
-"""Prefix of the line with the address. All other lines come from llama.cpp."""
+"""Beginning of the output line that contains the address of the server. All other lines come from
+llama.cpp."""
 ERRORS_ONLY = 1
 DEMO_ANSWER_TOKENS = 512
 """Longest answer of the demo model in tokens. Without a limit, an answer that repeats itself would

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from hermes.types.messages import Message
 
 Encode = Callable[[Message | None, Message], bytes]
-"""Encodes a message, the second argument. The first argument is the previous message or None, and
-the result begins with the separator between the two."""
+"""Encodes the message that is the second argument. The first argument is the message before it, or
+None. The result begins with the separator between these two messages."""
 
 FEWEST_CACHED_MESSAGES = 32
 """A conversation is cached only if it has at least this number of messages."""

@@ -66,7 +66,8 @@ class _Event(Struct):
     usage: _Usage | None = None
     error: ProviderProblem | str | None = None
     content: list[_Block] | None = None
-    """The blocks of a message that is not streamed. `stop_reason` is set in this case, too."""
+    """The blocks of a message that is not streamed; None for the events of a stream. If the blocks
+    are set, `stop_reason` is set, too."""
     stop_reason: str | None = None
 
 

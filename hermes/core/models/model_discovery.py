@@ -21,7 +21,7 @@ from hermes.types.profile import ModelChoice, Price
 log = logging.getLogger(__name__)
 
 FRESH_LIST = 24 * 3600.0
-"""Seconds for which a cached list is used."""
+"""Seconds after which a cached list is too old and a new list is requested."""
 REFRESH_PERIOD = 6 * 3600.0
 """Seconds between two refreshes in the background."""
 _TIMEOUT = aiohttp.ClientTimeout(total=20.0)
@@ -60,7 +60,8 @@ class ModelDiscovery:
         endpoints: Sequence[ModelChoice],
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
-        """Refreshes the lists of the endpoints until it is cancelled."""
+        """Refreshes the lists of the endpoints every REFRESH_PERIOD seconds, until the call is
+        cancelled."""
         while True:
             for endpoint in endpoints:
                 try:
@@ -175,7 +176,8 @@ def _price(said: object) -> Price | None:
         dollars += [float(cached)] if cached else []
     except (msgspec.ValidationError, ValueError):
         return None
-    # A router sends -1 if the price depends on the provider behind it.
+    # A router sends -1 if the price depends on the provider behind it. Such a price counts as
+    # unknown.
     if not all(0 <= one < 1 for one in dollars):
         return None
     read, written, *reused = (round(one * MILLION, 6) for one in dollars)

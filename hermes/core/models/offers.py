@@ -17,7 +17,7 @@ from hermes.types.providers import CUSTOM, Provider
 
 
 class OfferedModels:
-    """The models that can be chosen instead of the configured one."""
+    """The models that can be chosen instead of the configured model."""
 
     def __init__(self, configured: ConfiguredModels) -> None:
         self._configured = configured
@@ -46,13 +46,14 @@ class OfferedModels:
         )
 
     def listed(self, endpoint: ModelChoice) -> tuple[ModelChoice, ...]:
-        """Returns the models in the last list of the endpoint, or no models if there is no list."""
+        """Returns the models in the cached list of the endpoint, or no models if no list is
+        cached."""
         last = self._cache.last(endpoint)
         models, used = last.models if last else (), self.used()
         return tuple(self._described(endpoint, one, used) for one in models)
 
     def models(self, provider: str) -> tuple[ModelChoice, ...]:
-        """Returns the models in the provider's last list. For the provider `local`, returns the
+        """Returns the models in the provider's cached list. For the provider `local`, returns the
         model files on this machine."""
         if provider == LOCAL:
             here, used = ModelChoice(provider=LOCAL, model="", base_url=""), self.used()
@@ -87,13 +88,13 @@ class OfferedModels:
         return ModelName(model=name if name == meant.default_model else rest, provider=meant.name)
 
     def changes_provider(self, name: ModelName) -> bool:
-        """Returns whether the name belongs to a provider other than the configured one."""
+        """Returns whether the name belongs to a provider other than the configured provider."""
         configured = self._catalog.find(self._config.main.provider)
         return bool(name.provider) and (configured is None or configured.name != name.provider)
 
     def why_unlikely(self, name: ModelName) -> str:
-        """Returns a sentence that says why the model probably does not exist, or "" if it may
-        exist."""
+        """Returns a sentence that says why the model probably does not exist, or "" if there is no
+        reason for doubt."""
         choice = self.used()
         provider = name.provider or (choice.provider if choice else "")
         names = [one.model for one in self.models(provider)] if provider else []
@@ -130,8 +131,9 @@ class OfferedModels:
         return demo, *sorted(file.name for file in files - {SMOLLM2.path(folder)})
 
     def _instead_of_demo(self) -> str:
-        """Returns the provider that replaces the demo model, because a key or an address is set
-        although config.yaml names the demo model. Otherwise returns ""."""
+        """If the configuration names the demo model, but the key or the address of another provider
+        is set, that provider is used instead. Returns the name of that provider, or "" if the demo
+        model is not replaced."""
         if not self._configured.names_demo:
             return ""
         written = self._config.layer("model.base_url") == SettingLayer.CONFIG

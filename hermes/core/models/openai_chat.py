@@ -105,7 +105,7 @@ class OpenAIChat:
         parts = [b"{", extra_fields(choice), _HEAD, _encoder.encode(choice.model)]
         if request.tools:
             parts += b',"tools":', tools_json(request.tools), _tool_choice(request.tool_choice)
-        # `omit_defaults` leaves out options that are not set.
+        # `Sampling` has `omit_defaults`, so options that are not set are left out.
         sampling = _encoder.encode(replace(request.sampling, max_tokens=answer_limit(request)))
         if sampling != b"{}":
             if field := choice.quirks.max_tokens_field:
@@ -126,7 +126,7 @@ class OpenAIChat:
 
 
 def _tool_choice(choice: ToolChoice) -> bytes:
-    """Returns the JSON fields for the choice, or b"" for the default."""
+    """Returns the JSON fields for the tool choice, or b"" for the default choice."""
     parts: list[bytes] = []
     if choice.mode == "named":
         named = {"type": "function", "function": {"name": choice.name}}

@@ -123,7 +123,7 @@ class OpenAIResponses:
 
 
 def _tool_choice(choice: ToolChoice) -> bytes:
-    """Returns the JSON fields for the choice, or b"" for the default."""
+    """Returns the JSON fields for the tool choice, or b"" for the default choice."""
     parts: list[bytes] = []
     if choice.mode == "named":
         parts += b',"tool_choice":', _encoder.encode({"type": "function", "name": choice.name})

@@ -182,8 +182,8 @@ def _status(problem: ProviderProblem) -> int:
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Returns the seconds to wait, from a header with seconds, milliseconds or a date; None if
-    there is no such header."""
+    """Returns the number of seconds to wait. It is read from a header that contains seconds,
+    milliseconds or a date. Returns None if there is no such header."""
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:
             return _seconds(float(milliseconds) / 1000)
@@ -198,5 +198,5 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _seconds(wait: float) -> float | None:
-    # A server may send `inf`.
+    # A server may send `inf`, which is not a usable time.
     return max(0.0, wait) if math.isfinite(wait) else None

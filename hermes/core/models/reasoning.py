@@ -11,8 +11,8 @@ from hermes.types.profile import ModelChoice
 
 class ReasoningPart(Struct, array_like=True):
     at: int
-    """Number of parts of the message that precede this reasoning. The text is one part, and so is
-    each call."""
+    """Number of parts of the message that precede this reasoning. The text counts as one part, and
+    each call counts as one part."""
     part: Raw
 
 

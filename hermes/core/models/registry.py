@@ -17,7 +17,7 @@ class ModelRegistry(Value):
     def of(cls, registered: Iterable[WireFormat | Provider]) -> "ModelRegistry":
         """Combines the registered wire formats and providers with our table.
 
-        Raises ConfigError if a name is taken.
+        Raises ConfigError if two wire formats or two providers have the same name.
         """
         wires: list[WireFormat] = []
         providers: list[Provider] = []

@@ -10,8 +10,8 @@ _json_object = msgspec.json.Decoder(dict[str, object])
 
 
 def cache_name(request: ModelRequest) -> str:
-    """Returns the cache key of a conversation with a model, or "" if the conversation has no
-    name."""
+    """Returns the key under which the messages of a conversation are cached for one model, or "" if
+    the conversation has no name."""
     choice = request.choice
     return request.conversation and f"{request.conversation} {choice.provider} {choice.model}"
 
@@ -22,12 +22,13 @@ def system_text(request: ModelRequest, form: str = "") -> str:
 
 
 def answer_limit(request: ModelRequest) -> int | None:
-    """Returns the token limit of the answer: the request's limit, or else the model's setting."""
+    """Returns the token limit of the answer: the limit in the request, or else the limit in the
+    model's settings; None if there is no limit."""
     return request.sampling.max_tokens or request.choice.max_tokens
 
 
 def given_options(sampling: Sampling) -> set[str]:
-    """Returns the names of the options that are set."""
+    """Returns the names of the sampling options that are set."""
     return set(msgspec.to_builtins(sampling))
 
 

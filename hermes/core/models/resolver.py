@@ -89,7 +89,8 @@ class ConfiguredModels:
                 choices.append(self.named(name))
             except ConfigError as error:
                 raise ConfigError(
-                    f"model.fallbacks (each as provider/model): {name!r} can't be used: {error}"
+                    f"model.fallbacks: {name!r} can't be used: {error} (write each model as"
+                    " provider/model)"
                 ) from error
         return tuple(choices)
 
@@ -131,7 +132,8 @@ class ConfiguredModels:
         return choice.provider == LOCAL and not choice.model.endswith(MODEL_FILE)
 
     def explain_main(self) -> ChosenModel | None:
-        """Returns the model that answers messages, with its sources."""
+        """Returns the model that answers messages, and the source of each of its settings; None if
+        no model is configured."""
         wanted, demo = self._without_demo(self.config.main)
         endpoint = self._endpoint(wanted)
         if endpoint is None:
@@ -147,8 +149,8 @@ class ConfiguredModels:
         return with_settings(self.config, self._chosen(endpoint, named, reason))
 
     def explain_auxiliary(self) -> ChosenModel | None:
-        """Returns the model for summaries and titles with its sources, or None if it is the main
-        model."""
+        """Returns the model for summaries and titles, and the source of each of its settings; None
+        if the main model is used."""
         if not self.has_auxiliary:
             return None
         wanted = self.config.auxiliary
@@ -298,7 +300,8 @@ class ConfiguredModels:
             api_key=key,
             key_place=endpoint.sources.get("api_key", "") or self._key_place(provider),
             wire=wire,
-            # A model file that a person chose may call tools. The demo model can't.
+            # A model file that a person chose may be able to call tools. The demo model can't call
+            # tools.
             tools=provider.tools or model.endswith(MODEL_FILE),
             quirks=self.catalog.quirks(behaviour, model, wire),
         )
@@ -315,7 +318,7 @@ class ConfiguredModels:
 
     def _key(self, endpoint: _Endpoint) -> str:
         provider = endpoint.provider
-        # The key of one custom endpoint must not be sent to another.
+        # The key of one custom endpoint must not be sent to another custom endpoint.
         foreign = provider.name == CUSTOM and endpoint.base_url
         key = endpoint.api_key or ("" if foreign else provider.key(self.config.environ))
         if provider.key_required and not key:
@@ -325,8 +328,8 @@ class ConfiguredModels:
         return key
 
     def _key_place(self, provider: Provider) -> str:
-        """Returns the environment variable for the provider's key, and the file in which the
-        variable is or should be set."""
+        """Returns a text that names the environment variable for the provider's key, and the file
+        in which the variable is or should be set."""
         name = provider.key_variable(self.config.environ) or next(iter(provider.keys), "")
         return self.config.variable_source(name)
 

@@ -16,7 +16,8 @@ _SCHEMA = (
 
 
 JSON_OBJECT = b'{"type":"json_object"}'
-"""Requests any JSON object, in both of OpenAI's wire formats."""
+"""The value of the format field that requests any JSON object. It is the same in both of OpenAI's
+wire formats."""
 
 
 class _SchemaFields(Struct, omit_defaults=True):

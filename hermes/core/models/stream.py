@@ -15,7 +15,8 @@ _EMPTY = (b"", b"[DONE]")
 
 
 class PayloadStream:
-    """Passes each payload to the parser as soon as it is complete."""
+    """Passes each payload (the data of one event) to the parser as soon as the payload is
+    complete."""
 
     def __init__(self, answer: StreamedAnswer, parser: StreamParser) -> None:
         self.answer = answer

@@ -20,7 +20,9 @@ def wire_formats(wires: Iterable[WireFormat]) -> WireFormats:
     found: dict[str, WireFormat] = {}
     for wire in wires:
         if wire.name in found:
-            raise ConfigError(f"two plugins register the wire format {wire.name!r}")
+            raise ConfigError(
+                f"two plugins register the wire format {wire.name!r}: remove one of them"
+            )
         found[wire.name] = wire
     return found
 

@@ -28,7 +28,7 @@ from hermes.types.turns import Decision, Turn
 log = logging.getLogger(__name__)
 
 MessengerOf = Callable[[Turn, CallId], Messenger]
-"""Returns the messenger of a tool call."""
+"""Returns the messenger with which a tool call can send messages."""
 
 UNKNOWN_OUTCOME = (
     "Outcome unknown: the gateway restarted while this ran. It may or may not have taken effect;"
@@ -44,11 +44,12 @@ SHOWN_CHANGE = 200_000
 """Maximum number of characters of a file whose change is shown. Changes of longer files are not
 shown, because redaction takes time."""
 FAULT_LENGTH = 1000
-"""Maximum number of characters of an unexpected error of a tool."""
+"""Maximum number of characters that the model sees of an unexpected error of a tool."""
 
 
 def scope_of(turn: Turn) -> SandboxScope:
-    """Returns the sandbox scope of a turn's tools."""
+    """Returns the agent, session and folders that determine in which sandbox the tools of the turn
+    run."""
     return SandboxScope(
         agent=turn.agent,
         session=turn.session,
@@ -123,7 +124,8 @@ class ToolRuntime:
     async def for_turn(
         self, turn: Turn, tools: Mapping[str, AnyTool], emit: Emit, checkpoint: Checkpoint
     ) -> "CallRunner":
-        """Opens the sandbox of the turn, and copies the files of the request into its workspace."""
+        """Opens the sandbox of the turn, and copies the files of the request into its workspace.
+        Returns the runner for the turn's calls."""
         sandbox = await self._backend.open(scope_of(turn))
         if await save_files(turn.history, sandbox, self._read_media):
             checkpoint.uses_files()
@@ -159,7 +161,7 @@ class CallRunner:
         return tool is not None and tool.read_only
 
     def use_files(self, calls: Sequence[ToolCall]) -> bool:
-        """Returns whether any of the calls may use files of the agent."""
+        """Returns whether at least one of the calls can use the agent's files."""
         return any(
             self._tools[call.name].uses_files
             for call in calls

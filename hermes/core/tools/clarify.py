@@ -1,4 +1,4 @@
-"""The tool that asks the person a question and continues with the answer."""
+"""The tool with which the agent asks the person a question. The turn continues with the answer."""
 
 from typing import Annotated
 

@@ -23,8 +23,8 @@ def tool(
 ) -> Tool[msgspec.Struct]:
     """Returns a tool with the function's name, docstring, arguments and types.
 
-    A function without `async` runs in a thread. Set `read_only` if the function changes nothing:
-    then its calls may run concurrently, and may be repeated after a crash.
+    A function without `async` runs in a thread. Set `read_only` if the function changes nothing.
+    Its calls can then run concurrently, and can be repeated after a crash.
     """
     name = function.__name__
     description = inspect.getdoc(function)
@@ -63,7 +63,10 @@ def _arguments(function: Callable[..., object]) -> type[msgspec.Struct]:
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise ConfigError(f"the tool {function.__name__!r} can't take *{parameter.name}")
+            raise ConfigError(
+                f"the tool {function.__name__!r} can't have the parameter *{parameter.name}:"
+                " give each parameter a name"
+            )
         if parameter.name not in hints:
             raise ConfigError(f"the tool {function.__name__!r} needs a type for {parameter.name!r}")
         kind = hints[parameter.name]

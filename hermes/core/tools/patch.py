@@ -13,7 +13,7 @@ from hermes.types.errors import ToolFailed
 from hermes.types.tools import Tool, ToolContext
 
 MOST_PLACES = 10
-"""Maximum number of line numbers that a message lists."""
+"""Maximum number of line numbers that an error message lists."""
 
 
 class Patch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -46,7 +46,8 @@ def patched(before: str, wanted: Patch) -> tuple[str, str]:
         raise ToolFailed(f"That changes nothing in {path!r}: `old` and `new` are the same.")
     times = "once" if len(found) == 1 else f"{len(found)} times, at lines {_lines(before, found)},"
     how = "" if found[0].exact else ", at lines that differ from `old` in their spaces"
-    # A diff of a secret file would show the model the lines around the change.
+    # No diff of a secret file is returned, because it would show the model the lines around the
+    # change.
     changes = "" if is_secret_file(str(PurePosixPath(path))) else f"\n{diff(before, after)}"
     return after, f"Replaced {times} in {path!r}{how}.{changes}"
 
@@ -83,7 +84,8 @@ patch = Tool(
     description="Replace text in a file of the workspace. Shows what changed.",
     arguments=Patch,
     handler=_patch,
-    # The tool is not repeatable, because `new` may contain `old`, which would be replaced again.
+    # The tool is not repeatable. If `new` contains `old`, a repeated call would replace the text a
+    # second time.
     toolset="files",
     risk="medium",
 )

@@ -15,20 +15,20 @@ from hermes.types.tools import Tool, ToolContext
 LONGEST_WAIT = 600.0
 """Longest time in seconds for which a call waits for a process."""
 LATEST_LINES = 20
-"""Number of output lines that are shown with the state."""
+"""Number of output lines that are shown together with the state of a process."""
 LATEST_BYTES = 100_000
-"""Number of bytes at the end of the output that are searched for the shown lines."""
+"""Number of bytes at the end of the output in which the last LATEST_LINES lines are looked for."""
 LOG_WIDTH = 2000
-"""Maximum number of characters of a line."""
+"""Maximum number of characters of an output line. The rest of a longer line is not shown."""
 COMMAND_WIDTH = 100
-"""Maximum number of characters of a command in the list."""
+"""Maximum number of characters of a command in the list of processes."""
 
 
 class ProcessAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     action: Literal["list", "poll", "log", "wait", "kill", "write"]
     id: str = ""
     offset: int = 1
-    """Number of the first line to show. Lines are counted from 1."""
+    """Number of the first output line to show. The first line has the number 1."""
     limit: int = 200
     timeout: Annotated[float, msgspec.Meta(gt=0)] = 60.0
     text: str = ""

@@ -16,7 +16,7 @@ from hermes.types.tools import Tool, ToolContext
 
 PAGE_LINES = 2000
 PAGE_WIDTH = 2000
-"""Maximum number of characters of a line."""
+"""Maximum number of characters of a line. The rest of a longer line is not shown."""
 PAGE_SIZE = LONGEST_RESULT - 200
 """Maximum number of characters of a page. It is a little less than the maximum for a result,
 because a note about the next page is added."""
@@ -37,8 +37,8 @@ def read_file_tool(spill: Spill) -> Tool[ReadFile]:
         offset, limit = arguments.offset, arguments.limit
 
         def safe(line: str) -> str:
-            # A long line is redacted here, before it is cut. Other lines are redacted later, with
-            # the whole result.
+            # A long line is redacted here, because it is cut afterwards and a cut may split a
+            # secret. Other lines are redacted later, with the whole result.
             return line if len(line) <= PAGE_WIDTH else context.redact(line)
 
         if path.startswith(PREFIX):
@@ -70,8 +70,8 @@ def _text(data: bytes, path: str) -> str:
 
 
 def page(text: str, offset: int, limit: int, show: Callable[[str], str] = str) -> str:
-    """Returns as many lines, from line `offset` on, as fit into a page, and a note on how to
-    continue. Each line is passed through `show`."""
+    """Returns the lines from number `offset` on: at most `limit` lines, and only as many as fit
+    into a page. A note says how to read on. Each line is passed through `show`."""
     if not text:
         return "[the file is empty]"
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")

@@ -51,7 +51,7 @@ class Registry:
         """The tools that were selected before, by allowed and by refused toolsets."""
         for tool in tools:
             if tool.name in self._tools:
-                raise ConfigError(f"two tools are named {tool.name!r}")
+                raise ConfigError(f"two tools are named {tool.name!r}: rename one of them")
             self._tools[tool.name] = tool
 
     def for_turn(self, turn: Turn) -> Mapping[str, AnyTool]:
@@ -68,7 +68,7 @@ class Registry:
         return self._chosen[key]
 
     def offers(self, name: str, allowed: Sequence[str], disabled: Sequence[str]) -> bool:
-        """Returns whether these toolsets contain the tool."""
+        """Returns whether the tool is in the allowed toolsets and not in the disabled toolsets."""
         return name in self._members(allowed) - self._members(disabled)
 
     def check(self, place: str, names: Sequence[str]) -> None:
@@ -86,7 +86,7 @@ class Registry:
         """Returns the names of the tools that `names` lists, either directly or through a
         toolset."""
         sets = {inner for name in names for inner in SETS.get(name, (name,))}
-        # The name itself stays in the set, because a plugin may have a toolset of that name.
+        # The name itself stays in the set, because a plugin may have a toolset with the same name.
         sets.update(inner for name in names for inner in HERMES_AGENT_SETS.get(name, ()))
         return {
             tool.name for tool in self._tools.values() if tool.name in sets or tool.toolset in sets

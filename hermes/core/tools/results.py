@@ -27,7 +27,7 @@ class FilteredResult(Value):
 
     text: str
     spilled: bool = False
-    """Whether the whole result is in a file."""
+    """Whether the result was too long, so that the whole result is in a file."""
 
 
 class ResultFilter:
@@ -51,7 +51,8 @@ class ResultFilter:
         if len(text) <= LONGEST_RESULT:
             safe = self.redact(text)
         else:
-            # Redaction of a long text would block the event loop.
+            # This runs in a thread, because the redaction of a long text would block the event
+            # loop.
             safe = await anyio.to_thread.run_sync(redacted, text, self.redact, LARGEST_RESULT)
         if len(safe) <= self._longest:
             return FilteredResult(text=safe)

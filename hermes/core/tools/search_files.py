@@ -16,7 +16,7 @@ SEARCH_SECONDS = 10.0
 MOST_HITS = 1000
 
 SearchFile = Callable[[int, SearchQuery], Awaitable[SearchResult]]
-"""Searches an open file of this machine, which is given by its descriptor."""
+"""Searches an open file of this machine. The first argument is the file's descriptor."""
 
 
 class SearchFiles(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ from hermes.types.sending import OutgoingFile, SendResult
 from hermes.types.tools import Tool, ToolContext
 
 FILE_BYTES = 50 * 1024 * 1024
-"""Maximum size of a file, in bytes."""
+"""Maximum size of a file that is sent, in bytes."""
 
 
 class MessageToSend(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -34,7 +34,7 @@ class MessageToSend(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 async def _send_message(context: ToolContext, arguments: MessageToSend) -> str:
     files = [await _file(context.sandbox, path) for path in arguments.files]
-    # The model may have written a secret into the text.
+    # The text is redacted, because the model may have written a secret into it.
     text = context.redact(arguments.text)
     results = await context.messenger.send(arguments.to, text, tuple(files), mirror=True)
     told = "\n".join(map(_told, results))

@@ -16,19 +16,19 @@ from hermes.text.secret_files import is_secret_file, masked_values
 from hermes.types.value import Value
 
 SHOWN_ARGUMENTS = 2000
-"""Maximum number of bytes of the arguments as JSON."""
+"""Maximum number of bytes of JSON in a summary of a call's arguments."""
 SHOWN_VALUE = 200
-"""Maximum number of characters of one string in the arguments."""
+"""Maximum number of characters that a summary shows of one string in the arguments."""
 SHOWN_ITEMS = 20
-"""Maximum number of items of one list or object in the arguments."""
+"""Maximum number of items that a summary shows of one list or object in the arguments."""
 SHOWN_RESULT = 300
-"""Maximum number of characters of a result."""
+"""Maximum number of characters that a summary shows of a result."""
 LABEL_LENGTH = 80
 _MARGIN = 200
 """Minimum number of characters that are read beyond the shown text, so that a secret at the end of
 the shown text is read completely and recognised."""
 _TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
-"""Characters that may occur in a token."""
+"""Characters that may occur in a token (a secret such as an API key)."""
 _LONGEST_PATH = 4096
 _NAME = 100
 """Number of characters at the end of a name that are read to decide whether it is the name of a
@@ -39,7 +39,7 @@ class CallSummary(Value):
     label: str = ""
     """The first string of the arguments, such as the path, the command or the URL."""
     arguments: str = ""
-    """A JSON object; empty if the model's arguments are invalid."""
+    """The shortened arguments as a JSON object; empty if the model's arguments are invalid."""
 
 
 async def summarize(arguments: str, redact: Redact, longest_secret: int = 0) -> CallSummary:
@@ -55,7 +55,8 @@ async def summarize(arguments: str, redact: Redact, longest_secret: int = 0) -> 
 
 
 def summarize_result(text: str) -> str:
-    """Returns the beginning of a result in which known secrets are already masked."""
+    """Returns the beginning of a result, and masks values with names like `password`. The caller
+    must already have masked all known secrets."""
     head = text.strip()
     if len(head) > 2 * SHOWN_RESULT:
         # The text is cut between words, because redaction does not recognise a part of a secret.
@@ -142,7 +143,7 @@ def _shortened(text: str, redact: Redact, margin: int) -> str:
 
 @lru_cache(maxsize=256)
 def _names_secret(name: str) -> bool:
-    """Returns whether the name is that of a secret, so that its value is masked."""
+    """Returns whether this is the name of a secret, whose value must be masked."""
     return redact_for_people(f"{name}=abcdefgh") != f"{name}=abcdefgh"
 
 

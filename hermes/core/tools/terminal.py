@@ -11,7 +11,7 @@ from hermes.types.execution import CommandOutcome
 from hermes.types.tools import AnyTool, Tool, ToolContext
 
 LONGEST_COMMAND = 600.0
-"""Longest timeout of a call in seconds."""
+"""Longest timeout that a call can set, in seconds."""
 LONG_SECONDS = 10.0
 """If a command took longer than this number of seconds, the result tells the model how long it
 took."""

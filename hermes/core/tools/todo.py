@@ -34,7 +34,7 @@ class Todo(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def todo_tool(folder: Path) -> Tool[Todo]:
     async def run(context: ToolContext, arguments: Todo) -> str:
         turn = context.turn
-        # A stateless request has no later turn that could use the list.
+        # The list of a stateless request is not stored, because no later turn could use it.
         path = None if turn.stateless else _path(folder, str(turn.session))
         return shown(await anyio.to_thread.run_sync(_kept, path, arguments))
 

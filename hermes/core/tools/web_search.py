@@ -54,7 +54,8 @@ class _BraveAnswer(msgspec.Struct):
 class _Refusal(NamedTuple):
     status: int
     holds: bytes
-    """Text in the response that distinguishes this refusal from others with the same status."""
+    """Text in the response that distinguishes this refusal from other refusals with the same
+    status."""
     advice: str
 
 
@@ -107,7 +108,7 @@ class Brave:
             _Refusal(422, b"SUBSCRIPTION_TOKEN", advice),
         ]
         answer = await _answer("Brave Search", request, _BraveAnswer, refusals)
-        # Titles and snippets from Brave contain HTML.
+        # Titles and snippets from Brave contain HTML tags, which are removed.
         return [
             WebHit(title=_unmarked(one.title), url=one.url, snippet=_unmarked(one.snippet))
             for one in map(_hit, answer.web.results if answer.web else ())

@@ -9,7 +9,8 @@ from hermes.types.execution import Sandbox
 from hermes.types.tools import Tool, ToolContext
 
 COMPARED_BYTES = 200_000
-"""Maximum size in bytes of an old file that is read to show what has changed."""
+"""Maximum size in bytes of an old file that is compared with the new text, to show what has
+changed."""
 
 
 class WriteFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -42,7 +43,7 @@ async def _old_text(sandbox: Sandbox, path: str) -> str | None:
             return None
         return (await sandbox.read(path)).decode()
     except (ToolFailed, UnicodeDecodeError):
-        # An error in the path is reported later, by the write itself.
+        # If the path is wrong, the write itself reports the error later.
         return None
 
 

@@ -1,1 +1,1 @@
-"""The HTTP entry point: OpenAI's API, runs, health."""
+"""The HTTP entry point: OpenAI's API, the events of runs, and health checks."""

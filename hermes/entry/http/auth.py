@@ -1,4 +1,5 @@
-"""Finds the principal of a request's bearer key, and limits clients that guess keys."""
+"""Finds the principal (the authenticated identity) to which a request's bearer key belongs, and
+slows down clients that guess keys."""
 
 import hashlib
 import hmac
@@ -14,13 +15,14 @@ from hermes.entry.http.errors import ApiError
 from hermes.types.identity import OWNER, Principal
 
 GUESSES = 10
-"""Number of wrong keys from one address that are answered without a delay."""
+"""Number of wrong keys that one address can send before its errors are delayed."""
 FORGET_SECONDS = 60.0
 """Seconds without a wrong key after which the wrong keys of an address are forgotten."""
 ADDRESSES = 1024
 """Maximum number of addresses whose wrong keys are counted."""
 DELAY_SECONDS = 1.0
-"""Seconds by which the answer to each further wrong key is delayed."""
+"""Seconds by which the error for a wrong key is delayed, after the address has sent GUESSES wrong
+keys."""
 DELAYED = 32
 """Maximum number of answers that are delayed at the same time. Further wrong keys are answered at
 once."""

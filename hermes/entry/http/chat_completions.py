@@ -55,8 +55,8 @@ from hermes.types.messages import (
 HEADER = 256
 """Maximum number of characters of an id in a header."""
 EARLY_SECONDS = 2.0
-"""Seconds that a stream waits for its first event, so that an early failure can still become an
-error status."""
+"""Seconds that a stream waits for its first event before it sends the status 200. If the turn fails
+within this time, the client gets an error status."""
 UNFINISHED = TurnFinished(
     outcome="failed",
     text="The gateway is restarting; the run continues afterwards. Read its events, or ask again.",
@@ -164,7 +164,8 @@ async def stream(
     form: ResponseFormat | None,
     out: EventStream,
 ) -> None:
-    """Streams the answer. A turn that fails before its first word becomes an error status."""
+    """Streams the answer. If the turn fails before its first word, sends an error status instead of
+    a stream."""
     events = await following.next(EARLY_SECONDS)
     first = events[0].event if events else None
     if isinstance(first, TurnFinished) and first.outcome == "failed":
@@ -196,7 +197,8 @@ def end_of(event: AgentEvent, form: ResponseFormat | None) -> AgentEvent:
 
 
 def reply_of(receipt: Accepted | Duplicate) -> str | None:
-    """Returns the reply of a command, which has no turn."""
+    """Returns the reply if the request was a command such as /new, which starts no turn. Otherwise
+    returns None."""
     return receipt.reply if isinstance(receipt, Accepted) else None
 
 
@@ -219,7 +221,8 @@ def to_event(
     sampling: Sampling,
     form: ResponseFormat | None,
 ) -> MessageEvent:
-    """Returns the request as a message of the named session, or of a new session."""
+    """Converts the request to a message event in the session `session`. If `session` is empty, the
+    event gets a session of its own."""
     principal = principal_of(request)
     key = _header(request, "idempotency-key")
     tools = client_tools(asked.tools)
@@ -227,7 +230,8 @@ def to_event(
         platform="api",
         account=principal.name,
         chat_kind="private",
-        # A stateless request has a lane of its own, so its session key must be unique.
+        # A stateless request has a lane (a queue of work) of its own, so its session key must be
+        # unique.
         chat_id=session if session else f"request-{new_id()}",
         user_id=principal.name,
     )
@@ -237,7 +241,8 @@ def to_event(
     if said.results:
         if key:
             client_key = ClientKey(dedupe_key=f"{scope}:{unique}", fingerprint=mark)
-        # An SDK that repeats its request must not make the model answer twice.
+        # The event's dedupe key identifies the step that the results answer. If an SDK sends the
+        # results twice, the model answers only once.
         unique, mark = _results_key(said)
     return MessageEvent(
         dedupe_key=f"{scope}:{unique}",
@@ -263,7 +268,8 @@ def to_event(
 
 
 def _results_key(said: ReadMessages) -> tuple[str, str]:
-    """Returns a key for the results of one step, and a fingerprint of their content."""
+    """Returns two values: a key that identifies the step whose tool calls the results answer, and a
+    fingerprint of the results and of the messages after them."""
     place = parse_call_id(said.results[0].call)
     assert place is not None, "only results for calls of ours are read as results"
     ordered = sorted(said.results, key=lambda result: result.call)

@@ -76,8 +76,9 @@ class ReadMessages(Value):
 def attached_contents(
     given: Sequence[RequestMessage], *, in_session: bool
 ) -> dict[int, list[ContentPart]]:
-    """Returns the contents of the user messages that may have attachments. In a session, earlier
-    messages are skipped."""
+    """Returns the contents of the user messages that may have attachments, by the index of the
+    message. In a session, and if tool results resume a turn, messages up to the last assistant
+    message are skipped, because they are stored already."""
     contents = {
         index: one.content
         for index, one in enumerate(given)
@@ -116,8 +117,8 @@ def read_messages(
             raise bad_request("No user message found in messages.", param="messages")
         return ReadMessages(messages=_paired(said))
     if news and isinstance(news[0][1], ToolMessage):
-        # This gateway did not make the calls of these results, so the model has to see the calls
-        # too.
+        # These results answer calls that this gateway did not make, so the model has to see the
+        # calls too.
         news = said[max(last, 0) :]
     if not news:
         raise bad_request("The last message must be the user's.", param="messages")
@@ -125,7 +126,7 @@ def read_messages(
 
 
 def instructions_of(given: Sequence[RequestMessage]) -> str:
-    """Returns the system messages, which apply to one turn only."""
+    """Returns the texts of the system messages. They apply to one turn only."""
     texts = [
         text_of(message.content, index)
         for index, message in enumerate(given)
@@ -139,7 +140,8 @@ def _spoke(message: Message) -> bool:
 
 
 def _said(given: Sequence[RequestMessage], attached: Attached) -> list[Numbered]:
-    """Returns the messages of people, the assistant and tools."""
+    """Returns the messages of people, of the assistant and of tools, each with its index. System
+    messages are left out."""
     found: list[Numbered] = []
     for index, message in enumerate(given):
         match message.role:
@@ -249,7 +251,8 @@ def _need_results(open_calls: dict[CallId, CallId], index: int) -> None:
 
 
 def _sender(message: RequestMessage, index: int) -> str | None:
-    """Returns the participant's name, which the model sees."""
+    """Returns the name of the person who wrote the message, or None if the message has no name.
+    Raises ApiError if the name is too long or not printable."""
     name = message.name
     if name and (len(name) > LONGEST_NAME or not name.isprintable()):
         limit = f"at most {LONGEST_NAME} printable characters"

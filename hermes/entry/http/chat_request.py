@@ -25,7 +25,7 @@ class ChatCompletionRequest(msgspec.Struct):
     """The conversation. In a session, only the messages after the last assistant message are
     used."""
     model: str = ""
-    """The agent, or a `provider/model`; empty for the default agent."""
+    """The name of the agent that answers, or a `provider/model`; empty for the default agent."""
     stream: bool | None = None
     """Whether to stream the answer as server-sent events."""
     stream_options: StreamOptions | None = None
@@ -58,7 +58,7 @@ class ChatCompletionRequest(msgspec.Struct):
     parallel_tool_calls: bool | None = None
     """Whether the model may call several tools at once."""
     response_format: RequestedFormat | None = None
-    """The form of the final answer; plain text if it is left out."""
+    """The form of the final answer; plain text if the field is left out."""
     # The fields below have no effect. The response names them, like all unknown fields.
     functions: Raw | UnsetType = UNSET
     """Ignored; use `tools`."""
@@ -141,7 +141,8 @@ def _decoded(body: bytes) -> ChatCompletionRequest:
     try:
         return _strict_decoder.decode(body)
     except msgspec.ValidationError:
-        # Most requests have no unknown field, so they are decoded only once.
+        # A request with an unknown field is decoded a second time here. Most requests have no
+        # unknown field.
         return _decoder.decode(body)
 
 

@@ -55,7 +55,9 @@ def client_tools(declared: list[RequestTool] | None) -> tuple[ClientTool, ...]:
     names it."""
     declared = declared or []
     if len(declared) > MOST_TOOLS:
-        raise bad_request(f"More than {MOST_TOOLS} tools.", "too_many_tools", "tools")
+        raise bad_request(
+            f"The request has more than {MOST_TOOLS} tools.", "too_many_tools", "tools"
+        )
     found: dict[str, ClientTool] = {}
     size = 0
     for index, one in enumerate(declared):
@@ -77,11 +79,14 @@ def client_tools(declared: list[RequestTool] | None) -> tuple[ClientTool, ...]:
 def tool_choice(
     chosen: str | NamedTool | None, parallel: bool | None, tools: tuple[ClientTool, ...]
 ) -> ToolChoice:
-    """Returns the tool choice of a request. A request without tools has no choice."""
+    """Returns the tool choice of a request. Raises ApiError if the choice is invalid, or if it
+    requires a tool that the request does not declare."""
     match chosen:
         case str(mode) if mode in _MODES:
             if mode == "required" and not tools:
-                raise bad_request("There are no tools to choose from.", param="tool_choice")
+                raise bad_request(
+                    "tool_choice is 'required', but there are no tools.", param="tool_choice"
+                )
             return ToolChoice(mode=_MODES[mode] if tools else "auto", parallel=parallel)
         case None:
             return ToolChoice(parallel=parallel)

@@ -21,7 +21,8 @@ from hermes.entry.http.errors import ApiError, error_response
 from hermes.types.errors import HermesError
 
 HEADER_BYTES = 65_536
-"""Maximum size of a request's line and headers, and of its trailers."""
+"""Maximum size in bytes of the request line and the headers together. The same maximum applies to
+the trailers of a request."""
 WRITE_BUFFER = 16_384
 """Maximum number of bytes that wait in this process for a slow client."""
 PIPELINED = 16
@@ -32,7 +33,8 @@ ACCEPTED = 64
 
 
 class HttpConfig(uvicorn.Config):
-    """uvicorn's configuration for our server, with the table of its connections."""
+    """uvicorn's configuration for our server. It also holds the table of the server's
+    connections."""
 
     def __init__(self, app: ASGIApp, table: ConnectionTable) -> None:
         super().__init__(
@@ -97,7 +99,8 @@ class HttpConnection(HttpToolsProtocol):
         self._table.leave(self, self._state)
         if self.on_lost is not None:
             self.on_lost()
-        # These objects would keep this connection in memory until the next garbage collection.
+        # References to these objects would keep this connection in memory until the next garbage
+        # collection.
         self.scope = self.cycle = None  # type: ignore[assignment]
         self.on_lost = None
         self.pipeline.clear()
@@ -212,7 +215,8 @@ class HttpConnection(HttpToolsProtocol):
         """Answers with an error and reads nothing more. The client gets time to receive the
         answer."""
         if self._busy:
-            # A response is being sent. The client would take an error for a part of that response.
+            # A response is being sent, and the client would take an error for a part of that
+            # response. So the connection is closed without an answer.
             self._refused = True
             self.cut()
             return
@@ -229,7 +233,7 @@ class HttpConnection(HttpToolsProtocol):
         return newest is not None and not newest.response_complete
 
     def _settle(self) -> None:
-        """Tells the table what this connection waits for now."""
+        """Tells the connection table what the server waits for on this connection now."""
         state = self._client_state()
         if state != self._state and not self._lost:
             self._table.move(self, self._state, state)

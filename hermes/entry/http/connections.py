@@ -18,15 +18,15 @@ CONNECTION_KEY = "hermes.connection"
 """The key of a request's connection in its ASGI scope."""
 SWEEP_SECONDS = 1.0
 FULL_SECONDS = 60.0
-"""Seconds between two log messages that no connection can be accepted."""
+"""Seconds between two log messages that say that no connection can be accepted."""
 ClientState = Literal["idle", "sending", "body", "unread"]
-"""The state of a connection says what the server waits for. To make room, connections are closed in
-this order:
+"""The state of a connection: what the server waits for. If room for another connection is needed,
+the states are tried in this order, and a connection in the first state that occurs is closed:
 
-- `idle`: the next request;
-- `sending`: the rest of a header, or the rest of a request that has been answered already;
-- `body`: the body of a request that is in progress;
-- `unread`: that the client reads the response.
+- `idle`: the server waits for the next request;
+- `sending`: it waits for the rest of a header, or of a request that has been answered already;
+- `body`: it waits for the body of a request that is in progress;
+- `unread`: it waits until the client reads the response.
 """
 
 
@@ -77,7 +77,7 @@ class ClientLimits(Value):
     sending: float = 10.0
     """Maximum time to complete a header."""
     body: float = 10.0
-    """Maximum time to send the next part of a body for which a request waits."""
+    """Maximum time until the next part of a body arrives, while a request waits for it."""
     unread: float = 30.0
     """Maximum time for which the client may read nothing while a response waits."""
 
@@ -89,7 +89,7 @@ class ConnectionTable:
     """All open connections, with the time at which each began to wait for its client.
 
     A connection that waits for its client may be closed to make room for another client. A
-    connection whose client waits for us is never closed for that reason.
+    connection whose client waits for us is never closed to make room.
     """
 
     def __init__(

@@ -74,7 +74,8 @@ class ContentPart(msgspec.Struct):
 
 MessageContent = str | list[ContentPart] | None
 Attached = Mapping[tuple[int, int], Attachment | str]
-"""The attachments of a request, by the number of the message and of the part in it.
+"""The attachments of a request. A key is a pair: the index of the message, and the index of the
+part in that message.
 
 A text file is represented by its text.
 """
@@ -123,8 +124,8 @@ def user_message(content: MessageContent, index: int, attached: Attached) -> Use
     texts: list[str] = []
     files: list[Attachment] = []
     for number, part in enumerate(content):
-        # A file that was not stored is in a message that the session already has. A label replaces
-        # it.
+        # The attachments of messages that the session already has are not stored again. A label
+        # replaces them.
         found = attached.get((index, number), f"[{part.type}]")
         if part.type in TEXT_PARTS:
             texts.append(part.text)
@@ -183,7 +184,7 @@ def data_url(url: str, param: str) -> tuple[str, bytes]:
 def _check_parts(parts: list[ContentPart], index: int) -> None:
     param = f"messages[{index}].content"
     if len(parts) > MOST_PARTS:
-        raise bad_request(f"More than {MOST_PARTS} content parts.", param=param)
+        raise bad_request(f"The request has more than {MOST_PARTS} content parts.", param=param)
     for part in parts:
         if part.type not in TEXT_PARTS | ATTACHED_PARTS:
             known = ", ".join(("text", *sorted(ATTACHED_PARTS)))
@@ -208,7 +209,7 @@ def _attachments(
 
 
 async def _given(part: ContentPart, param: str, media: Media) -> GivenFile:
-    """Returns the file that a part contains or names."""
+    """Returns the file that a part contains, or that its URL refers to."""
     match part:
         case ContentPart(type="image_url", image_url=ImagePart(url=url) as image):
             param = f"{param}.image_url.url"
@@ -248,7 +249,8 @@ async def _fetched(url: str, param: str, media: Media) -> GivenFile:
 
 
 def _decoded(text: str, param: str) -> bytes:
-    # The text's length gives the size within two bytes, so a file that is too large is not decoded.
+    # The length of the base64 text gives the size of the file, with an error of at most two bytes.
+    # So a file that is too large is refused before it is decoded.
     if len(text) * 3 // 4 - 2 <= LARGEST_ATTACHMENT:
         try:
             data = binascii.a2b_base64(text, strict_mode=True)
@@ -262,8 +264,8 @@ def _decoded(text: str, param: str) -> bytes:
 
 
 def _check(file: GivenFile, param: str) -> None:
-    """Raises ApiError if the type of the file is not accepted, or if the file does not begin with
-    the signature of its type."""
+    """Raises ApiError if the file is empty, if its type is not accepted, or if it does not begin
+    with the signature of its type."""
     if not file.data:
         raise bad_request("The attachment is empty.", "empty_attachment", param)
     text = file.kind == "file" and _TEXTUAL.fullmatch(file.media_type)
@@ -278,7 +280,8 @@ def _check(file: GivenFile, param: str) -> None:
 
 
 def _framed(file: GivenFile, param: str) -> str:
-    """Returns the content of a text file, as a part of the message."""
+    """Returns the content of a text file as text that can be inserted into the message. Raises
+    ApiError if the content is not UTF-8."""
     try:
         text = file.data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -14,8 +14,8 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 RATE_LIMIT_SECONDS = 10.0
-"""The header `Retry-After` of a response with status 429, in seconds, if the error itself states no
-time."""
+"""Value of the header `Retry-After`, in seconds, of a response with status 429 whose error states
+no time."""
 
 
 class ApiError(HermesError):
@@ -44,7 +44,7 @@ class ResponseError(Value, omit_defaults=False):
     message: str
     """Describes the problem and its solution, for people."""
     type: str
-    """OpenAI's kind of error, which follows from the status."""
+    """OpenAI's name for this kind of error. It depends on the HTTP status."""
     param: str | None
     """The field or header of the request that is wrong."""
     code: str

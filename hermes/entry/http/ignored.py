@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from hermes.types.messages import Sampling
 
 IgnoredOptions = Callable[[str | None, Sampling], Collection[str]]
-"""Names the options that a model does not support, because its wire format has no field for
-them."""
+"""Returns the names of the options that a model does not support, because its wire format has no
+field for them."""
 IGNORED_HEADER = "x-hermes-ignored"
 MOST_NAMES = 32
 _NAME = re.compile(r"[\w.\[\]-]{1,64}", re.ASCII)

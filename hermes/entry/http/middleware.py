@@ -1,9 +1,10 @@
-"""The middleware around every route and mounted app: request id, access log, host, origin, key,
-size.
+"""The middleware around every route and mounted app. It sets the request id, writes the access log,
+and checks the host, the origin, the key and the size of a request.
 
 A middleware that refuses a request answers it itself. `ErrorMiddleware` is the innermost one: it
 turns the errors of endpoints and mounted apps into responses. If a middleware has nothing to do
-after the response, it returns the awaitable of the next app. This is faster than awaiting it.
+after the response, it returns the awaitable of the next app instead of awaiting it, which is
+faster.
 """
 
 import ipaddress
@@ -44,10 +45,11 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 
 class RequestIdMiddleware:
-    """Gives every request an id. This is the client's own id if it is well-formed, and otherwise a
-    new one.
+    """Gives every request an id. The id is the client's own id if that is well-formed, and
+    otherwise a new id.
 
-    The id is in `request.state.request_id` and in the response's `x-request-id`.
+    It is available as `request.state.request_id`, and is sent in the response header
+    `x-request-id`.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -110,8 +112,8 @@ class DisconnectMiddleware:
 
 
 class HostMiddleware:
-    """Refuses requests to a local server that name another host. Such requests come from a web page
-    whose host name was made to resolve to this machine (DNS rebinding).
+    """If the server is local, refuses requests whose Host header names another host. Such requests
+    come from a web page whose host name was made to resolve to this machine (DNS rebinding).
 
     `public_paths` are served under every host name, because platforms reach their webhooks through
     a tunnel.
@@ -200,7 +202,8 @@ def preflight_headers(requested: str) -> dict[str, str]:
 
 
 class OriginMiddleware:
-    """Lets the web pages of the configured origins call the API, and refuses other pages."""
+    """Lets web pages of the configured origins call the API, and refuses requests of all other web
+    pages."""
 
     def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
         self._app = app
@@ -250,7 +253,7 @@ class KeyMiddleware:
 
 
 class BodyLimitMiddleware:
-    """Refuses bodies that are too large or too slow."""
+    """Refuses bodies that are too large or arrive too slowly."""
 
     def __init__(self, app: ASGIApp, most_bytes: int, seconds: float) -> None:
         self._app = app

@@ -22,7 +22,7 @@ class Model(Value, omit_defaults=False):
 
 class ModelListing(Value, omit_defaults=False):
     data: tuple[Model, ...]
-    """The agents."""
+    """The agents, each listed as a model."""
     object: str = "list"
     """Always `list`."""
 
@@ -39,9 +39,9 @@ class RequestedModel(Value):
 class Models:
     """The listed names of the agents, and the aliases of the default agent.
 
-    `sole` means that one agent is hosted. That agent then answers to every bare name, because many
-    clients send the name of another vendor's model. With several agents, a misspelt name is an
-    error, because the request must never reach another agent.
+    `sole` means that one agent is hosted. That agent then answers to every name without a slash,
+    because many clients send the name of another vendor's model. With several agents, a misspelt
+    name is an error, because the request must never reach another agent.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Models:
         return json_response(ModelListing(data=models))
 
     async def one(self, request: Request) -> JsonResponse:
-        """Returns the model with the id in the path, which may contain slashes."""
+        """Returns the model whose id is in the path of the request. The id may contain slashes."""
         id = str(request.path_params["model_id"])
         if self._find(id) is None:
             raise _not_found(id)

@@ -24,7 +24,8 @@ class JsonResponse(Response):
     def __init__(
         self, body: bytes, status_code: int = 200, headers: Mapping[str, str] | None = None
     ) -> None:
-        # Starlette's own constructor takes 1.6 µs longer for every request.
+        # Starlette's own constructor is not called, because it takes 1.6 µs longer for every
+        # request.
         self.status_code = status_code
         self.background = None
         self.body = body

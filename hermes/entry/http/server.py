@@ -60,7 +60,7 @@ ROUTES = (
     ("GET", "/ready", "Says whether messages can be accepted."),
 )
 PATTERNS = {"/v1/models/{model_id}": "/v1/models/{model_id:path}"}
-"""The pattern of a path whose parameter may contain slashes."""
+"""Maps a path to the pattern of its route, if a parameter of the path may contain slashes."""
 BACKLOG = 2048
 """Number of connections that the kernel holds until we accept them."""
 OPEN = frozenset({"/health", "/v1/health", "/ready"})
@@ -81,11 +81,12 @@ class ApiOptions(Value):
     """Returns whether a `provider/model` can be called."""
     ignored_options: IgnoredOptions = lambda model, sampling: ()
     """Returns the names of the sampling options that a model does not support. The model is a
-    `provider/model`, or None for the agent's own."""
+    `provider/model`, or None for the agent's own model."""
     cors_origins: tuple[str, ...] = ()
     most_bytes: int = 10_000_000
     limits: ClientLimits = ClientLimits()
-    """Time limits for clients. A stream that is cut off can be resumed by event id."""
+    """Time limits for clients. If a limit ends a stream, the client can resume the stream after the
+    last event that it has received."""
     most_connections: int | None = None
     """Maximum number of connections; None for as many as there are descriptors for."""
 
@@ -99,8 +100,8 @@ def build_app(
     """Builds the API as an ASGI app. Raises ConfigError if a webhook has a path that can't be
     served.
 
-    `webhooks` are addresses of chat platforms. `mounts` are further apps behind the same
-    middleware.
+    `webhooks` are the routes at which chat platforms deliver messages. `mounts` are further apps
+    behind the same middleware.
     """
     patterns = {path: PATTERNS.get(path, path) for _, path, _ in ROUTES}
     check_paths(webhooks, list(patterns.values()))
@@ -176,8 +177,8 @@ async def serve_app(app: ASGIApp, options: ApiOptions, ready: Callable[[str], No
             group.start_soon(table.watch)
             try:
                 await server.listening.wait()
-                # asyncio has limited the kernel's queue to `backlog` too. This call makes the queue
-                # longer.
+                # asyncio has also used `backlog` as the length of the kernel's queue. This call
+                # makes the queue longer.
                 listening.listen(BACKLOG)
                 ready(f"http://{shown}:{port}")
                 await anyio.sleep_forever()

@@ -6,7 +6,7 @@ from hermes.control.turnstile import Turnstile
 
 
 class TurnstileMiddleware:
-    """Passes requests on through a turnstile."""
+    """Lets only a few new requests pass in each round of the event loop."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

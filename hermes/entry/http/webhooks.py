@@ -22,8 +22,9 @@ MOST_DELIVERIES = 16
 """Maximum number of requests of one route that wait until their messages are stored. Further
 requests are refused, so that the time to accept a message stays short."""
 FEW_DELIVERIES, LATE_SECONDS = 4, 0.02
-"""If more than this few requests wait, and the event loop needs more than this time to come back to
-a task, the turns already use all of the processor. Then further requests are refused, too."""
+"""If more than FEW_DELIVERIES requests of a route wait, and the event loop needs more than
+LATE_SECONDS to resume a task, the running turns already use all of the processor. So further
+requests are refused in this case, too."""
 REDELIVERY_SECONDS = 1.0
 
 
@@ -66,7 +67,7 @@ def _endpoint(gateway: Gateway, route: WebhookRoute) -> EndpointFunction:
             body=await body_of(request),
         )
         if waiting >= MOST_DELIVERIES or (waiting > FEW_DELIVERIES and await _is_late()):
-            # The platform delivers the message again later.
+            # The request is refused, and the platform delivers the message again later.
             message = "Too many messages at once; deliver this one again."
             raise ApiError(503, message, "webhook_busy", retry_after=REDELIVERY_SECONDS)
         waiting += 1

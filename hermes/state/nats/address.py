@@ -19,11 +19,11 @@ class NatsAddress(Value):
     user: str | None = None
     password: str | None = None
     token: str | None = None
-    """A token that replaces the user and the password."""
+    """A token that is used instead of a user and a password; None if there is no token."""
 
     @property
     def place(self) -> str:
-        """The server as the log and errors name it, without credentials."""
+        """The name of the server for logs and error messages, without credentials."""
         return f"{self._host}:{self.port}"
 
     @property
@@ -40,8 +40,9 @@ class NatsAddress(Value):
 
 
 def nats_addresses(url: str) -> list[NatsAddress]:
-    """Returns the servers in `bus.url`, which are separated by commas. Raises ConfigError for an
-    invalid address. The error does not quote the address, because it may contain a password."""
+    """Returns the servers in `bus.url`. The setting contains one or more addresses, separated by
+    commas. Raises ConfigError for an invalid address. The error does not quote the address, because
+    it may contain a password."""
     return [_address(one) for one in _ADDRESS_SEPARATOR.split(url.strip())]
 
 
@@ -60,7 +61,7 @@ def _address(url: str) -> NatsAddress:
         # The text of urllib's error is left out, because it may quote the password.
         raise ConfigError(
             f"bus.url can't be read: it has to look like nats://user:password@host:{NATS_PORT},"
-            " with %2F, %40 and %2C for the characters / @ , in the password"
+            " where the password contains %2F for a slash, %40 for an @ and %2C for a comma"
         )
     return NatsAddress(host=host, port=port or NATS_PORT, **_credentials(parts))
 

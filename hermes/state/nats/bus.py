@@ -1,7 +1,7 @@
 """The bus of processes on several machines: messages over NATS.
 
-While no server can be reached, messages are lost. The reader of announcements then gets a signal
-every second, so that it looks for changes in the store.
+While no server can be reached, messages are lost. During this time, the reader of announcements
+gets a signal every second, and looks for changes in the store.
 """
 
 import itertools
@@ -54,7 +54,7 @@ class NatsBus:
         self._prefix = f"hermes.{database}"
         self._owner = owner
         self._client: Client | None = None
-        """The client while it is connected and its subscriptions are in effect."""
+        """The client while it is connected and its subscriptions are in effect; None otherwise."""
         self._disconnected = anyio.Event()
         self._disconnected.set()
         self._tried = anyio.Event()
@@ -123,7 +123,8 @@ class NatsBus:
         assert own is not None, "the id of a process is part of a subject"
         await client.subscribe(own, cb=self._take_piece)
         # Each flush sends a ping and waits for the answer. The first ping may overtake the
-        # subscriptions. The answer to the second ping proves that the server has them.
+        # subscriptions. The answer to the second ping proves that the server has received the
+        # subscriptions.
         await client.flush(NATS_CONNECT_SECONDS)
         await client.flush(NATS_CONNECT_SECONDS)
 
@@ -136,7 +137,7 @@ class NatsBus:
             log.info("the bus is connected to NATS at %s", place)
         self._client = connection.client
         self._disconnected = anyio.Event()
-        # Announcements from before this connection may have been missed.
+        # Announcements that were sent before this connection existed may have been missed.
         self._messages.interrupted()
         self._tried.set()
 
@@ -221,7 +222,8 @@ class NatsConnection:
     async def _note_error(self, error: Exception) -> None:
         self.reason = _described(error)
         if _FORBIDDEN in self.reason.lower():
-            # The connection is useless: the server leaves it open, but does not deliver messages.
+            # The server leaves the connection open, but does not deliver messages. So the
+            # connection counts as closed.
             self.closed.set()
 
     async def _note_end(self) -> None:

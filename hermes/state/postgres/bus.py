@@ -49,7 +49,7 @@ class PostgresBus:
         return self._messages.announced()
 
     def take(self, channel: str, payload: str) -> None:
-        """Takes a notification that has arrived."""
+        """Processes a notification that has arrived."""
         if channel == COMMITS_CHANNEL:
             self._messages.take_announcement(payload)
         else:

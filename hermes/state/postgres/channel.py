@@ -89,7 +89,7 @@ class Channel:
 
     def __init__(self, connection: psycopg.AsyncConnection[Any], *, pooled: bool = False) -> None:
         self.lost: Exception | None = None
-        """The reason why the connection can't be used any more."""
+        """The reason why the connection can't be used any more; None while it can be used."""
         self._connection = connection
         self._pooled = pooled
         self._libpq = connection.pgconn
@@ -104,7 +104,8 @@ class Channel:
         self._expected: deque[StatementReply] = deque()
         """Results that have not arrived, in the order of their statements."""
         self._error: psycopg.Error | None = None
-        """The first error since the last call of `settle` or `drain`."""
+        """The first error since the last call of `settle` or `drain`; None if there was no
+        error."""
         self._waiter: asyncio.Future[None] | None = None
         self._check: asyncio.TimerHandle | None = None
         self._writing = False
@@ -157,11 +158,12 @@ class Channel:
             ) from self.lost
 
     async def drain(self) -> None:
-        """Waits for everything that was sent, and ignores errors."""
+        """Waits for the results of everything that was sent, and ignores errors."""
         await self._settle()
 
     async def _settle(self) -> psycopg.Error | None:
-        """Waits for everything that was sent. Returns the first error of a statement."""
+        """Waits for the results of everything that was sent. Returns the first error of a
+        statement, or None if there was no error."""
         if self._expected and self.lost is None:
             try:
                 self._libpq.send_flush_request()

@@ -95,7 +95,7 @@ class PostgresCopyEnd:
                 (sequence, max(last, 1), last),
             )
         for table in (yield from self.shapes()):
-            # The query planner has no statistics of the new rows until `analyze` has run.
+            # `analyze` gives the query planner statistics about the new rows.
             yield f"analyze {quoted(table.name)}", ()
 
     async def confirm(self) -> None:
@@ -118,7 +118,8 @@ async def postgres_source(url: str, direct_url: str) -> AsyncIterator[PostgresCo
             await require_complete(connection)
             await migrate(connection)
         async with connected_store(url, None, direct_url) as store:
-            # This check comes before the table locks, because they would block a running gateway.
+            # This check comes before the tables are locked, because the locks would block a running
+            # gateway.
             await _require_idle(store, server.place)
             with _translated():
                 await _forbid_writing(connection, server.place)
@@ -135,8 +136,8 @@ async def _require_idle(store: Store, place: str) -> None:
 
 
 async def _forbid_writing(connection: psycopg.AsyncConnection[Any], place: str) -> None:
-    """Prevents other processes from writing to the tables until the connection ends. They can
-    still read."""
+    """Prevents other processes from writing to the tables until the connection ends. Other
+    processes can still read the tables."""
     names = sql.SQL(", ").join(sql.Identifier(name) for name in sorted(our_tables()))
     await connection.execute("begin")
     await connection.execute("set local idle_in_transaction_session_timeout = 0")
@@ -149,7 +150,7 @@ async def _forbid_writing(connection: psycopg.AsyncConnection[Any], place: str) 
 
 
 def _users() -> Work[str]:
-    """Returns a text that names the registered processes that are alive."""
+    """Returns a text with the names of the living registered processes."""
     alive = yield from held_locks()
     rows = yield "select id, kind, pid from owners order by started_at", ()
     return ", ".join(f"a {kind} (pid {pid})" for id, kind, pid in rows if id in alive)

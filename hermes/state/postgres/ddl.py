@@ -47,7 +47,8 @@ alter table messages add column words tsvector generated always as
 create index messages_words on messages using gin (words);
 """
 _OWN = {
-    # Statements that change rows of earlier versions are left out: only SQLite has such rows.
+    # Statements that change rows of earlier versions are left out, because only SQLite databases
+    # have rows of these versions.
     "m003_origin": "",
     "m004_handles": "alter table calls add column handle text;",
 }

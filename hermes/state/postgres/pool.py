@@ -13,7 +13,8 @@ from hermes.state.postgres.errors import connect_error
 from hermes.types.errors import ConfigError, StoreUnavailable
 
 CONNECTIONS = 8
-"""Maximum number of connections for transactions. The lock of the process uses one more."""
+"""Maximum number of connections for transactions. One more connection holds the lock of the
+process."""
 CONNECT_SECONDS = 5
 _KEEPALIVE: dict[str, Any] = {
     "connect_timeout": CONNECT_SECONDS,
@@ -59,8 +60,8 @@ class Server(NamedTuple):
             ) from None
 
     async def connect(self, *, starting: bool = False) -> psycopg.AsyncConnection[Any]:
-        """Opens a connection. Raises StoreUnavailable, or ConfigError while a store is being
-        opened."""
+        """Opens a connection. Raises StoreUnavailable if that fails. While a store is being opened,
+        a wrong setting raises ConfigError instead."""
         given = {**_KEEPALIVE, **self._parts(), "application_name": self.application}
         complete = conninfo.make_conninfo(**given)
         try:

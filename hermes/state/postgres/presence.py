@@ -50,8 +50,8 @@ _NAMESPACE = 0x48524D53
 
 
 def held_locks() -> Work[dict[OwnerId, bool]]:
-    """Returns the registered processes that hold their lock or may still take it. The value says
-    whether the process hangs: its heartbeat is then older than `STALE_SECONDS`."""
+    """Returns the registered processes that hold their lock or may still take it. The value is True
+    if the process hangs, which means that its heartbeat is older than `STALE_SECONDS`."""
     rows = yield (
         "select o.id, o.beat_at < extract(epoch from clock_timestamp()) - ?"
         " from owners o where o.beat_at is not null"
@@ -107,8 +107,8 @@ def end_connections(owner: OwnerId) -> Work[None]:
 class Presence:
     """The connection that holds the lock of this process. It is reopened whenever it is lost.
 
-    If `bus` is given, a registered process uses it for messages and announcements, instead of
-    notifications.
+    If `bus` is given, a registered process sends messages and announcements over this bus, and not
+    as notifications.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Presence:
         bus: Bus | None = None,
     ) -> None:
         self.trouble: str | None = None
-        """The reason why this process has no lock at the moment."""
+        """The reason why this process has no lock at the moment; None while it has the lock."""
         self._id = id
         """The id of this store in its notifications. The store ignores notifications with its own
         id."""
@@ -233,7 +233,7 @@ class Presence:
             self._group.start_soon(self._learn_of_commits, self.bus)
 
     async def _follow(self, connection: psycopg.AsyncConnection[Any] | None) -> None:
-        """Keeps the connection open. Whenever it is lost, opens a new one and takes the lock
+        """Keeps the connection open. Whenever it is lost, opens a new connection and takes the lock
         again."""
         while True:
             try:
@@ -276,7 +276,8 @@ class Presence:
         except BaseException:
             await connection.close()
             raise
-        # Other processes may have committed before this connection began to listen.
+        # Other processes may have committed before this connection began to listen. So the reader
+        # is told that announcements may be lost.
         self._notifications.interrupted()
         return connection
 
@@ -367,6 +368,7 @@ async def _completed(connection: psycopg.AsyncConnection[Any]) -> int:
 
 
 def leave(owner: OwnerId) -> Work[None]:
-    """Removes this process. If it leaves work for others to take over, marks it as dead instead."""
+    """Removes the row of this process. If the process leaves work for other processes to take over,
+    marks it as dead instead."""
     yield "update owners set beat_at = null where id = ?", (owner,)
     yield from owners.leave(owner)

@@ -49,7 +49,8 @@ class CommitDoubtful(HermesError):
         self.number = number
         """The transaction's number in the database. The outcome can be looked up by this number."""
         self.at = at
-        """A time during the transaction, by the clock of the database."""
+        """A time during the transaction, by the clock of the database. It shows whether the server
+        was restarted after the transaction."""
         self.result = result
         """The transaction's result. It is valid only if the transaction was committed."""
 
@@ -135,7 +136,8 @@ async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | N
     """Runs the generator's statements. Returns the result of the generator, and the reply with the
     transaction's number (None if nothing was written).
 
-    This function does not wait for statements without rows. A later `settle` raises their errors.
+    This function does not wait for the results of statements that return no rows. If such a
+    statement fails, a later `settle` raises the error.
     """
     number: StatementReply | None = None
     try:
@@ -144,7 +146,8 @@ async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | N
             statement = prepared(sql)
             reply = channel.send(statement, parameters)
             if statement.writes and number is None:
-                # The number is requested with the first write, to save a round trip.
+                # The number of the transaction is requested together with the first write, to save
+                # a round trip.
                 number = channel.send(_NUMBER)
             if statement.returns_rows:
                 await channel.settle()
@@ -159,7 +162,8 @@ async def _drive(channel: Channel, work: Work[T]) -> tuple[T, StatementReply | N
 
 
 async def _roll_back(channel: Channel) -> None:
-    """Makes the connection usable again. If that fails, the connection is lost."""
+    """Rolls the transaction back, so that the connection can be used again. If that fails, the
+    connection is lost."""
     if channel.lost is not None:
         return
     try:

@@ -56,7 +56,8 @@ class SQLiteCopyEnd:
             if dict(table.columns)[table.key[0]] == "integer":
                 rows = yield f"select max({quoted(table.key[0])}) from {quoted(table.name)}", ()  # noqa: S608
                 found[table.name] = rows[0][0] or 0
-        # Only tables with `autoincrement` remember the numbers of rows that were deleted.
+        # For tables with `autoincrement`, SQLite stores the highest number, even if the row with
+        # this number was deleted.
         rows = yield "select name, seq from sqlite_sequence", ()
         return found | dict(rows)
 
@@ -100,7 +101,7 @@ async def sqlite_source(home: Home) -> AsyncIterator[SQLiteCopyEnd]:
 
 
 def _users(locks: Path) -> Work[str]:
-    """Returns a text that names the registered processes that are alive."""
+    """Returns a text with the names of the living registered processes."""
     rows = yield "select id, kind, pid from owners order by started_at", ()
     alive = [f"a {kind} (pid {pid})" for id, kind, pid in rows if is_alive(locks, OwnerId(id))]
     return ", ".join(alive) or "another hermes process"
@@ -155,8 +156,8 @@ def _free_path(path: Path, source: str) -> Path:
         raise CopyRefused(f"{path} is the source of the copy: name another target")
     unfinished = unfinished_copy(path)
     if path.exists() and unfinished.exists() and path.samefile(unfinished):
-        # Both names refer to one file: an earlier copy was killed after `os.link` in
-        # `sqlite_target`.
+        # Both names refer to one file, because an earlier copy was killed after `os.link` in
+        # `sqlite_target`. So that copy is complete.
         unfinished.unlink()
     for existing in (path, *parts_of(path)):
         if existing.exists():

@@ -26,8 +26,8 @@ class FileWatch:
         self._checking = threading.Lock()
 
     def check(self) -> None:
-        """Raises StoreUnavailable unless the files are complete and still the same files that this
-        process opened."""
+        """Raises StoreUnavailable if a file was removed, replaced or truncated after this process
+        had opened it."""
         # Only one thread checks at a time. Otherwise a thread could compare the size that it has
         # read with a newer size that another thread has stored, and see a truncation.
         with self._checking:
@@ -48,7 +48,8 @@ class FileWatch:
             suspect(self._path)
             return False
         try:
-            # A new connection is used, because an old one may read pages from its cache.
+            # A new connection is used, because an existing connection may read pages from its cache
+            # and not from the file.
             with contextlib.closing(connect(self._path)) as connection:
                 found: str = connection.execute("pragma quick_check(1)").fetchone()[0]
         except (sqlite3.Error, StoreUnavailable):

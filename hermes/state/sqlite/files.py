@@ -18,8 +18,8 @@ def make_private(path: Path) -> None:
     SQLite gives a new WAL the access rights of its database.
     """
     try:
-        # With `O_EXCL`, an existing database is not opened. Closing its descriptor would release
-        # SQLite's locks.
+        # With `O_EXCL`, an existing database is not opened here. If it were opened, closing its
+        # descriptor would release SQLite's locks.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         restrict(path)

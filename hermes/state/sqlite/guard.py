@@ -68,9 +68,10 @@ def _make_sound(home: Home, lock: FileLock) -> None:
     if (damage := _damage(home)) is not None:
         if not lock.try_acquire():
             raise StoreUnavailable(
-                f"{damage}, and another hermes process works on the store: stop it first"
+                f"{damage}, and another hermes process uses the store: stop that process first"
             )
-        # Another start may have repaired the database before we had the lock.
+        # Another starting process may have repaired the database before we got the lock. So the
+        # database is checked again.
         if is_restore_pending(home):
             finish_restore(home)
         elif (damage := _damage(home)) is not None:
@@ -112,7 +113,8 @@ def damage_of(path: Path) -> str | None:
     if is_emptied(path):
         return f"{path} was truncated"
     closely = suspicion(path).exists()
-    # With a WAL, an incomplete page is not damage: a checkpoint may have been interrupted.
+    # If there is a WAL, an incomplete page is not damage, because a checkpoint may have been
+    # interrupted.
     size = 0 if wal_of(path).exists() else path.stat().st_size
     try:
         with translated(), contextlib.closing(connect(path)) as connection:

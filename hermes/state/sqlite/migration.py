@@ -57,7 +57,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     for _, script in MIGRATIONS[done:]:
         for statement in statements(script):
             connection.execute(statement)
-    # The version is written only if it changes, because a start must also work on a full disk.
+    # The version is written only if it changes, so that a process can also start on a full disk.
     if done < len(MIGRATIONS):
         connection.execute(f"pragma user_version = {len(MIGRATIONS)}")
         connection.execute(f"pragma application_id = {APPLICATION_ID}")

@@ -49,8 +49,8 @@ def lock_path(folder: Path, owner: OwnerId) -> Path:
 
 
 def is_alive(folder: Path, owner: OwnerId) -> bool:
-    """Returns whether the owner's lock is held. A process that ended cleanly has removed its
-    file."""
+    """Returns whether the process holds its lock. A process that ended cleanly has removed its lock
+    file, so it does not count as alive."""
     return is_held(lock_path(folder, owner))
 
 

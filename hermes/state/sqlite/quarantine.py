@@ -26,8 +26,8 @@ def quarantine(home: Home, damage: str) -> None:
     """Replaces a damaged or missing database by the newest sound snapshot, or by an empty
     database.
 
-    The damaged files are kept in `backups/`. If this start is killed or the disk is full, the next
-    start repeats or completes the work.
+    The damaged files are kept in `backups/`. If this process is killed or the disk is full, the
+    next process that starts repeats or completes the work.
     """
     log.error("%s", damage)
     try:
@@ -86,7 +86,8 @@ def _prepare_copy(snapshot: Path, home: Home, age: str) -> RestoredWork:
 
 
 def is_restore_pending(home: Home) -> bool:
-    """Returns whether a killed start has left a prepared copy that was not moved into place."""
+    """Returns whether a process that was killed while it started has left a prepared copy, which it
+    did not move into place."""
     return _restored(home).exists()
 
 

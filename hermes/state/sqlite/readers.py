@@ -72,7 +72,8 @@ class Readers:
         except IndexError:
             connection = connect(self._path)
         try:
-            # The file may have been replaced between the first check and the opening.
+            # The file is checked again, because it may have been replaced between the first check
+            # and the opening.
             self._watch.check()
             connection.execute("pragma query_only = on")
         except BaseException:

@@ -40,12 +40,12 @@ def rename_former(home: Home, lock: FileLock) -> None:
                 f"{home.former_store} must be renamed, but a hermes process of an earlier version"
                 " still uses it: stop that process, for example with `hermes gateway stop`"
             )
-        # Another start may have renamed the database before we had the lock.
+        # Another starting process may have renamed the database before we got the lock.
         if not home.store.exists():
             _rename_database(home)
     for old in home.backups.glob(f"{FORMER_SNAPSHOT_PREFIX}*.db"):
         if is_ours(old, home.run):
-            # Another start may be renaming the snapshots too.
+            # Another starting process may be renaming the same snapshots.
             with suppress(FileNotFoundError):
                 name = SNAPSHOT_PREFIX + old.name.removeprefix(FORMER_SNAPSHOT_PREFIX)
                 old.rename(old.with_name(name))

@@ -15,7 +15,7 @@ from hermes.state.sqlite.files import make_private, wal_of
 from hermes.types.errors import StoreUnavailable
 
 SNAPSHOTS = 3
-"""Maximum number of snapshots."""
+"""Maximum number of snapshots that are kept."""
 SNAPSHOT_PREFIX = "hermes-"
 DISK_SHARE = 0.1
 """The share of the free disk space that all snapshots together may use."""
@@ -34,7 +34,7 @@ def database_size(home: Home) -> int:
 
 def snapshot_due(home: Home, age: float) -> bool:
     """Returns whether the newest snapshot is older than this many seconds and the store has changed
-    since then."""
+    since that snapshot."""
     newest = next((path.stat().st_mtime for path in snapshots(home)), 0.0)
     files = (home.store, wal_of(home.store))
     changed = max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
@@ -52,8 +52,8 @@ def take_due_snapshot(home: Home, watch: FileWatch, age: float) -> None:
 def take_snapshot(home: Home, watch: FileWatch) -> Path:
     """Takes a consistent copy of the store.
 
-    Raises StoreUnavailable if the disk has no room, or if the files are no longer those that
-    `watch` has seen. The older snapshots are then kept.
+    Raises StoreUnavailable if the disk has no room, or if `watch` finds that a file of the database
+    was removed, replaced or truncated. In both cases the older snapshots are kept.
     """
     watch.check()
     kept = _room(home)
@@ -61,7 +61,8 @@ def take_snapshot(home: Home, watch: FileWatch) -> Path:
     half = target.with_suffix(".part")
     try:
         copy(home.store, half)
-        # The file may have been replaced between the first check and the opening.
+        # The file is checked again, because it may have been replaced between the first check and
+        # the opening.
         watch.check()
         half.replace(target)
     finally:
@@ -78,7 +79,7 @@ def _remove_unfinished(home: Home) -> None:
 
 
 def _room(home: Home) -> int:
-    """Returns the number of snapshots that may be kept, including the one that is about to be
+    """Returns the number of snapshots that may be kept, including the snapshot that is about to be
     taken. Raises StoreUnavailable if there is no room for a snapshot."""
     size = max(database_size(home) + wal_of(home.store).stat().st_size, 1)
     used = sum(path.stat().st_size for path in snapshots(home))
@@ -91,7 +92,8 @@ def _room(home: Home) -> int:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Makes an online backup. A source that does not exist is an error and is not created."""
+    """Copies a database while other processes use it (an online backup). Raises an error if the
+    source does not exist."""
     target.unlink(missing_ok=True)
     make_private(target)
     with (
@@ -99,6 +101,6 @@ def copy(source: Path, target: Path) -> None:
         contextlib.closing(connect(source)) as origin,
         contextlib.closing(sqlite3.connect(target)) as copied,
     ):
-        # The backup runs in one step, because a commit between two steps would restart it.
-        # It delays nobody, because in WAL mode a reader does not block the writer.
+        # The backup runs in one step, because a commit between two steps would restart it. The
+        # backup delays nobody, because in WAL mode a reader does not block the writer.
         origin.backup(copied)

@@ -54,7 +54,7 @@ class SQLiteStore:
         # A cancelled caller must still learn whether the transaction was committed.
         with anyio.CancelScope(shield=True):
             try:
-                # Conflicts are rare, so `retried` is called only after the first one.
+                # Conflicts are rare, so `retried` is called only after the first conflict.
                 result = await self._writer.commit(bound)
             except TransactionConflict:
                 result = await retried(partial(self._writer.commit, bound))
@@ -78,7 +78,8 @@ class SQLiteStore:
         return self._changes.noticed()
 
     async def permission(self) -> AsyncIterator[bool]:
-        # The permission is never withdrawn: the kernel keeps the lock until the process ends.
+        # The permission to run turns is never withdrawn, because the kernel keeps the lock until
+        # the process ends.
         yield True
         await anyio.sleep_forever()
 
@@ -109,7 +110,7 @@ class SQLiteStore:
 async def open_store(
     path: Path, kind: OwnerKind | None = None, folder: FolderId | None = None
 ) -> AsyncIterator[SQLiteStore]:
-    """Opens and migrates the store at `path`, until the context ends.
+    """Migrates the store at `path`, and keeps it open until the context ends.
 
     A process that runs turns passes its kind and its folder, and is registered. Other processes are
     not registered.
@@ -136,7 +137,8 @@ async def open_store(
         with anyio.CancelScope(shield=True):
             await writer.close()
             await readers.close()
-        # This comes last, because the last connection to close removes the WAL.
+        # This connection is closed last, because SQLite removes the WAL when the last connection is
+        # closed.
         connection.close()
 
 

@@ -32,7 +32,7 @@ callers of all these transactions at once."""
 WATCH_SECONDS = 5.0
 """Seconds between two checks of the files while nothing is committed."""
 LOST_FILES_SECONDS = 60.0
-"""Seconds between two log messages that the files are lost."""
+"""Seconds between two log messages that say that the files are lost."""
 
 
 class Job:
@@ -73,7 +73,8 @@ class Writer:
         on_foreign_commit: Callable[[], None],
     ) -> None:
         self.trouble: str | None = None
-        """The error of the last commit, or the error with which the next commit would fail."""
+        """The error of the last commit, or the error with which the next commit would fail; None if
+        commits succeed."""
         self._path = path
         self._connection = connection
         self._watch = watch
@@ -135,7 +136,7 @@ class Writer:
 
     def _commit(self) -> StoreUnavailable | None:
         """Commits the batch. A job succeeds only if the files pass the check before and after the
-        commit."""
+        commit. Returns the error if the whole batch has failed; None otherwise."""
         error = self._check_files()
         if error is None:
             if error := commit(self._connection, self._batch):
@@ -210,9 +211,10 @@ def _resolve(batch: list[Job]) -> None:
 
 
 def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable | None:
-    """Runs the batch in one transaction. A failing job fails alone; a failing disk fails all jobs.
+    """Runs the batch in one transaction. If a job itself fails, only that job gets an error. If the
+    disk, the lock or the file fails, all jobs get an error.
 
-    Returns the error if the disk, the lock or the file has failed; None otherwise.
+    Returns the error of the disk, the lock or the file; None if none of them has failed.
     """
     try:
         with translated():
@@ -232,7 +234,8 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
         if not isinstance(error, StoreUnavailable):
             cause, error = error, StoreUnavailable(f"the database failed ({error!r})")
             error.__cause__ = cause
-        # Jobs that failed alone also get this error, because they may have read uncommitted rows.
+        # Jobs that had failed by themselves also get this error. They may have failed because of
+        # rows of other jobs, which are not committed now.
         for job in batch:
             job.fail(error)
         return error
@@ -242,7 +245,8 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
 def _run_all(connection: sqlite3.Connection, batch: list[Job]) -> BaseException | None:
     """Runs all jobs without savepoints, because a savepoint needs two more statements for each job.
 
-    If a job fails, returns its error. The caller must then roll back all jobs.
+    If a job fails, returns its error, and the caller must roll back all jobs. Returns None if no
+    job fails.
     """
     try:
         for job in batch:

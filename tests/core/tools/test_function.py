@@ -71,7 +71,11 @@ def test_a_function_is_not_read_only_by_default() -> None:
 
 @pytest.mark.parametrize(
     ("function", "words"),
-    [(silent, "docstring"), (untyped, "a type for 'word'"), (many, r"can't take \*words")],
+    [
+        (silent, "docstring"),
+        (untyped, "a type for 'word'"),
+        (many, r"can't have the parameter \*words"),
+    ],
 )
 def test_a_function_that_a_model_can_not_call_is_refused(
     function: Callable[..., str], words: str

@@ -246,7 +246,9 @@ async def test_nothing_is_quarantined_while_another_process_lives(home: Home) ->
     try:
         before = home.store.read_bytes()
         home.store.write_bytes(b"garbage" * 999)
-        with pytest.raises(StoreUnavailable, match=r"another hermes process .* stop it first"):
+        with pytest.raises(
+            StoreUnavailable, match=r"another hermes process .* stop that process first"
+        ):
             await use(home)
         assert quarantined(home) == []
         home.store.write_bytes(before)
