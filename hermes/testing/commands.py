@@ -1,4 +1,4 @@
-"""A local backend for tests, which leaves no process behind."""
+"""A local backend for tests, and checks that no process is left after a test."""
 
 import contextlib
 import os
@@ -32,11 +32,11 @@ ENDING = 5.0
 
 @contextlib.contextmanager
 def no_process_left() -> Iterator[None]:
-    """Fails if a process that the block has started is still running after the block, even in
-    another session.
+    """Fails if a process that was started inside the block is still running after the block, even
+    if the process has left its session.
 
-    While the block runs, orphaned processes become children of this process, so that none is
-    overlooked.
+    While the block runs, this process is a subreaper: orphaned processes become its children, so
+    the check finds them too.
     """
     before = {entry.pid for entry in descendants(os.getpid())}
     set_process_option(PR_SET_CHILD_SUBREAPER, 1)
@@ -53,7 +53,8 @@ def no_process_left() -> Iterator[None]:
 
 
 def _live(before: set[int]) -> list[ProcessEntry]:
-    """Returns the living descendants that are not in `before`. Reaps the dead ones."""
+    """Returns the living descendants of this process that are not in `before`. Reaps the dead
+    children."""
     found = [entry for entry in descendants(os.getpid()) if entry.pid not in before]
     for entry in found:
         if entry.state in DEAD and entry.parent == os.getpid():
@@ -66,8 +67,8 @@ def local_backend(
     root: Path, environment: Mapping[str, str] = EMPTY_ENVIRONMENT
 ) -> Iterator[LocalBackend]:
     """Yields a backend that keeps the records of background processes in `root/processes`. When the
-    block ends, the background processes are killed. Fails if a new child process is left then, even
-    a zombie."""
+    block ends, the background processes are killed. Fails afterwards if this process has a new
+    child, even a zombie."""
     processes, before = root / "processes", children()
     backend = LocalBackend(processes, environment)
     try:
@@ -88,8 +89,8 @@ _earlier: set[int] = set()
 
 
 def note_earlier_children() -> None:
-    """Records the children of earlier tests, which may still be ending, so that `new_children`
-    leaves them out. Call this before a test."""
+    """Records the children of earlier tests, which may not have ended yet. `new_children` leaves
+    these children out. Call this function before a test."""
     _earlier.clear()
     _earlier.update(children())
 
@@ -109,8 +110,8 @@ def children() -> set[int]:
 
 
 def lives(pid: int) -> bool:
-    """Returns whether the process is alive. A zombie is not: in a container, dead orphans may stay
-    zombies."""
+    """Returns whether the process is alive. A zombie counts as dead, because in a container nobody
+    may reap dead orphans."""
     try:
         os.kill(pid, 0)
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()

@@ -45,7 +45,8 @@ SOURCE = Source(
 async def outcomes_of(
     store: Store, transactions: Sequence[Callable[[], Work[T]]]
 ) -> list[T | Exception]:
-    """Runs all transactions at once. Returns the result or the error of each."""
+    """Runs all transactions at the same time. Returns the result or the error of each, in the order
+    of `transactions`."""
     outcomes: dict[int, T | Exception] = {}
 
     async def one(number: int, transaction: Callable[[], Work[T]]) -> None:
