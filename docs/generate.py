@@ -42,7 +42,7 @@ from hermes.types.events import AgentEvent
 from hermes.types.tools import AnyTool
 
 UNWRAPPED = "\b\n"
-"""This character begins a paragraph of help text that click does not wrap."""
+"""If a paragraph of help text begins with this character, click does not wrap the paragraph."""
 REFERENCE = Path(__file__).parent / "reference"
 
 
@@ -96,7 +96,8 @@ def setting_table(fields: Sequence[FieldDoc]) -> Iterator[str]:
 
 
 def default(value: object) -> str:
-    """Returns a default as it is written in config.yaml, or an empty text if there is none."""
+    """Returns the default of a setting as it would be written in config.yaml; empty if the setting
+    has no default."""
     match value:
         case None | "" | () | msgspec.NODEFAULT:
             return ""
@@ -161,7 +162,8 @@ def slash_commands() -> Iterator[str]:
 
 
 def every_tool() -> tuple[AnyTool, ...]:
-    """Returns the tools of an installation in which everything is allowed and configured."""
+    """Returns all tools of the agent, as in an installation in which every feature is allowed and
+    configured."""
 
     async def made() -> tuple[AnyTool, ...]:
         with TemporaryDirectory() as folder:
