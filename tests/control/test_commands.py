@@ -52,7 +52,7 @@ async def test_status_and_stop_work_while_the_model_does_not_answer(chat: Chat) 
     chat.server.says("/stop")
     await until(lambda: len(chat.server.texts()) == before + 3)
     shown = chat.server.texts()[before:]
-    # The reply to the command may come before or after the end of the turn.
+    # The chat may show the reply to `/stop` before or after the notice of the stopped turn.
     assert sorted(shown) == ["(stopped: by you)", "Stopped. 1 queued message follows.", "next"]
     assert shown.index("(stopped: by you)") < shown.index("next")
     assert await chat.asks("/status") == "Idle."
@@ -184,7 +184,7 @@ async def test_new_stops_the_turn_and_starts_an_empty_conversation(chat: Chat) -
     await until(lambda: chat.model.requests)
     chat.server.says("/new")
     await until(lambda: len(chat.server.texts()) == 2)
-    # The reply to the command may come before or after the end of the turn.
+    # The chat may show the reply to `/stop` before or after the notice of the stopped turn.
     stopped, reply = sorted(chat.server.texts())
     assert stopped == "(stopped: by you)"
     assert reply.startswith("A new conversation.")

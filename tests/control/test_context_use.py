@@ -23,7 +23,7 @@ SMALL = replace(
 
 
 class Summariser:
-    """A model that counts its answers and its summaries."""
+    """A model that counts how many answers and how many summaries it has written."""
 
     def __init__(self) -> None:
         self.answers = 0

@@ -22,7 +22,7 @@ BASH = shutil.which("bash") or ""
 
 
 class Server:
-    """A fork server."""
+    """A fork server process, and the socket over which it gets requests."""
 
     def __init__(self) -> None:
         self.requests, theirs = socket.socketpair()
@@ -34,7 +34,7 @@ class Server:
 
 
 class Controlled:
-    """A command that is controlled through its socket."""
+    """A command that the fork server has started. The test controls it over a socket."""
 
     def __init__(self, server: Server, command: str, folder: Path) -> None:
         self.control, theirs = socket.socketpair()

@@ -1,4 +1,5 @@
-"""Handles of commands: with a handle, a later gateway ends the right processes and no others."""
+"""With the handle of a command, a later gateway ends all processes of this command and no
+others."""
 
 import os
 import signal
@@ -129,8 +130,9 @@ ESCAPE = "env -i setsid /bin/sh -c 'echo $$ > left; exec sleep 600' & exec sleep
 
 @contextmanager
 def gateway(folder: Path) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
-    """Starts a process that runs a command. The command starts a hidden process. Yields the
-    process and the handle of the command."""
+    """Starts a process that runs a command, as a gateway does. The command starts a hidden process,
+    which has left the session and cleared its environment. Yields the gateway process and the
+    handle of the command."""
     command = [sys.executable, "-c", RUNNING, str(folder), ESCAPE]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout
@@ -139,7 +141,7 @@ def gateway(folder: Path) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
 
 
 async def left_in(folder: Path) -> int:
-    """Returns the id of the hidden process, when it has started."""
+    """Waits until the hidden process has started, and returns its process id."""
     path = folder / "left"
     await until(lambda: path.exists() and path.read_text().endswith("\n"))
     return int(path.read_text())

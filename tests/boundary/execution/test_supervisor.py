@@ -124,7 +124,8 @@ async def test_a_command_ignores_no_signal_that_the_gateway_ignores(folder: Path
     signal.signal(signal.SIGHUP, before)
     attended.begin()
     assert await attended.code() == 0
-    # The C library may ignore signals above 31, which it keeps for itself.
+    # Signals above 31 are left out of the check, because the C library reserves them and may ignore
+    # them.
     assert int(attended.output().removeprefix("SigIgn:"), 16) % 2**31 == 0
 
 
