@@ -184,7 +184,7 @@ async def test_new_stops_the_turn_and_starts_an_empty_conversation(chat: Chat) -
     await until(lambda: chat.model.requests)
     chat.server.says("/new")
     await until(lambda: len(chat.server.texts()) == 2)
-    # The chat may show the reply to `/stop` before or after the notice of the stopped turn.
+    # The chat may show the reply to `/new` before or after the notice of the stopped turn.
     stopped, reply = sorted(chat.server.texts())
     assert stopped == "(stopped: by you)"
     assert reply.startswith("A new conversation.")

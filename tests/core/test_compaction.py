@@ -1,4 +1,4 @@
-"""The messages that a summary may replace."""
+"""The choice of the messages that a summary replaces."""
 
 import time
 

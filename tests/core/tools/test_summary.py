@@ -1,4 +1,4 @@
-"""Summaries of tool calls for people."""
+"""The one-line summaries of tool calls that people see."""
 
 import json
 import threading

@@ -23,7 +23,8 @@ KEY = "Qv7rXt2LmB9sKd4wZn6c"
 
 
 class FakeRuntime:
-    """A runtime whose check succeeds, or fails with `error`."""
+    """A fake of the application, which the commands call. Its check of the settings succeeds, or
+    raises `error`."""
 
     def __init__(self, error: HermesError | None = None) -> None:
         self.error = error

@@ -50,7 +50,8 @@ def test_version_is_quick(hermes: Run) -> None:
         before = os.times()
         done = hermes("--version")
         after = os.times()
-        # CPU time, because a busy machine delays the command and adds little to its CPU time.
+        # The test measures the CPU time of the child, because a busy machine changes the CPU time
+        # less than the duration.
         used.append(sum(after[2:4]) - sum(before[2:4]))
         assert done.stdout == f"hermes {__version__}\n"
     assert min(used) < 0.25
