@@ -26,7 +26,7 @@ from hermes.types.value import Value
 
 class Inner(Value):
     mode: Annotated[Literal["slow", "Fast"], Aliases(env=("MODE",), keys=("old.mode",))] = "slow"
-    """How fast it goes."""
+    """The speed."""
     size: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3
 
 

@@ -69,7 +69,7 @@ def ignore(event: AgentEvent) -> None:
 
 
 class Recorder:
-    """Records requests and returns empty answers."""
+    """A model that records its requests and always answers with the same text."""
 
     def __init__(self) -> None:
         self.requests: list[ModelRequest] = []

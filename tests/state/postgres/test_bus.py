@@ -17,7 +17,8 @@ from hermes.types.store import Store
 
 
 class NotifiedProcesses(BusProcesses):
-    """Processes whose connections for locks and notifications go through a proxy."""
+    """Processes whose direct connections (for locks and notifications) go through a proxy, so that
+    the test can cut them."""
 
     def __init__(self, url: str, direct_url: str, proxy: CuttingProxy) -> None:
         self._url = url
