@@ -1,4 +1,4 @@
-"""Several gateways on one store, and the files of their sessions."""
+"""Several gateways share a store, and a session runs on a node that has its files."""
 
 import shutil
 from collections.abc import Iterator

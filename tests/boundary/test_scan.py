@@ -1,4 +1,4 @@
-"""The search for a pattern in files."""
+"""A search for a pattern reads text files and skips everything else."""
 
 import json
 import os

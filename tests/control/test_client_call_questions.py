@@ -1,4 +1,4 @@
-"""Turns that wait for a person's answer and for tools of the client at the same time."""
+"""A turn can wait for a person's answer and for the client's tools at the same time."""
 
 import time
 from pathlib import Path

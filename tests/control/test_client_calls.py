@@ -1,4 +1,4 @@
-"""Turns with tools of an API client. The tests use OpenAI's own client."""
+"""A turn can call tools of an API client. The tests use OpenAI's own client."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The share of the context window that a session uses."""
+"""The gateway reports the share of the context window that a session uses."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""Messages that arrive while a turn runs or waits for a person."""
+"""A message that arrives while a turn runs waits. A message that arrives while a question is open
+answers the question."""
 
 from collections.abc import Mapping
 from pathlib import Path

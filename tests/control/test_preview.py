@@ -1,4 +1,5 @@
-"""The pace of previews, their final text, and errors that must not delay the answer."""
+"""Previews keep the permitted pace and end with the final text. An error of a preview does not
+delay the answer."""
 
 import time
 from itertools import pairwise

@@ -1,4 +1,5 @@
-"""The limits on the rate of calls to a chat, and the order of the calls that wait."""
+"""Calls to a chat keep the permitted rate. Waiting calls are made in the order of their
+priority."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""The choice of the messages that a summary replaces."""
+"""A summary replaces only messages that may be replaced."""
 
 import time
 

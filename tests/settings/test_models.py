@@ -1,4 +1,4 @@
-"""The conversion of the model settings for core/models."""
+"""The model settings are converted for core/models."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The schema of the settings, and the conversion of values."""
+"""The schema of the settings finds a setting by its names and converts its value."""
 
 from pathlib import Path
 from typing import Annotated, Literal

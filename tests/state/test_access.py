@@ -1,4 +1,4 @@
-"""People who were admitted by pairing."""
+"""People who were admitted by pairing are known."""
 
 from pathlib import Path
 

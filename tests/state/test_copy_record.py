@@ -1,4 +1,4 @@
-"""The record of a copy, on both databases."""
+"""Both databases keep the record of a copy."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The folders of sessions, turns and messages on both databases."""
+"""Both databases record the folders of sessions, turns and messages."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The times at which previews are sent and edited."""
+"""A preview is sent and edited at the right times."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""The state of a turn, computed from any sequence of its events."""
+"""The state of a turn is computed from any sequence of its events."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The rendering of a turn for HTTP clients."""
+"""A turn is rendered for HTTP clients."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The stores of the test kit."""
+"""The wrapped stores of the test kit behave as documented."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The parsing of Markdown while the text grows."""
+"""Markdown is parsed while the text grows."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""The parsing and printing of Markdown."""
+"""Markdown is parsed and printed without a change of its content."""
 
 import string
 import time

@@ -1,4 +1,4 @@
-"""Background commands."""
+"""A background command runs until it ends or is killed, even after its gateway has ended."""
 
 import os
 import signal

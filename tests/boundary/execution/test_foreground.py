@@ -1,4 +1,4 @@
-"""Foreground commands."""
+"""A foreground command ends with everything that it has started."""
 
 import os
 import shlex

@@ -1,4 +1,5 @@
-"""The fork server and its supervisors, over their sockets."""
+"""The fork server starts supervisors, and a supervisor starts and ends a command. The tests use
+their sockets."""
 
 import json
 import os

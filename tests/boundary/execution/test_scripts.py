@@ -1,4 +1,4 @@
-"""Scripts that need only the standard library."""
+"""The fork server and the supervisor are scripts that import only the standard library."""
 
 import subprocess
 import sys

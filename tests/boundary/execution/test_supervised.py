@@ -1,4 +1,4 @@
-"""Commands that a fork server starts."""
+"""A gateway starts commands through a fork server, and replaces a server that fails."""
 
 import gc
 import os

@@ -1,4 +1,5 @@
-"""The supervisor of a background command."""
+"""The supervisor of a background command starts the command, and stays until all its processes have
+ended."""
 
 import os
 import shutil

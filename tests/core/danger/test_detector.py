@@ -1,4 +1,4 @@
-"""The verdicts on commands, and the limits of the detector."""
+"""The detector gives each command the right verdict, and keeps its limits."""
 
 import logging
 import random

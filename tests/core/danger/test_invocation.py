@@ -1,4 +1,4 @@
-"""Programs with their arguments."""
+"""A program is found by its name, and runs a nested program in the same state."""
 
 from collections.abc import Sequence
 

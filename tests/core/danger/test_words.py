@@ -1,4 +1,4 @@
-"""The words of a command."""
+"""The words of a command are parsed, with their quotes and expansions."""
 
 import pytest
 

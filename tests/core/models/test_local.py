@@ -1,4 +1,4 @@
-"""A local model with the real file, in a real child process, called over real HTTP."""
+"""A local model answers. The tests use the real model file, a real child process and real HTTP."""
 
 import os
 import secrets

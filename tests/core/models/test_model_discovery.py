@@ -1,4 +1,4 @@
-"""Requesting lists of models from providers."""
+"""Lists of models are requested from providers and read."""
 
 import logging
 from collections.abc import AsyncIterator, Mapping

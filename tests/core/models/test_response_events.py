@@ -1,4 +1,4 @@
-"""The parser of the stream events of OpenAI's Responses API."""
+"""The parser reads the stream events of OpenAI's Responses API."""
 
 from pathlib import Path
 

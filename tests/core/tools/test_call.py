@@ -1,4 +1,4 @@
-"""The execution of one tool call."""
+"""A tool call is marked, run and redacted, and has a result in every case."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The one-line summaries of tool calls that people see."""
+"""A tool call has a short summary for people, without secrets."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""The tool that runs shell commands."""
+"""The tool `terminal` runs a shell command and returns its output."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The `hermes` command as a process, with a fake model."""
+"""Fixtures that run the `hermes` command as a process, with a fake model."""
 
 import json
 import os

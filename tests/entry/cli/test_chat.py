@@ -1,4 +1,4 @@
-"""The command `hermes chat`, used by people and by scripts."""
+"""The command `hermes chat` answers people and scripts."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The command `hermes config`."""
+"""The command `hermes config` shows, changes and checks settings."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The offer and the download of the embedded model."""
+"""The embedded model is offered, downloaded and saved as the choice."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The files that a message mentions with @."""
+"""A file that a message mentions with @ is attached."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`hermes gateway`."""
+"""The command `hermes gateway` starts a service that leads a new user to an answer."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The text for new users, and the first question."""
+"""A new user sees how to connect, and the answer to a first question."""
 
 from pathlib import Path
 

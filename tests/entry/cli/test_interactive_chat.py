@@ -1,4 +1,4 @@
-"""The command `hermes chat` in a terminal. The tests type keys and read the screen."""
+"""`hermes chat` works in a terminal. The tests type keys and read the screen."""
 
 import json
 import os

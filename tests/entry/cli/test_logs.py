@@ -1,4 +1,4 @@
-"""The log on stderr and in a file of the home."""
+"""The log is written to stderr and to a file of the home, without secrets."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The whole command line: its start time, its list of commands and its errors."""
+"""The command line starts quickly, lists its commands, and reports errors in one sentence."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The command `hermes model`."""
+"""The command `hermes model` shows, lists, chooses and tests models."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Our subclass of uvicorn's protocol, and the parts of uvicorn on which it relies."""
+"""`HttpConnection` extends uvicorn's protocol class, and uvicorn has the parts on which it
+relies."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Errors in the format of OpenAI's API."""
+"""Errors have the format of OpenAI's API."""
 
 import io
 import logging

@@ -1,4 +1,4 @@
-"""Health and readiness."""
+"""`/health` and `/ready` report the state of the gateway."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The models of the API: the listed agents, and the meaning of a request's `model`."""
+"""The API lists the agents as models, and knows the meaning of a request's `model`."""
 
 import msgspec
 import pytest

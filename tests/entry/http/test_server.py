@@ -1,4 +1,4 @@
-"""The HTTP server with clients that misbehave."""
+"""The HTTP server stays available while clients misbehave."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The line about the agent's activity."""
+"""A line shows what the agent is doing."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""Completion at the prompt."""
+"""The prompt completes commands and file names."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The screen that shows a turn."""
+"""The live screen shows a turn while it runs."""
 
 import os
 from io import StringIO

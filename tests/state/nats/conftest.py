@@ -1,4 +1,4 @@
-"""A NATS server for all tests of this folder."""
+"""Fixtures with a NATS server for the tests of this folder."""
 
 from collections.abc import Iterator
 

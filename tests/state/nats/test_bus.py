@@ -1,4 +1,4 @@
-"""Messages between processes over NATS."""
+"""Processes send each other messages over NATS."""
 
 import logging
 from collections.abc import AsyncIterator, Iterator

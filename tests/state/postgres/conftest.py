@@ -1,4 +1,4 @@
-"""Creates a PostgreSQL database for each test."""
+"""Fixtures with a PostgreSQL database for each test of this folder."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Messages between the processes of a database, as notifications."""
+"""The processes of a database send each other messages as notifications."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager

@@ -1,4 +1,4 @@
-"""The statements of a transaction, and its outcome after the connection was cut."""
+"""After a connection was cut, the outcome of its transaction can be looked up."""
 
 import signal
 import time
