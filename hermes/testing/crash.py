@@ -3,7 +3,7 @@
 A point is a place in the code where a kill could do damage; see `crash_child`.
 
 - `python -m hermes.testing.crash` sends 2,000 messages, and kills the gateway 20 times.
-- With `--points`, each run kills the gateway at another point, until every point was tried.
+- With `--points`, the gateway is killed at every point, at one point in each run of a scenario.
 - With `--scenario append --point 'after send 1'`, the gateway is killed at this point only.
 - With `--store postgres`, the gateways use PostgreSQL instead of SQLite.
 """

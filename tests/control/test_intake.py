@@ -1,5 +1,5 @@
-"""A message that arrives while a turn runs waits. A message that arrives while a question is open
-answers the question."""
+"""A message that arrives while a turn runs waits. If the turn has asked a person a question, the
+next message of this person is the answer."""
 
 from collections.abc import Mapping
 from pathlib import Path
