@@ -50,14 +50,15 @@ async def readers(stage: Stage, sizes: Sizes) -> None:
 
 
 async def _open(target: Target) -> socket.socket:
-    """Returns a connection with the smallest buffer, after requesting a stream on it."""
+    """Opens a connection with a small receive buffer, and requests a streamed answer on it. Returns
+    the connection."""
     reader = await small_socket(target.port)
     await asyncio.get_running_loop().sock_sendall(reader, target.request(stream=True))
     return reader
 
 
 async def small_socket(port: int) -> socket.socket:
-    """Returns a connection with the smallest buffer."""
+    """Returns a connection to the port whose receive buffer has only `BUFFER` bytes."""
     reader = socket.socket()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
     # The loopback interface has large segments, with which the kernel would buffer megabytes of the

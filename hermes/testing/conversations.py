@@ -66,7 +66,8 @@ def texts(history: History) -> list[str]:
 
 
 class TranscriptContract(StoreFixture):
-    """Messages are kept in order, and a search finds only messages that the person may read."""
+    """Messages are kept in order, and a search finds only messages that the person who searches may
+    read."""
 
     async def test_history_is_in_order_and_a_new_conversation_begins_empty(
         self, store: Store

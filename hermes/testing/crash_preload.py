@@ -18,7 +18,7 @@ from hermes.testing import crash_checks
 
 __all__ = ["crash_checks"]
 """Importing `crash_checks` also loads the other modules of the harness. Each forked process runs
-the main module of the harness again, and this module imports them."""
+the main module of the harness again, which imports these modules."""
 
 
 def _use_once(home: Path) -> None:

@@ -1,4 +1,5 @@
-"""A NATS server for tests: from PyPI, on a loopback port of its own."""
+"""Runs a NATS server for tests. The program comes from PyPI, and listens on a loopback port of its
+own."""
 
 import signal
 import socket

@@ -62,7 +62,7 @@ async def outcomes_of(
 
 
 def put(name: str) -> Work[None]:
-    """Writes the smallest row: a lease without a holder."""
+    """Writes a small row with this name. The row is a lease without a holder."""
     yield "insert into leases (name, owner, epoch, taken_at) values (?, ?, 0, ?)", (name, "", NOW)
 
 

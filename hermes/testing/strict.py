@@ -59,7 +59,7 @@ class StrictModel(FakeModel):
 
 
 def calls_tools(*wanted: tuple[str, Mapping[str, object]]) -> Plan:
-    """Returns a step in which the model calls these tools, all at once."""
+    """Returns the plan of a step in which the model makes all these tool calls in one answer."""
     made = [PlannedCall(name, msgspec.json.encode(given).decode()) for name, given in wanted]
     return Plan(calls=tuple(made))
 
