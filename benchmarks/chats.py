@@ -144,8 +144,8 @@ async def ordered(record: Record, sizes: Sizes) -> None:
 
 
 async def burst(record: Record, sizes: Sizes) -> None:
-    """Measures the gateway while the platform delivers many messages to its webhook in a few
-    seconds."""
+    """Measures the gateway while the platform delivers many messages to the gateway's webhook in a
+    few seconds."""
     async with _staged(record, "burst", **WEBHOOK) as stage:
         await stage.start()
         began = time.perf_counter()

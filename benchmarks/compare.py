@@ -1,8 +1,9 @@
-"""Compares the CPU per turn of this checkout with that of another checkout, in alternating pairs.
+"""Compares the CPU time per turn of this checkout with the CPU time of another checkout. The
+measurements of the two checkouts alternate.
 
     python -m benchmarks.compare /path/to/other/checkout
 
-The other checkout needs a `.venv` of its own (`make check` there makes one).
+The other checkout needs a `.venv` of its own. `make check` in that checkout creates it.
 """
 
 import statistics

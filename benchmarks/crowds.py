@@ -130,7 +130,7 @@ async def press(stage: Stage, target: Target, count: int, sessions: str = "") ->
 
 
 class Probed(msgspec.Struct):
-    """The resources that a target used during some work, and its delays."""
+    """The resources that a target used during some work, and the delays of its GET /health."""
 
     began: float
     seconds: float

@@ -1,4 +1,5 @@
-"""Compares the CPU time per turn of four gateways with that of one gateway, on PostgreSQL."""
+"""Compares the CPU time per turn of four gateways with the CPU time of one gateway, on
+PostgreSQL."""
 
 import asyncio
 

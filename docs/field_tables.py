@@ -34,7 +34,7 @@ def field_rows(struct: Struct, prefix: str = "") -> Iterator[tuple[str, str, str
 
 
 def field_text(struct: Struct, name: str) -> str:
-    """Returns the docstring under the field. Raises LookupError if there is none."""
+    """Returns the docstring under the field. Raises LookupError if the field has no docstring."""
     for cls in struct.__mro__:
         if text := _texts(cls.__module__).get((cls.__name__, name)):
             return " ".join(text.split())
@@ -49,8 +49,8 @@ def _texts(module: str) -> dict[tuple[str, str], str]:
 
 
 def struct_text(struct: Struct) -> str:
-    """Returns the first paragraph of the struct's docstring. Raises LookupError if there is
-    none."""
+    """Returns the first paragraph of the struct's docstring. Raises LookupError if the struct has
+    no docstring."""
     text = inspect.cleandoc(struct.__doc__ or "").partition("\n\n")[0]
     if not text:
         raise LookupError(f"{struct.__name__} has no docstring")

@@ -1,4 +1,5 @@
-"""Several gateways on one store: the order of turns, and live events and stops between nodes."""
+"""Several gateways share a store. They keep the order of turns, and pass live events and stops to
+each other."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""How plugins are found, the order of their results, and conflicts between plugins."""
+"""Plugins are found, their results are in order, and conflicts between plugins are errors."""
 
 import sys
 from collections.abc import Sequence

@@ -24,7 +24,7 @@ class BusProcesses(ABC):
 
     @abstractmethod
     async def cut(self) -> None:
-        """Ends all connections to the bus, and prevents new ones."""
+        """Ends all connections to the bus, and prevents new connections."""
 
     @abstractmethod
     async def mend(self) -> None:

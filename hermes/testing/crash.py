@@ -265,8 +265,8 @@ class Storm:
             for kind, wait in zip(kinds, waits, strict=True):
                 await self._stage.until(self._unlocked)
                 if kind == "ask":
-                    # The agent will ask a question. Another message that is open then would count
-                    # as the answer to it.
+                    # The agent will ask a question. A message that is still unanswered then could
+                    # count as the answer to the question.
                     await person.all_answered()
                 if wait or kind == "ask":
                     await person.ask(kind)

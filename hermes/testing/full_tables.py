@@ -77,8 +77,8 @@ def _value(
         case "bytes":
             return _BINARY + str(number).encode()
         case "text":
-            # Databases sort capital letters and accents in different orders, and a copy must not
-            # depend on it.
+            # Databases sort capital letters and accents differently. A copy must be right in every
+            # order.
             return f"{'bAéZ'[number % 4]} {name} {number} \\ '%s' ? 𝄞"
 
 

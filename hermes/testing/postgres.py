@@ -160,8 +160,8 @@ class TestDatabases:
             thread.submit(anyio.run, _migrated, server.url(TEMPLATE)).result()
 
     def url_of(self, folder: Path) -> str:
-        """Returns the address of the folder's database. The first call for a folder gives it an
-        empty database."""
+        """Returns the address of the folder's database. The first call for a folder gives the
+        folder an empty database."""
         if folder not in self._used:
             self._used[folder] = self._free.pop() if self._free else self._made()
         return self.server.url(self._used[folder])

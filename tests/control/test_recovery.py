@@ -1,4 +1,4 @@
-"""Several processes on one store: a process resumes the work of another process only if that
+"""Several processes share a store. A process resumes the work of another process only if the other
 process is dead."""
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Transactions of one session run one after the other."""
+"""Transactions that take the lock of the same session run one after the other."""
 
 from functools import partial
 from pathlib import Path

@@ -166,7 +166,7 @@ async def paused_in_a_turn(folder: Path, store: SharedStore, seconds: float) -> 
         nodes[0].wake()
         await until(lambda: "stops its turns" in nodes[0].log, within=20)
         await until(lambda: "notifications again" in nodes[0].log, within=20)
-        # While it was paused, the node has received the whole answer of the model. It now tries to
+        # The whole answer of the model arrived while the node was paused. The node now tries to
         # store this answer, and must not succeed.
         await until(lambda: stored_rows(folder, "select 1 from owners offset 1"), within=20)
         assert rows_of_work(folder) == before

@@ -112,7 +112,7 @@ async def test_a_server_that_does_not_answer_is_replaced(
     (server,) = children() - before
     os.kill(server, signal.SIGSTOP)
     # The client replaces a server that does not answer within this time. The new server must also
-    # start within it.
+    # start within this time.
     client.starting_seconds = 3.0
     supervised = await started(client, "echo well", tmp_path)
     assert await supervised.output() == b"well\n"

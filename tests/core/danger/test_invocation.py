@@ -1,4 +1,5 @@
-"""A program is found by its name, and runs a nested program in the same state."""
+"""A program is named by the end of its path. A nested program reads the same input, and a nested
+shell does not change the variables."""
 
 from collections.abc import Sequence
 

@@ -237,8 +237,9 @@ PLANS = (
 
 
 class Witness:
-    """A provider around the client. It adds the start time to each request. When the client has
-    read an error that asks for a pause, it tells the server so."""
+    """A provider around the client. The provider adds the start time to each request. When the
+    client has read an error that asks for a pause, the provider calls `heard` of the fake
+    server."""
 
     def __init__(self, provider: ModelProvider, server: HalfFailing) -> None:
         self._provider = provider

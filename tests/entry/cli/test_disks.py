@@ -1,4 +1,5 @@
-"""A home on a full or read-only disk: commands print one sentence, and the service answers 503."""
+"""If the home is on a full or read-only disk, commands print one sentence, and the service answers
+503."""
 
 import json
 import os

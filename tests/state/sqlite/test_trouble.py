@@ -37,8 +37,8 @@ async def main():
     async with open_store(path) as store:
         await store.run(put, "before")
         size = path.with_name(path.name + "-wal").stat().st_size
-        # A write beyond this limit fails with EFBIG. SQLite reports it as an I/O error, not as a
-        # full disk.
+        # A write beyond this limit fails with EFBIG. SQLite reports this failure as an I/O error,
+        # not as a full disk.
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 40_000, resource.RLIM_INFINITY))
         done = failed = 0
         while failed < 5:

@@ -700,7 +700,7 @@ async def test_a_text_that_telegram_can_not_read_is_sent_without_formatting(
 
 
 class EchoModel:
-    """Answers every message with its own text."""
+    """A model that answers every message with the text of the message."""
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
         asked = request.messages[-1]
