@@ -271,7 +271,7 @@ class BotApiServer:
                 " to delete the webhook first",
             )
         bot.poller.cancel()
-        # As at Telegram, an offset that is much higher than the last update number deletes nothing.
+        # An offset that is much higher than the number of the last update deletes nothing.
         if wanted.offset <= self._last_update + 10:
             bot.pending = [one for one in bot.pending if update_number(one) >= wanted.offset]
         with anyio.CancelScope() as bot.poller:
