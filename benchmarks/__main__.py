@@ -65,7 +65,8 @@ LONG: dict[str, Phase] = {
 
 
 def _alone(measured: Callable[[Record, Sizes], Awaitable[None]]) -> Phase:
-    """Returns a phase that starts a gateway of its own."""
+    """Returns a phase that starts a gateway of its own instead of using the gateway of the
+    stage."""
     return lambda stage, sizes: measured(stage.record, sizes)
 
 
@@ -77,7 +78,8 @@ CHATS: dict[str, Phase] = {
     "ordered": _alone(chats.ordered),
     "burst": _alone(chats.burst),
 }
-"""Phases on Telegram. They are the last ones of a full run, and may take long."""
+"""Phases with a fake of Telegram's Bot API. A full run ends with these phases, which may take up to
+an hour each."""
 APART: dict[str, Phase] = {
     "lasting_readers": lasting_readers.lasting_readers,
     "fuzz": fuzz.fuzz,
@@ -93,7 +95,8 @@ RESULTS = Path(__file__).parent / "results"
 
 
 async def measure(names: list[str], sizes: Sizes, record: Record) -> None:
-    """Runs the phases on one stage, and stores their results in the record."""
+    """Runs the phases with these names on one stage (the processes of a run), and stores their
+    results in the record."""
     every = {**SHORT, **LONG, **CHATS, **APART}
     limits = dict.fromkeys(APART, APART_SECONDS + sizes.soak_minutes * 60)
     limits |= dict.fromkeys(CHATS, CHATS_SECONDS)

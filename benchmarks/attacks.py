@@ -55,7 +55,8 @@ class Attacks:
 
     async def _repeat(self, pause: float, attack: Callable[[], Awaitable[None]]) -> None:
         while True:
-            # The benchmark may kill the gateway in the middle of an attack.
+            # The soak kills the gateway now and then. The connection of an attack is then lost,
+            # which is no error.
             with contextlib.suppress(OSError):
                 await attack()
                 self.count += 1

@@ -1,4 +1,4 @@
-"""The bars: the measured figures and the limits that they must stay within."""
+"""The bars: the figures that the benchmark measures, with the limit of each figure."""
 
 from typing import Literal, assert_never
 
@@ -14,17 +14,18 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     measure: str
     """The name of the figure in the table, with its unit."""
     kind: Kind = "shown"
-    """The kind of limit. `share` and `times` are relative to the pass-through. `ideal` is
-    relative to the model without a gateway. `at most` and `at least` are plain numbers. `shown`
-    has no limit."""
+    """The kind of limit. `share` and `times` are relative to the figure of the pass-through proxy.
+    `ideal` is relative to the figure of the model without a gateway. `at most` and `at least` are
+    absolute limits. `shown` means that there is no limit."""
     number: float = 0.0
     digits: int = 1
     binding: bool = True
-    """Whether a missed bar fails the run. Bars that depend on the machine are not binding."""
+    """Whether the run fails if the figure is outside of its limit. Bars that depend on the machine
+    are not binding."""
 
     def holds(self, figure: Figure) -> bool | None:
-        """Returns whether the figure is within the limit. Returns None if the bar has no limit,
-        and False if the limit can't be computed."""
+        """Returns whether the figure is within the limit. Returns None if the bar has no limit, and
+        False if the run has not measured the value on which the limit depends."""
         limit = self.limit(figure)
         match self.kind:
             case "share" | "ideal" | "at least":
@@ -72,7 +73,8 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _machine(key: str, measure: str, number: float, digits: int = 1) -> Bar:
-    """Returns a bar that depends on the machine, and is not binding."""
+    """Returns a bar with an upper limit. The figure depends on the machine, so the bar is not
+    binding."""
     return Bar(
         key=key, measure=measure, kind="at most", number=number, digits=digits, binding=False
     )
@@ -88,7 +90,8 @@ def _none(key: str, measure: str) -> Bar:
 
 
 def _promised(name: str, measure: str, messages: int) -> tuple[Bar, ...]:
-    """Returns the bars of messages that must each be answered once and in order."""
+    """Returns the bars of a phase in which people send `messages` messages. Each message must be
+    answered once and in order."""
     answered = Bar(
         key=f"{name}.answered",
         measure=f"{measure}: answered",

@@ -35,13 +35,14 @@ OUTAGE = (
     ScriptedFailure(after=35.0),
     ScriptedFailure(status=429, description="Too Many Requests: retry after 10", retry_after=10),
 )
-"""The ways in which calls fail during an outage. One of them is a timeout."""
+"""The ways in which calls to the Bot API fail during an outage. One way is an answer that comes too
+late."""
 
 
 @asynccontextmanager
 async def _staged(record: Record, name: str, **more: str) -> AsyncIterator[TelegramStage]:
-    """Yields a stage. When the block ends, waits until all work is done, and records the broken
-    promises."""
+    """Yields a fake Telegram with a gateway. When the block ends, waits until the gateway has done
+    all work, and records the broken promises."""
     with tempfile.TemporaryDirectory(prefix="hermes-bench-", dir=DISK) as folder:
         home = Path(folder)
         async with model_process() as model, telegram_stage(home, model, **more) as stage:
@@ -63,7 +64,7 @@ def _judge(record: Record, name: str, report: Report) -> None:
 
 
 async def waiting(record: Record, sizes: Sizes) -> None:
-    """Messages wait at the platform while the gateway is down."""
+    """Measures how fast the gateway answers the messages that were sent while it was down."""
     async with _staged(record, "waiting") as stage:
         await stage.start()
         await stage.answered(stage.say(FIRST_CHAT))
@@ -78,8 +79,9 @@ async def waiting(record: Record, sizes: Sizes) -> None:
 
 
 async def repeats(record: Record, sizes: Sizes) -> None:
-    """Every message is delivered three times: first normally, then with a new update number, and
-    finally with its old update number, after a restart without the stored offset."""
+    """Checks that a repeated message is answered only once. Every message is delivered three times:
+    first normally, then with a new update number, and finally with its old update number, after a
+    restart without the stored offset."""
     async with _staged(record, "repeats") as stage:
         await stage.start()
         for number in range(sizes.repeats):
@@ -101,7 +103,8 @@ async def repeats(record: Record, sizes: Sizes) -> None:
 
 
 async def outage(record: Record, sizes: Sizes) -> None:
-    """The platform refuses, loses and delays every call for some time, and then recovers."""
+    """Measures how fast the gateway sends the waiting replies after an outage, in which the
+    platform refuses, loses or delays every call."""
     chance = random.Random(7)
     async with _staged(record, "outage") as stage:
         await stage.start()
@@ -123,7 +126,8 @@ async def outage(record: Record, sizes: Sizes) -> None:
 
 
 async def ordered(record: Record, sizes: Sizes) -> None:
-    """People write in many chats, and tools take a random time, while the gateway is killed."""
+    """Checks the order of the answers. People write in many chats, and tools take a random time,
+    while the gateway is killed again and again."""
     size = StormSize(
         chats=sizes.ordered_chats,
         messages=sizes.ordered_messages,
@@ -140,7 +144,8 @@ async def ordered(record: Record, sizes: Sizes) -> None:
 
 
 async def burst(record: Record, sizes: Sizes) -> None:
-    """Many messages are delivered to the webhook at once."""
+    """Measures the gateway while the platform delivers many messages to the gateway's webhook in a
+    few seconds."""
     async with _staged(record, "burst", **WEBHOOK) as stage:
         await stage.start()
         began = time.perf_counter()

@@ -28,7 +28,7 @@ class Answer(msgspec.Struct, kw_only=True):
     body: bytes = b""
 
     def good(self, tokens: int) -> bool:
-        """Returns whether the answer has all tokens of the model."""
+        """Returns whether the answer succeeded and has this number of tokens."""
         return self.status == 200 and self.tokens == tokens and not self.error
 
     def told(self) -> str:
@@ -40,7 +40,7 @@ class Answer(msgspec.Struct, kw_only=True):
 def encode(
     method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b""
 ) -> bytes:
-    """Encodes a request as HTTP."""
+    """Returns the bytes of an HTTP request."""
     every = {
         "Host": "127.0.0.1",
         "Content-Type": "application/json",
@@ -64,7 +64,7 @@ class Wire(asyncio.Protocol):
         self._keep_alive = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are not subclasses of asyncio's.
+        # The cast is needed because uvloop's transports are not subclasses of asyncio's.
         self.transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -87,13 +87,14 @@ class Wire(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self.status = self._parser.get_status_code()
-        # The value is kept here, because the parser forgets it before the next answer.
+        # The value is stored now, because the parser can't report it any more when the next answer
+        # begins.
         self._keep_alive = self._parser.should_keep_alive()
         if self.status >= 200 and self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
 
     def send(self, request: bytes) -> "asyncio.Future[None]":
-        """Writes the request, and returns when its answer is complete."""
+        """Writes the request. Returns a future that is done when the answer is complete."""
         if self.transport is None:
             raise ConnectionResetError("closed before the request")
         self.body, self.status, self.first = bytearray(), 0, 0.0

@@ -1,8 +1,9 @@
-"""Compares the CPU per turn of this checkout with that of another checkout, in alternating pairs.
+"""Compares the CPU time per turn of this checkout with the CPU time of another checkout. The
+measurements of the two checkouts alternate.
 
     python -m benchmarks.compare /path/to/other/checkout
 
-The other checkout needs a `.venv` of its own (`make check` there makes one).
+The other checkout needs a `.venv` of its own. `make check` in that checkout creates it.
 """
 
 import statistics
@@ -34,7 +35,8 @@ def other_gateway(stage: Stage, checkout: Path) -> Target:
 
 
 async def compare(checkout: Path, pairs: int, count: int) -> None:
-    """Prints milliseconds of CPU per turn, and the median ratio, for each kind of load."""
+    """Prints, for each kind of load, the milliseconds of CPU time per turn of both checkouts, and
+    the median of their ratios."""
     async with staged(Record()) as stage:
         other = other_gateway(stage, checkout)
         try:
@@ -51,7 +53,8 @@ async def _pairs(stage: Stage, other: Target, name: str, plan: Plan, pairs: int)
         await stage.load(target, msgspec.structs.replace(plan, count=WARM, sessions=""))
     ratios, mine, theirs = [], [], []
     for number in range(pairs):
-        # Every round uses new sessions, so that histories do not become longer.
+        # Every round uses new sessions. With the same sessions, each round would have longer
+        # histories.
         sessions = f"{plan.sessions}-{number}" if plan.sessions else ""
         planned = msgspec.structs.replace(plan, sessions=sessions)
         order = [stage.ours, other] if number % 2 else [other, stage.ours]

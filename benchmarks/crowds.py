@@ -19,19 +19,20 @@ from benchmarks.stage import Stage
 USUAL = Behaviour()
 SECOND = Behaviour(ttft=1.0)
 RAMP = 0.8
-"""Seconds within which all conversations start. The first answer takes longer, so all conversations
-are open at once."""
+"""Seconds within which all conversations start. An answer takes longer than this, so at one moment
+all conversations are open."""
 CONNECT_SECONDS = 1.0
 TICK = 0.02
 PROBE_START = 0.7
 """Seconds that pass before the measured work begins, so that the probe has started."""
 YOUNG = 10
-"""Number of turns in a young session. Their median is about the time of the fifth turn."""
+"""Number of turns in a young session. The median time of these turns is about the time of the fifth
+turn."""
 
 
 async def growth(stage: Stage, sizes: Sizes) -> None:
-    """Measures some turns of a young session, then some turns of an old session, and so on, so that
-    noise of the machine affects both kinds."""
+    """Compares young and old sessions. Turns of young and old sessions alternate, so that noise of
+    the machine affects both kinds."""
     await stage.behave(USUAL)
     target, client = stage.ours, Client(stage.ours.port)
     names = range(sizes.grown)
@@ -69,7 +70,7 @@ class Pressed(msgspec.Struct):
 
     load: Load
     most: Usage
-    """The highest usage at any moment."""
+    """The highest memory and the highest number of threads that were seen."""
     delays: list[float]
     """Milliseconds that each GET /health took during the load."""
     open: int
@@ -129,13 +130,13 @@ async def press(stage: Stage, target: Target, count: int, sessions: str = "") ->
 
 
 class Probed(msgspec.Struct):
-    """The usage and the delays of a target during some work."""
+    """The resources that a target used during some work, and the delays of its GET /health."""
 
     began: float
     seconds: float
     before: Usage
     most: Usage
-    """The highest usage at any moment."""
+    """The highest memory and the highest number of threads that were seen."""
     delays: list[float]
     """Milliseconds that each GET /health took during the work."""
 
@@ -146,7 +147,8 @@ class Probed(msgspec.Struct):
 
 
 async def probed(stage: Stage, target: Target, work: Callable[[], Awaitable[None]]) -> Probed:
-    """Does the work. Meanwhile, another process calls the target's GET /health again and again."""
+    """Calls `work`, and measures the target meanwhile: its resources, and the time of GET /health,
+    which another process calls again and again."""
     used = [target.tree.usage()]
     probe = await _probe(stage, target)
     try:
@@ -174,7 +176,7 @@ async def probed(stage: Stage, target: Target, work: Callable[[], Awaitable[None
 
 
 async def _connect(clients: list[Client]) -> None:
-    """Opens every connection, a few at a time."""
+    """Opens the connections of all clients, a few at a time."""
     step = max(1, int(len(clients) * TICK / CONNECT_SECONDS))
     for first in range(0, len(clients), step):
         async with asyncio.TaskGroup() as group:

@@ -65,7 +65,7 @@ class Minute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
-    """The growth of the resources of a process from its warm-up to the end of its life."""
+    """How much the resources of a process grew after its warm-up."""
 
     rss: float
     descriptors: float
@@ -73,7 +73,8 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def minutes(samples: Sequence[Sample], seconds: float = 60.0) -> list[Minute]:
-    """Returns one row for each period of this length, usually a minute."""
+    """Divides the samples into periods of this length, usually a minute, and returns a summary of
+    each period."""
     found: list[Minute] = []
     turns = attacks = 0
     for number in range(1, int(samples[-1].at // seconds) + 2):
@@ -100,10 +101,10 @@ def minutes(samples: Sequence[Sample], seconds: float = 60.0) -> list[Minute]:
 
 
 def growth(samples: Sequence[Sample], warm_up: float) -> Growth:
-    """Compares the resources that the last process used in the first and in the last third of its
-    life.
+    """Compares the resources that the last gateway process used in the first third of its life with
+    those in the last third.
 
-    The first `warm_up` seconds of its life are left out, because caches fill in that time.
+    The first `warm_up` seconds of the process are left out, because its caches fill in that time.
     """
     last = [one for one in samples if one.starts == samples[-1].starts]
     last = [one for one in last if one.at - last[0].at >= warm_up] or last

@@ -1,4 +1,4 @@
-"""Compares a gateway on PostgreSQL with one on SQLite."""
+"""Compares a gateway on PostgreSQL with a gateway on SQLite."""
 
 from benchmarks.load import Plan
 from benchmarks.phases import USUAL

@@ -16,7 +16,8 @@ from hermes.entry.http.server import OPEN, ROUTES
 
 CLIENTS = 8
 VICTIM = "victim"
-"""The name of a session. No request with another name may reach this session."""
+"""The name of a session that the benchmark creates. No request with another session name may read
+or change this session."""
 METHODS = ("GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE")
 PATHS = (*(path for _, path, _ in ROUTES), "/", "/v1", "/v1/models/", "//ready", "/v1/../ready")
 VALUES: tuple[object, ...] = (
@@ -44,7 +45,8 @@ SESSIONS: tuple[Callable[[random.Random], bytes], ...] = (
 
 
 async def fuzz(stage: Stage, sizes: Sizes) -> None:
-    """Sends requests of all kinds to all routes. A request without the key must not succeed."""
+    """Sends random requests of all kinds to all routes, and counts the wrong answers. For example,
+    a request without the key must not succeed."""
     await stage.restart("fuzzed")
     await stage.behave(Behaviour())
     let_in, broken = 0, 0
@@ -117,7 +119,8 @@ async def _many(
 
 
 def _key(chance: random.Random) -> str:
-    # Wrong keys are rare here, because the gateway delays each refusal by a second.
+    # Only one request in a hundred has a wrong key, because the gateway delays each refusal by a
+    # second.
     if chance.random() < 0.01:
         return chance.choice((f"{KEY}x", KEY[:-1], KEY.upper(), "\u00fc" * 20, "x" * 2000))
     return chance.choice((KEY, ""))

@@ -27,11 +27,11 @@ class HostileRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     statuses: tuple[int, ...]
-    """The HTTP statuses that are correct answers."""
+    """The HTTP statuses with which the gateway may refuse the request."""
     headers: tuple[str, ...] = ()
     body: bytes = b""
     repeat: int = 1
-    """The body of the request is `body`, this many times in a row."""
+    """Number of times that `body` is repeated to make the body of the request."""
     chunked: bool = False
 
     def parts(self) -> Iterator[bytes]:

@@ -1,4 +1,5 @@
-"""Installs the core into a fresh environment, and measures time, packages and size."""
+"""Installs Hermes without extras into a new virtual environment, and measures the time, the number
+of packages and the size."""
 
 import asyncio
 import sys
@@ -11,11 +12,12 @@ from benchmarks.stage import Stage
 ROOT = Path(__file__).parents[1]
 SECONDS = 300.0
 TOOLS = {"pip", "setuptools", "wheel"}
-"""The packages that every new environment contains."""
+"""The packages that every new environment contains. They are not counted."""
 
 
 async def install(stage: Stage, sizes: Sizes) -> None:
-    """Measures the time, the packages and the size of `pip install`."""
+    """Runs `pip install`. Measures its time, and the number and the size of the installed
+    packages."""
     place = stage.folder / "venv"
     await _run(sys.executable, "-m", "venv", str(place))
     began = time.perf_counter()

@@ -19,8 +19,8 @@ from benchmarks.stage import Stage
 from benchmarks.stalls import small_socket
 
 RESUMED = 20
-"""Number of readers that at the end read the remaining events at full speed, to check that none is
-missing."""
+"""At the end, this number of slow readers read their remaining events at full speed, so that the
+benchmark can check that no event is missing."""
 OTHERS = Plan(count=100_000, concurrency=2, seconds=10.0)
 _DELTA = re.compile(rb'"delta":"([^"]*)"')
 _ID = re.compile(rb"^id: (\d+)$", re.MULTILINE)
@@ -59,7 +59,8 @@ class SlowReader:
             self._socket = await small_socket(self._port)
             await asyncio.get_running_loop().sock_sendall(self._socket, self.request())
             return
-        # Buffered bytes would hide a lost connection for an hour, but SO_ERROR reports it at once.
+        # A slow reader has buffered bytes for an hour, so a read would not notice a lost
+        # connection. SO_ERROR reports the loss at once.
         if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.cuts += 1
             self.close()
@@ -74,8 +75,8 @@ class SlowReader:
 
 
 async def lasting_readers(stage: Stage, sizes: Sizes) -> None:
-    """Measures the cost of the slow readers, and the turns of other clients before and during the
-    slow reading."""
+    """Measures the memory that the slow readers cost, and how much slower the turns of other
+    clients become because of them."""
     await stage.restart("lasting-readers")
     path = await finished_run(stage, MEDIUM)
     before = await stage.load(stage.ours, OTHERS)
@@ -113,8 +114,8 @@ async def _talk(stage: Stage, others: Load, end: float) -> None:
 
 
 async def _gaps(stage: Stage, slow: SlowReader) -> int:
-    """Returns how many tokens are missing after the reader has read the remaining events at full
-    speed."""
+    """Lets the reader read its remaining events at full speed. Returns the number of tokens that
+    are then still missing."""
     answer = await ask_once(stage.ours.port, slow.request(), 60.0)
     return abs(MEDIUM.tokens - slow.tokens - tokens_of(answer.body))
 

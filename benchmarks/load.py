@@ -25,7 +25,8 @@ def median(values: list[float]) -> float:
 
 
 class Target:
-    """A server for chat completions: the model itself, the pass-through, or our gateway."""
+    """A server for chat completions that is measured: the model itself, the pass-through proxy, or
+    our gateway."""
 
     def __init__(self, name: str, port: int, model: str, key: str, tree: Tree) -> None:
         self.name = name
@@ -36,7 +37,8 @@ class Target:
         self._asked = 0
 
     def request(self, *, stream: bool = False, session: str = "") -> bytes:
-        """Encodes one message of a user, in a new conversation or in a session."""
+        """Returns the HTTP request with one message of a user: in the named session, or without a
+        session if `session` is empty."""
         self._asked += 1
         content = f"Hello, this is line {self._asked}."
         body = {
@@ -61,7 +63,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Load:
-    """A group of answers, with the time and the CPU that they took together."""
+    """The answers to a load of requests, with the total time and the total CPU time that they
+    took."""
 
     def __init__(self, tokens: int) -> None:
         self._tokens = tokens
@@ -70,7 +73,7 @@ class Load:
         self.wall = 0.0
         self.cpu = 0.0
         self.others = 0.0
-        """Seconds of CPU that other processes of the machine used in this time."""
+        """Seconds of CPU time that other processes of the machine used during the load."""
 
     def add(self, answer: Answer) -> None:
         if answer.good(self._tokens):
@@ -99,12 +102,12 @@ class Load:
 
     @property
     def totals(self) -> list[float]:
-        """Milliseconds of each turn."""
+        """The duration of each turn in milliseconds."""
         return [answer.total * 1000 for answer in self.good]
 
     @property
     def firsts(self) -> list[float]:
-        """Milliseconds to each first token."""
+        """The time to the first token of each turn, in milliseconds."""
         return [answer.first * 1000 for answer in self.good]
 
     @property
@@ -114,7 +117,8 @@ class Load:
 
 
 async def ask_much(target: Target, plan: Plan, tokens: int) -> Load:
-    """Runs the plan. An answer is good if it has status 200 and all tokens."""
+    """Sends the requests of the plan to the target. An answer counts as good if it has status 200
+    and `tokens` tokens."""
     done, numbers = Load(tokens), iter(range(plan.count))
     others, cpu, began = Others(), target.tree.cpu(), time.perf_counter()
     async with asyncio.TaskGroup() as group:

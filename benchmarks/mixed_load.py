@@ -1,5 +1,5 @@
-"""Runs clients of every kind, which repeat each request until it is answered, even across
-restarts."""
+"""Runs clients of every kind. They repeat each request until it is answered, even if the gateway is
+restarted meanwhile."""
 
 import asyncio
 import itertools
@@ -17,8 +17,8 @@ AGAIN_SECONDS = 0.2
 PATIENCE = 90.0
 """Seconds within which a request must be answered, including all its repeats."""
 SESSIONS = 20
-"""Number of conversations that are continued in turn. Each is replaced by a new conversation after
-`SESSION_TURNS` messages."""
+"""Number of conversations in which the clients write in turn. After `SESSION_TURNS` messages, a new
+conversation replaces the old one."""
 SESSION_TURNS = 30
 TRANSIENT = frozenset({0, 429, 500, 502, 503})
 """Statuses after which a request is repeated. 0 means a lost connection."""
@@ -130,8 +130,8 @@ class MixedLoad:
     async def _answered(
         self, client: Client, said: Said, *, session: str = "", **fields: object
     ) -> Answer:
-        """Repeats the request while the answer shows a restart or an overload, for at most
-        `PATIENCE`. Returns the last answer."""
+        """Sends the request, and repeats it while the answer shows that the gateway restarts or is
+        overloaded, for at most `PATIENCE` seconds. Returns the last answer."""
         headers = {
             "Authorization": f"Bearer {self._key}",
             "Idempotency-Key": f"soak-{next(self._numbers)}",
@@ -151,8 +151,8 @@ class MixedLoad:
 
 
 def _broken_off(answer: Answer) -> bool:
-    """Returns whether a stream ended with an error. The run continues in the gateway, so the
-    request can be repeated."""
+    """Returns whether a stream ended with an error event. The gateway still continues the run, so a
+    repeated request gets its answer."""
     return b'data: {"error"' in answer.body
 
 

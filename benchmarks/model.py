@@ -1,5 +1,5 @@
-"""A fake model that is never the bottleneck: it encodes frames in advance, and writes once per
-token."""
+"""A fake model that is fast enough not to limit the measured server: it encodes all frames in
+advance, and writes once per token."""
 
 import asyncio
 import sys
@@ -14,7 +14,7 @@ import uvloop
 TOKEN = b"lorem"
 """The text of every token. It occurs nowhere else in a request or an answer."""
 READ = "notes.txt"
-"""The file that a tool call reads."""
+"""The file that the model reads with a tool call."""
 
 _STREAM = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
@@ -43,7 +43,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Counts(msgspec.Struct, kw_only=True):
-    """Counts of requests since the behaviour was last set."""
+    """Numbers of requests, counted since the behaviour of the model was last set."""
 
     calls: int = 0
     tool_calls: int = 0
@@ -112,7 +112,8 @@ CALL = (
 
 
 class Scene:
-    """The state that all connections share: the behaviour, its frames and the counts."""
+    """The state that all connections share: the behaviour of the model, the encoded frames of its
+    answers, and the counts."""
 
     def __init__(self) -> None:
         self.counts = Counts()
@@ -202,7 +203,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are not subclasses of asyncio's.
+        # The cast is needed because uvloop's transports are not subclasses of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,4 +1,5 @@
-"""A proxy that checks a key and copies bytes: the minimal cost of a gateway in Python."""
+"""A proxy that only checks a key and copies bytes. Its cost is the least that a gateway in Python
+can cost."""
 
 import sys
 from collections.abc import AsyncIterator

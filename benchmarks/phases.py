@@ -21,7 +21,7 @@ COMMAND_SECONDS = 30.0
 
 async def start(stage: Stage, sizes: Sizes) -> None:
     """Measures the time from the start of a process to its first answer, first for the pass-through
-    and then for our gateway."""
+    proxy and then for our gateway."""
     await stage.behave(USUAL)
     stage.passthrough.tree.stop()
     least = [await _started(stage, stage.new_passthrough) for _ in range(sizes.starts)]
@@ -126,7 +126,7 @@ async def latency(stage: Stage, sizes: Sizes) -> None:
 
 
 async def throughput(stage: Stage, sizes: Sizes) -> None:
-    """Measures turns per second. In each round, the pass-through is measured right before our
+    """Measures turns per second. In each round, the pass-through proxy is measured right before our
     gateway."""
     await stage.behave(USUAL)
     for concurrency in sizes.concurrencies:
@@ -147,8 +147,8 @@ async def streams(stage: Stage, sizes: Sizes) -> None:
 
 
 async def slow(stage: Stage, sizes: Sizes) -> None:
-    """Measures turns with a model that is as slow as a real one. Turns should wait only
-    for the model."""
+    """Measures turns per second with a model that is as slow as a real model. Ideally, the turns
+    wait only for the model."""
     await stage.behave(SLOW)
     many = sizes.slow_streams
     plan = Plan(count=many * sizes.waves, concurrency=many, stream=True)
@@ -180,7 +180,7 @@ class Prompt(msgspec.Struct):
 
 
 async def prompt(stage: Stage, sizes: Sizes) -> None:
-    """Measures the size of the prompt for a one-line message."""
+    """Measures how many characters of prompt the model gets with a one-line message."""
     await stage.behave(USUAL)
     await stage.load(stage.ours, Plan(count=1))
     last = await stage.last(Prompt)

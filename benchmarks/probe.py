@@ -11,8 +11,8 @@ from http.client import HTTPConnection
 def poll(port: int, every: float) -> list[tuple[float, float]]:
     """Calls GET /health until standard input ends. Returns the due time and the delay of each call.
 
-    A late answer delays the next calls. Their delay is counted from the time at which they were
-    due.
+    While the probe waits for a late answer, the next calls can't start. Their delay is counted from
+    the time at which they were due, so the wait is part of it.
     """
     connection = HTTPConnection("127.0.0.1", port, timeout=30)
     seen: list[tuple[float, float]] = []

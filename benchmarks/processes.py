@@ -1,4 +1,5 @@
-"""The process trees that the benchmark has started: measures their usage, and ends them by pid."""
+"""Measures the resources that the process trees of the benchmark use, and ends these processes by
+their pids."""
 
 import contextlib
 import os
@@ -35,7 +36,7 @@ def cpu_of(pid: int) -> float:
 
 
 class Tree:
-    """A command and all its children."""
+    """The process of a command, and all its child processes."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], log: Path) -> None:
         with log.open("ab") as out:

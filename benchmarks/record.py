@@ -15,16 +15,16 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     ours: float
     passthrough: float | None = None
     ideal: float | None = None
-    """The figure of the model without a gateway."""
+    """The value that was measured without a gateway, by calling the model directly."""
 
 
 class Record:
     def __init__(self) -> None:
         self.figures: dict[str, Figure] = {}
         self.turns = 0
-        """Number of our gateway's good answers."""
+        """Number of complete answers of our gateway."""
         self.errors = 0
-        """Number of our gateway's bad answers."""
+        """Number of failed or incomplete answers of our gateway."""
         self.samples: list[str] = []
         self.notes: list[str] = []
         """Further tables that the report shows."""
@@ -33,7 +33,7 @@ class Record:
         self.others = 0.0
         """Seconds of CPU that other processes of the machine used during the loads."""
         self.seconds: dict[str, float] = {}
-        """Duration of each phase."""
+        """Maps the name of each phase to its duration in seconds."""
 
     @property
     def noise(self) -> float:
@@ -56,8 +56,8 @@ class Record:
         self.samples.append(what)
 
     def count(self, target: Target, load: Load) -> None:
-        """Counts the good and the bad answers of a load. Answers of other targets than our gateway
-        are not counted."""
+        """Adds the good and the bad answers of a load to `turns` and `errors`, if the target is our
+        gateway. Answers of other targets are not counted."""
         self.loaded += load.wall
         self.others += load.others
         if target.name == "ours":

@@ -1,5 +1,5 @@
-"""Measures clients that cost much: readers of long runs, slow readers, and clients with large
-requests."""
+"""Measures the cost of expensive clients: readers of long runs, slow readers, and clients that send
+large requests."""
 
 import asyncio
 import socket
@@ -17,9 +17,9 @@ from benchmarks.stage import KEY, Stage
 from benchmarks.stalls import read_slowly, small_socket
 
 LONG = Behaviour(tokens=8_000, padding=1000)
-"""Behaviour with an answer of 8 MB."""
+"""Makes the model write an answer of 8 MB."""
 MEDIUM = Behaviour(tokens=1_000, padding=1000)
-"""Behaviour with an answer of 1 MB."""
+"""Makes the model write an answer of 1 MB."""
 UPLOAD_BYTES = 9_000_000
 END = b"event: run.completed"
 HEADERS = {"Authorization": f"Bearer {KEY}"}
@@ -65,7 +65,8 @@ async def slow_answers(stage: Stage, sizes: Sizes) -> None:
 
 
 async def _read_slowly(stage: Stage, sizes: Sizes, name: str, request: bytes) -> None:
-    """Lets many clients send the request and read a byte per second, and records their cost."""
+    """Lets many clients send the request and read one byte of the answer per second. Records the
+    memory that these clients cost, under `name`."""
     readers: list[socket.socket] = []
 
     async def read() -> None:
@@ -93,8 +94,8 @@ async def _read_slowly(stage: Stage, sizes: Sizes, name: str, request: bytes) ->
 
 
 async def uploads(stage: Stage, sizes: Sizes) -> None:
-    """Measures requests of nearly the maximum size, and the turns of other clients at the same
-    time."""
+    """Measures requests of nearly the maximum size, and how much they delay the turns of other
+    clients."""
     await stage.restart("uploaded")
     await stage.behave(Behaviour())
     for name, messages in (("one", 1), ("many", sizes.upload_messages), ("session", 1)):

@@ -1,4 +1,5 @@
-"""Compares the CPU time per turn of four gateways with that of one gateway, on PostgreSQL."""
+"""Compares the CPU time per turn of four gateways with the CPU time of one gateway, on
+PostgreSQL."""
 
 import asyncio
 
@@ -18,7 +19,8 @@ _TRANSACTIONS = "select xact_commit, xact_rollback from pg_stat_database where d
 
 
 async def scale(stage: Stage, sizes: Sizes) -> None:
-    """Measures the CPU time per turn of the gateways and PostgreSQL, in alternating pairs.
+    """Measures the CPU time per turn of the gateways and PostgreSQL together. Each pair of
+    measurements has one gateway first, and then several gateways.
 
     The table shows the figures of the single gateway in the column of the pass-through proxy.
     """
@@ -47,7 +49,7 @@ async def _cpu_per_turn(
     try:
         for node in nodes:
             await stage.healthy(node)
-        # The first turns load modules and fill caches.
+        # The first turns are not measured, because they load modules and fill caches.
         await _loaded(stage, nodes, "w", WARM_SECONDS)
         before = _cpu(server, nodes)
         loads = await _loaded(stage, nodes, "s", sizes.scale_seconds)
@@ -59,7 +61,7 @@ async def _cpu_per_turn(
 
 
 async def _loaded(stage: Stage, nodes: list[Target], prefix: str, seconds: float) -> list[Load]:
-    """Puts the same load on all nodes at the same time. Every request begins a session."""
+    """Puts the same load on all nodes at the same time. Every request begins a new session."""
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(

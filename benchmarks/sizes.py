@@ -14,7 +14,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Number of requests in one round of the latency measurement."""
     rounds: int = 4
     seconds: float = 2.5
-    """Seconds of each measurement of the throughput."""
+    """Duration of each measurement of the throughput, in seconds."""
     concurrencies: tuple[int, ...] = (1, 8, 32, 128)
     streams: int = 160
     """Number of streams in a round, of 200 tokens each."""
@@ -25,9 +25,9 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     sandboxed: int = 50
     """Number of commands with the sandbox, and also without it."""
     old: int = 240
-    """Number of turns of an old session."""
+    """Number of turns that a session has when it counts as old."""
     grown: int = 3
-    """Number of old sessions."""
+    """Number of old sessions that are measured."""
     pairs: int = 3
     """Number of pairs of measurements: one gateway, then several gateways."""
     scale_seconds: float = 8.0
@@ -53,9 +53,10 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     session_keys: int = 1_000_000
     """Number of random conversations whose session keys are compared."""
     samples: int = 100_000
-    """Number of wrong keys whose check is timed."""
+    """Number of wrong keys for which the benchmark measures how long the check takes."""
     reader_minutes: float = 5.0
-    """Minutes for which slow readers reconnect whenever they are cut off."""
+    """Duration of the phase `lasting_readers`, in minutes. Slow readers that are disconnected
+    connect again in this time."""
     soak_minutes: float = 20.0
     waiting: int = 500
     """Number of messages that wait at the platform while the gateway is down."""
@@ -65,7 +66,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Number of updates that are delivered three times."""
     repeat_chats: int = 100
     owed: int = 2000
-    """Number of replies that are owed during an outage of the platform."""
+    """Number of replies that can't be sent during an outage of the platform and wait for its
+    end."""
     owed_chats: int = 200
     outage_seconds: float = 60.0
     ordered_chats: int = 200

@@ -21,8 +21,8 @@ HOME = "soak"
 SAMPLE_SECONDS = 2.0
 KILL_SECONDS = 120.0
 KILLED_SHARE = 0.5
-"""Share of the time in which the gateway is killed again and again. After that the gateway is left
-alone, so that the growth of a single process can be seen."""
+"""Share of the time in which the gateway is killed again and again. In the rest of the time the
+gateway is not killed, so that the growth of a single process can be measured."""
 WARM_UP_SECONDS = 90.0
 
 
@@ -87,7 +87,8 @@ class Soak:
 
 
 async def soak(stage: Stage, sizes: Sizes) -> None:
-    """Kills the gateway in the first half of the time, and leaves it alone in the second."""
+    """Runs mixed load and attacks. Kills the gateway again and again in the first half of the time,
+    and not in the second half."""
     run, seconds = Soak(stage), sizes.soak_minutes * 60
     try:
         await run.start()

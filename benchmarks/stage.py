@@ -1,4 +1,4 @@
-"""The processes of a run: the fake model, the pass-through and our gateway."""
+"""The processes of a run: the fake model, the pass-through proxy and our gateway."""
 
 import asyncio
 import contextlib
@@ -80,8 +80,8 @@ class Stage:
     def new_gateway(
         self, home: str = "home", *, watched: bool = False, key: str = KEY, store_url: str = ""
     ) -> Target:
-        """Starts our gateway as a user would. A watched gateway also measures the delays of its
-        event loop."""
+        """Starts our gateway with the command that a user would type. If `watched` is set, the
+        gateway also measures the delays of its event loop."""
         port = free_port()
         command = [sys.executable, "-m", "benchmarks.watched"] if watched else [str(HERMES)]
         env = {**self.env(home), DELAYS: str(self.folder / "delays.json"), "API_SERVER_KEY": key}
@@ -99,8 +99,8 @@ class Stage:
         await self.healthy(self.ours)
 
     def delays(self) -> list[tuple[float, float]]:
-        """Ends a watched gateway. Returns pairs: a time at which its event loop was late, and the
-        delay in seconds."""
+        """Ends a gateway that was started with `watched`. Returns one pair for each measurement:
+        the time, and the delay of the event loop in seconds."""
         self.ours.tree.stop()
         found = (self.folder / "delays.json").read_bytes()
         return msgspec.json.decode(found, type=list[tuple[float, float]])
@@ -114,7 +114,8 @@ class Stage:
             await asyncio.sleep(0.005)
 
     async def settle(self, target: Target) -> None:
-        """Waits until the target has finished earlier work."""
+        """Waits until the target has finished the work of earlier requests, so that this work is
+        not measured."""
         end, before = time.perf_counter() + SETTLE_SECONDS, target.tree.cpu()
         while time.perf_counter() < end:
             await asyncio.sleep(0.3)
@@ -132,7 +133,7 @@ class Stage:
         return await self._read("/counts", Counts)
 
     async def last(self, kind: type[T]) -> T:
-        """Returns the last request that reached the model."""
+        """Returns the body of the last request that reached the model, decoded as `kind`."""
         return await self._read("/last", kind)
 
     async def _read(self, path: str, kind: type[T]) -> T:

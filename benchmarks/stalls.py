@@ -1,4 +1,4 @@
-"""Measures the cost of readers that stall, for the gateway and for its other clients."""
+"""Measures what readers that hardly read cost the gateway and its other clients."""
 
 import asyncio
 import socket
@@ -10,7 +10,8 @@ from benchmarks.sizes import Sizes
 from benchmarks.stage import Stage
 
 LARGE = Behaviour(tokens=800, padding=1000, delay=0.015)
-"""Behaviour with an answer that does not fit into the buffers between the gateway and a reader."""
+"""Makes the model write an answer that is larger than the buffers between the gateway and a
+reader."""
 BUFFER = 4096
 """Size of a reader's receive buffer in bytes."""
 SEGMENT = 1460
@@ -28,7 +29,8 @@ async def readers(stage: Stage, sizes: Sizes) -> None:
         while (await stage.counts()).calls < sizes.readers:
             assert time.perf_counter() - began < 30, "not every reader's turn began"
             await asyncio.sleep(0.05)
-        # Only new requests get this behaviour. The slow streams keep theirs.
+        # This behaviour applies only to new requests. The slow streams, which are already running,
+        # keep the behaviour `LARGE`.
         await stage.behave(Behaviour())
         others, most = Load(stage.behaviour.tokens), before
         while (left := began + sizes.reading - time.perf_counter()) > 0:
@@ -48,17 +50,19 @@ async def readers(stage: Stage, sizes: Sizes) -> None:
 
 
 async def _open(target: Target) -> socket.socket:
-    """Returns a connection with the smallest buffer, after requesting a stream on it."""
+    """Opens a connection with a small receive buffer, and requests a streamed answer on it. Returns
+    the connection."""
     reader = await small_socket(target.port)
     await asyncio.get_running_loop().sock_sendall(reader, target.request(stream=True))
     return reader
 
 
 async def small_socket(port: int) -> socket.socket:
-    """Returns a connection with the smallest buffer."""
+    """Returns a connection to the port whose receive buffer has only `BUFFER` bytes."""
     reader = socket.socket()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
-    # With the large segments of loopback, the kernel would buffer megabytes for the gateway.
+    # The loopback interface has large segments, with which the kernel would buffer megabytes of the
+    # gateway's output.
     reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT)
     reader.setblocking(False)
     try:

@@ -22,8 +22,8 @@ slowed them down."""
 
 
 async def timing(stage: Stage, sizes: Sizes) -> None:
-    """Compares two kinds of wrong keys: those that share no byte with the right key, and those that
-    differ in the last byte only."""
+    """Compares the refusal times of two kinds of wrong keys: keys that have no byte in common with
+    the right key, and keys that differ only in the last byte."""
     now = 0.0
 
     def clock() -> float:

@@ -105,7 +105,8 @@ def svg(cells: list[list[Char]]) -> str:
         line.rstrip()
         console.print(line)
     image = console.export_svg(title="hermes chat", theme=MONOKAI, unique_id="hermes")
-    # The reference to a font on the web is removed, so that the picture loads nothing.
+    # The reference to a web font is removed, so that a browser that shows the picture loads nothing
+    # from the web.
     return re.sub(r"@font-face \{.*?\}\s*", "", image, flags=re.DOTALL)
 
 

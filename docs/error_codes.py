@@ -24,14 +24,14 @@ POSITIONS = {
     "Failed": (None, None),
     "TurnFinished": (None, None),
 }
-"""The functions that make an error, with the positions of the status and the code in their
-arguments."""
+"""Maps each function that makes an error to two positions in its arguments: of the status and of
+the code. None means that the argument has no position: it is passed by name or not at all."""
 DEFAULTS = {
     "bad_request": (HTTPStatus.BAD_REQUEST, "invalid_request"),
     "Failed": (HTTPStatus.INTERNAL_SERVER_ERROR, "agent_error"),
     "TurnFinished": (HTTPStatus.INTERNAL_SERVER_ERROR, ""),
 }
-"""The default status and the default code of each function."""
+"""Maps a function to the status and the code that it uses if the call does not pass them."""
 
 Found = Iterator[tuple[str, int]]
 
@@ -88,7 +88,8 @@ def _in_scope(scope: ast.AST) -> Found:
             case _:
                 number = None
         if number is None:
-            # This call passes on the status of another error, which is found elsewhere.
+            # This call passes on the status of another error. The call that makes the other error
+            # is found separately.
             continue
         if code is None and default_code:
             yield default_code, number
@@ -106,8 +107,8 @@ def _argument(call: ast.Call, name: str, place: int | None) -> ast.expr | None:
 
 
 def _texts(code: ast.expr, scope: ast.AST) -> list[str]:
-    """Returns the possible values of the expression. A name can have any value that is assigned
-    to it."""
+    """Returns the possible values of the expression. If the expression is a name, these are all
+    texts that `scope` assigns to the name."""
     if isinstance(code, ast.Name):
         return [
             text

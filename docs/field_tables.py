@@ -34,7 +34,7 @@ def field_rows(struct: Struct, prefix: str = "") -> Iterator[tuple[str, str, str
 
 
 def field_text(struct: Struct, name: str) -> str:
-    """Returns the docstring under the field. Raises LookupError if there is none."""
+    """Returns the docstring under the field. Raises LookupError if the field has no docstring."""
     for cls in struct.__mro__:
         if text := _texts(cls.__module__).get((cls.__name__, name)):
             return " ".join(text.split())
@@ -43,13 +43,14 @@ def field_text(struct: Struct, name: str) -> str:
 
 @cache
 def _texts(module: str) -> dict[tuple[str, str], str]:
-    """Returns the docstring under each field of each class of a module."""
+    """Maps (class name, field name) to the docstring under the field, for all classes of a
+    module."""
     return docstrings(sys.modules[module])
 
 
 def struct_text(struct: Struct) -> str:
-    """Returns the first paragraph of the struct's docstring. Raises LookupError if there is
-    none."""
+    """Returns the first paragraph of the struct's docstring. Raises LookupError if the struct has
+    no docstring."""
     text = inspect.cleandoc(struct.__doc__ or "").partition("\n\n")[0]
     if not text:
         raise LookupError(f"{struct.__name__} has no docstring")
@@ -57,8 +58,8 @@ def struct_text(struct: Struct) -> str:
 
 
 def structs_in(kind: object) -> Iterator[tuple[Struct, bool]]:
-    """Yields each struct in a value of this type. The bool says whether the value is a list of
-    structs."""
+    """Yields each struct that a value of this type can be or contain. The bool says whether the
+    struct is the item of a list."""
     for one in alternatives(kind):
         if isinstance(one, type) and issubclass(one, msgspec.Struct):
             yield one, False
@@ -67,7 +68,8 @@ def structs_in(kind: object) -> Iterator[tuple[Struct, bool]]:
 
 
 def alternatives(kind: object) -> list[object]:
-    """Returns the types of a union, without the types that mean that the value is absent."""
+    """Returns the types of a union, without the types `None` and `UnsetType`, which mean that the
+    value is absent."""
     kind = unannotated(kind)
     if isinstance(kind, NewType):
         return alternatives(kind.__supertype__)

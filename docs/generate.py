@@ -43,7 +43,7 @@ from hermes.types.events import AgentEvent
 from hermes.types.tools import AnyTool
 
 UNWRAPPED = "\b\n"
-"""This character begins a paragraph of help text that click does not wrap."""
+"""If a paragraph of help text begins with this character, click does not wrap the paragraph."""
 REFERENCE = Path(__file__).parent / "reference"
 
 
@@ -97,7 +97,8 @@ def setting_table(fields: Sequence[FieldDoc]) -> Iterator[str]:
 
 
 def default(value: object) -> str:
-    """Returns a default as it is written in config.yaml, or an empty text if there is none."""
+    """Returns the default of a setting as it would be written in config.yaml; empty if the setting
+    has no default."""
     match value:
         case None | "" | () | msgspec.NODEFAULT:
             return ""
@@ -188,7 +189,8 @@ def command_row(one: SlashCommand) -> tuple[str, ...]:
 
 
 def every_tool() -> tuple[AnyTool, ...]:
-    """Returns the tools of an installation in which everything is allowed and configured."""
+    """Returns all tools of the agent, as in an installation in which every feature is allowed and
+    configured."""
 
     async def made() -> tuple[AnyTool, ...]:
         with TemporaryDirectory() as folder:

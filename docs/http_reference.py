@@ -177,7 +177,7 @@ ERRORS = {
 }
 """The meaning of each error code."""
 FIELDS = ("field", "value", "meaning")
-"""The head of a table of fields."""
+"""The column titles of a table of fields."""
 
 
 def http_page() -> Iterator[str]:

@@ -37,7 +37,7 @@ def no_server_left() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def embedded_model() -> Path:
-    """Returns the real file of the embedded model."""
+    """Returns the path of the embedded model's real file."""
     try:
         return embedded_file()
     except Disconnected as error:

@@ -74,7 +74,8 @@ CHATTING = Sizes(
         ("repeats", chats.repeats, 20),
         ("outage", chats.outage, 12),
         ("ordered", chats.ordered, 32),
-        # A burst is refused in part. `burst.lost` counts messages that are not refused either.
+        # The gateway refuses some messages of a burst, so the number of answers is not known.
+        # `burst.lost` counts messages that were neither answered nor refused.
         ("burst", chats.burst, None),
     ],
 )

@@ -47,7 +47,8 @@ GENERAL = (
     "state/postgres/test_faults",
     "state/sqlite/test_trouble",
 )
-"""Tests that do not belong to a single module, or that need special circumstances."""
+"""Test modules that mirror no single module of the package: they test several modules together, or
+one aspect of them."""
 BANNED = {"manager", "helper", "helpers", "util", "utils", "handler", "base", "common", "misc"}
 BULKHEADS = {
     "entry/supervisor.py",  # an adapter runs here
@@ -139,8 +140,8 @@ def test_modules_have_specific_names() -> None:
 
 
 def catches_everything(tree: ast.Module) -> bool:
-    """Returns whether the code suppresses unknown errors. Cleaning up and raising again is
-    allowed."""
+    """Returns whether the code catches all errors and does not raise them again. Code that only
+    cleans up and raises the error again is allowed."""
     return any(
         isinstance(node, ast.ExceptHandler)
         and (node.type is None or ast.unparse(node.type) in ("Exception", "BaseException"))
@@ -271,8 +272,8 @@ def is_platform(node: ast.expr) -> bool:
 
 
 def names_platforms(node: ast.AST) -> bool:
-    """Returns whether the node is a string, a collection of strings, or the name of a constant
-    that may be a string."""
+    """Returns whether the node may be the name of a platform: a string, a collection of strings, or
+    a constant (a name in capitals)."""
     match node:
         case ast.Constant(value=str()) | ast.MatchValue(value=ast.Constant(value=str())):
             return True
@@ -380,7 +381,8 @@ def test_a_public_name_has_one_meaning() -> None:
 
 
 def transactions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Yields the functions that return `Work`, with their qualified names."""
+    """Yields each function that returns `Work` (a transaction), as a pair: its qualified name and
+    the function."""
     nested = [("", node) for node in tree.body]
     for prefix, node in nested:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,4 +1,4 @@
-"""An agent inside a Python program, as in the guide."""
+"""A Python program can run an agent, as in the guide."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Several gateways on one store, and the files of their sessions."""
+"""Several gateways share a store, and a session runs on a node that has its files."""
 
 import shutil
 from collections.abc import Iterator
@@ -35,12 +35,13 @@ def on_postgres() -> Iterator[None]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets work fail soon after the last node with its files has ended."""
+    """Shortens the time that work waits for a node with its files: the work fails half a second
+    after the last such node has ended."""
     monkeypatch.setattr(stranded_work, "FOLDER_SECONDS", 0.5)
 
 
 async def finished(gateway: Gateway, turn: TurnId, after: int = 0) -> tuple[str, TurnFinished]:
-    """Returns the text of the turn and its end, as a reader on this node gets them."""
+    """Follows the turn on this gateway. Returns its text, and the event that ends the turn."""
     found: list[Envelope] = []
     with anyio.fail_after(30):
         await followed(gateway, turn, found, after)
@@ -89,7 +90,8 @@ async def test_a_session_stays_with_the_node_that_has_its_files(tmp_path: Path) 
 async def test_a_waiting_message_follows_the_session_to_the_node_with_its_files(
     tmp_path: Path,
 ) -> None:
-    # The message waits on the second node before the first one uses a file.
+    # The second node accepts the message before the first node uses a file. At this moment, the
+    # session is bound to no folder yet.
     go = anyio.Event()
     one = ScriptedModel([held(go, APPEND), says("done"), says("second")])
     async with (
@@ -104,7 +106,7 @@ async def test_a_waiting_message_follows_the_session_to_the_node_with_its_files(
 
 
 async def test_a_picture_is_answered_by_the_node_that_received_it(tmp_path: Path) -> None:
-    # The second node receives the picture while the first one runs a turn of the session.
+    # The second node receives the picture while the first node runs a turn of the same session.
     go = anyio.Event()
     one, two = ScriptedModel([held(go, says("first"))]), ScriptedModel([says("seen"), says("yes")])
     async with node(tmp_path, "one", one) as first, node(tmp_path, "two", two) as second:
@@ -193,10 +195,10 @@ async def test_a_message_fails_if_no_node_has_the_files_of_its_session(
         _, end = await finished(second, await asked(second, "b"))
         assert (end.outcome, end.code) == ("failed", "folder_unavailable")
         assert f"on node {owner} ({host})" in end.text
-        # The session continues when the node is back.
+        # When the node with the files runs again, the session continues there.
         async with node(tmp_path, "one", ScriptedModel([says("back")])):
             assert (await finished(second, await asked(second, "c")))[0] == "back"
-        # A new conversation needs no files.
+        # A new conversation has used no files, so the second node can run it.
         await said(second, "/new")
         assert (await finished(second, await asked(second, "d")))[0] == "elsewhere"
     assert states(tmp_path) == [("completed", 1), ("failed", 1), ("completed", 1), ("completed", 1)]
@@ -298,7 +300,8 @@ async def test_a_turn_of_a_dead_node_that_has_used_no_files_moves_at_once(tmp_pa
             turn = await asked(first, "write")
             await until(lambda: one.requests)
         assert (await finished(second, turn))[0] == "done"
-    # The workspace of the first node exists on this machine, but it is not used.
+    # The second node could reach the workspace of the first node on this machine, but it uses its
+    # own workspace.
     assert (appended(tmp_path / "one"), appended(tmp_path / "two")) == ([], ["x"])
     assert folders_of(tmp_path, "sessions") == [id_of(tmp_path / "two")]
 

@@ -1,4 +1,5 @@
-"""Several gateways on one store: the order of turns, and live events and stops between nodes."""
+"""Several gateways share a store. They keep the order of turns, and pass live events and stops to
+each other."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -26,7 +27,8 @@ from hermes.types.platforms import PlatformAdapter
 from hermes.types.protocols import Emit
 
 _buses: list[BusSettings] = []
-"""The bus settings of the test's gateways. The list has one item while a test runs."""
+"""The bus settings for the gateways of the running test. The list has one item while a test runs,
+and is empty otherwise."""
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +122,8 @@ async def test_messages_to_several_nodes_are_answered_in_the_order_in_which_they
 async def test_a_reader_on_another_node_gets_the_words_while_the_turn_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The turn stores nothing before its end, so the words come directly from the other node.
+    # The turn stores nothing before its end, and the reader looks into the store only once a
+    # minute. So the words can come only over the bus.
     monkeypatch.setattr(followings, "STORE_SECONDS", 60.0)
     model = Speaker()
     async with (
@@ -166,7 +169,8 @@ class SilentBus:
 
 
 class DeafStore(WrappedStore):
-    """A store without notifications. Its processes see changes only by reading the rows."""
+    """A store whose bus loses everything. So a process notices the changes of other processes only
+    when it reads the rows again."""
 
     @property
     def bus(self) -> Bus:
@@ -222,7 +226,8 @@ async def test_the_answer_of_another_node_is_sent_by_the_node_that_holds_the_acc
 async def test_words_are_live_again_after_nats_was_away(
     tmp_path: Path, nats: NatsProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Now the store is not read again in time, so the words can arrive only over the bus.
+    # The reader looks into the store only once a minute, so the words can arrive in time only over
+    # the bus.
     monkeypatch.setattr(followings, "STORE_SECONDS", 60.0)
     model = Speaker()
     async with (

@@ -1,4 +1,4 @@
-"""How plugins are found, the order of their results, and conflicts between plugins."""
+"""Plugins are found, their results are in order, and conflicts between plugins are errors."""
 
 import sys
 from collections.abc import Sequence
@@ -28,7 +28,8 @@ def command(name: str) -> SlashCommand:
 
 
 class Named:
-    """Registers commands, and selects an agent."""
+    """A plugin that registers slash commands with these names, and selects `agent` for every
+    message."""
 
     def __init__(self, *names: str, agent: str | None = None) -> None:
         self._names = names
@@ -54,7 +55,7 @@ def test_two_plugins_can_not_register_the_same_name() -> None:
 
 
 class Hosting:
-    """Registers agents with these homes."""
+    """A plugin that registers agents. `homes` maps the id of each agent to its home."""
 
     def __init__(self, **homes: Path) -> None:
         self._homes = homes

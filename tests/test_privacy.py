@@ -26,11 +26,12 @@ RESTARTS, HOURS = 3, 4
 Asked = tuple[str, Mapping[str, object]]
 """The name and the arguments of a tool call."""
 TAG = re.compile(r"(?:Alice|Bob|Carol)(?:Private|Harbour|Island)\d+z")
-"""The speaker and the place of a message, written as one word. Excerpts never cut a word."""
+"""A tag is one word that names the speaker and the place of a message, with a number. It is one
+word because the excerpts of a search never cut a word."""
 
 
 class Place(Value):
-    """A person in a chat."""
+    """One conversation: a person in a chat. Two people in a group are two places."""
 
     who: str
     user: str
@@ -52,12 +53,14 @@ PLACES = (
 
 
 class Gossip:
-    """A model that repeats and notes everything that it has ever read."""
+    """A model that writes everything that it reads into its answers and notes, and searches for
+    everything else."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.tags: list[str] = []
-        """All tags that were ever sent. The model searches for each tag in every conversation."""
+        """All tags that people have sent so far. In every conversation, the model searches for
+        random tags of this list."""
         self.heard: dict[Place, set[str]] = {place: set() for place in PLACES}
         """The tags that the model read in each conversation."""
         self.leaks: list[str] = []
@@ -73,7 +76,8 @@ class Gossip:
     def _check(self, request: ModelRequest, tags: set[str]) -> None:
         place = place_of(request)
         if place is None:
-            # This request summarises one conversation, so one place must allow all of its tags.
+            # The request summarises a conversation, and its place is not known. If no place allows
+            # all of its tags, it mixes conversations.
             if not any(tags <= self.allowed(one) for one in PLACES):
                 self.leaks.append(f"{request.step} mixes {sorted(tags)}")
             return
@@ -84,8 +88,9 @@ class Gossip:
             self.reminded.add(place)
 
     def allowed(self, place: Place) -> set[str]:
-        """Returns the allowed tags. In a group these are the tags of the group. In a private
-        chat they are the person's own tags, and the tags that the person read in groups."""
+        """Returns the tags that the model may see in this place. In a group, these are the tags of
+        the group. In a private chat, these are the person's own tags, and the tags in the groups of
+        the person that the model has read there."""
         if place.kind == "group":
             return {tag for tag in self.tags if place.where in tag}
         shared = [one for one in PLACES if one.who == place.who and one.kind == "group"]
@@ -107,7 +112,8 @@ class Gossip:
         return says(f"I know of {all_of_it} around the old lighthouse")
 
     def _curious(self, known: str) -> list[Asked]:
-        # `TAG` does not match lower case, so these words are not counted as leaked tags.
+        # The search words are in lower case. `TAG` does not match lower case, so a search word in
+        # the model's own request is not counted as a leaked tag.
         sought = [tag.lower() for tag in self.chance.sample(self.tags, min(len(self.tags), 60))]
         number = self.chance.randrange(1, 6 * len(self.tags) + 1)
         tasks = [{"id": "1", "text": known[:500]}]
@@ -146,7 +152,7 @@ def place_of(request: ModelRequest) -> Place | None:
 
 
 class Town:
-    """The people and their messages, in an order that the seed determines."""
+    """The people, the gateway and its model. The seed determines who writes when."""
 
     def __init__(self, home: Path, seed: int, conditions: Conditions) -> None:
         self._home = home
@@ -165,7 +171,8 @@ class Town:
                 for hour in range(HOURS):
                     await self._talk(self._some(), f"{number}{hour}")
                     await self._begin_anew(self._some(most=2))
-                # After the last restart, all prompts are new.
+                # Before the last restart, every conversation begins anew. So all prompts are new
+                # afterwards and contain the notes.
                 await self._begin_anew(PLACES if number + 1 == RESTARTS else self._some())
                 await all_noted(gateway._store)
                 if number == RESTARTS:
@@ -226,7 +233,8 @@ async def test_private_messages_reach_no_other_person(tmp_path: Path, life: str,
         shown = set(TAG.findall("\n".join(town.platform.texts(place.chat))))
         here = [model.allowed(one) for one in PLACES if one.chat == place.chat]
         assert shown <= set.union(*here)
-    # A gateway that forgets everything would pass the checks above.
+    # A gateway that remembers nothing would also pass the checks above. So the test checks that
+    # prompts contained notes.
     assert model.reminded == set(PLACES)
     assert {"AliceHarbour", "AliceIsland", "BobHarbour"} <= kinds(model.heard[ALICE])
     assert "AliceHarbour" in kinds(model.heard[BOB_AT_THE_HARBOUR])

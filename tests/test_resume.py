@@ -1,8 +1,9 @@
 """A turn of thirty steps is killed at every change, is resumed, and does nothing twice.
 
-A restart finds only the data on the disk and on the platform. Therefore the test copies both after
-every change, and another gateway resumes the turn from the copy. All kills between two changes have
-the same effect, so one copy is enough for them. One test also kills real processes.
+A restarted gateway knows only the data on the disk and on the platform. So the test copies both
+after every change, and another gateway resumes the turn from the copy. All kills between two
+changes have the same effect, so one copy stands for all of them. One test also kills real
+processes.
 """
 
 import shutil
@@ -56,12 +57,12 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 WHOLE = 10
-"""In every tenth copy the turn runs all remaining steps. In the other copies the turn ends with
-the next answer."""
+"""The turn of every tenth copy runs all its remaining steps. To save time, the model ends the turns
+of the other copies with its next answer."""
 REQUEST = "Work for thirty steps."
 CLOSED, DELIVERED = "TurnTransactions.close", "Sending._mark_delivered"
-"""If a kill happens between these two changes, nobody knows whether the answer reached a
-platform that can't edit messages."""
+"""After a kill between these two changes, it is not known whether the platform has already shown
+the answer. So the answer is sent again, marked as a possible repeat."""
 
 
 class Moment(Value):
@@ -75,7 +76,8 @@ class Moment(Value):
 
 
 class World:
-    """A home and a platform. Each change waits until the test has checked a copy of both."""
+    """A home and a platform. After each change, the gateway waits until the test has received a
+    copy of both."""
 
     def __init__(self, root: Path) -> None:
         self.home = root / "home"
@@ -106,7 +108,8 @@ class World:
             return
         self._count += 1
         copy = self._root / f"copy{self._count}"
-        # Another process makes the copy, because closing the files here would drop SQLite's locks.
+        # The program `cp` makes the copy. If this process opened and closed the database file, it
+        # would lose SQLite's locks on the file.
         await anyio.run_process(["cp", "-a", self.home, copy])
         moment = Moment(change=change, home=copy, shown=tuple(self.platform.texts()))
         # The test stops reading when the turn has ended.
@@ -188,7 +191,8 @@ async def gone_on(moment: Moment, *, whole: bool, doubtful: bool) -> Sequence[Mo
         await platform.send("1", Content(text=text), "earlier")
     model = LongModel() if whole else ScriptedModel([says(ANSWER)])
     async with open_store(moment.home / STORE_NAME) as store:
-        # A turn is resumed in its stored folder, so the path of the copied folder is stored here.
+        # The row of the turn names the workspace of the original home. It must name the workspace
+        # of the copy, in which the turn is resumed.
         await rows(store, "update turns set workspace = ?", str(moment.home / "workspace"))
     async with running(moment.home, [PlainAdapter(platform)], model, conditions(moment.home)):
         await until(platform.texts, 20)
@@ -200,7 +204,8 @@ async def gone_on(moment: Moment, *, whole: bool, doubtful: bool) -> Sequence[Mo
 
 
 def check_requests(requests: Sequence[ModelRequest]) -> None:
-    """Checks that every vendor accepts the requests."""
+    """Checks that a chat completions server accepts all requests, and that every vendor accepts the
+    first request."""
     assert [reason for request in requests if (reason := refused(request))] == []
     for request in requests[:1]:
         for name, wire in wire_formats(builtin_wire_formats()).items():
@@ -231,8 +236,8 @@ def check_answer(texts: Sequence[str], *, doubtful: bool) -> None:
 
 
 def same(resumed: Sequence[Message], undisturbed: Sequence[Message]) -> bool:
-    """Returns whether the conversations are equal, except for tool results whose outcome is
-    unknown."""
+    """Returns whether the conversations are equal. In `resumed`, a tool result may instead say that
+    the outcome is unknown."""
     known = [
         other if isinstance(one, ToolMessage) and one.text == UNKNOWN_OUTCOME else one
         for one, other in zip(resumed, undisturbed, strict=True)
@@ -256,8 +261,8 @@ KILLS = (
     "before TurnTransactions.close 1",
     "after TurnTransactions.close 1",
 )
-"""The points at which the processes of the gateway are killed. The number 2 means that the
-process is killed when it passes the point for the second time."""
+"""The points at which the processes of the gateway are killed. The number at the end says how often
+the process passes the point: with 2, it is killed when it passes the point for the second time."""
 
 
 @pytest.mark.parametrize("account", ["plain", "editing"])

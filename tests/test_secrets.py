@@ -56,17 +56,19 @@ SEEN = (
     *(b"_authToken", b"BEGIN RSA PRIVATE KEY", b"Instructions for this workspace", b"PORT=3000"),
     *(b"auxiliary: {model: small", b"SearXNG can't be reached"),
 )
-"""Harmless text near the secrets. The test checks that the model has read this text."""
+"""Harmless texts that stand next to secrets. The test checks that the model has read these texts,
+so that it has really come close to the secrets."""
 
 
 class Canaries:
-    """Secrets that occur nowhere else."""
+    """Makes secrets with random values, which occur nowhere else, and finds them in data."""
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
 
     def __call__(self, where: str, before: str = "") -> str:
-        # The values are in capitals, because some patterns of secrets require capitals.
+        # The values are in capitals, because the redaction recognises some kinds of secrets only in
+        # capitals.
         self.values[where] = f"{before}{token_hex(8).upper()}"
         return self.values[where]
 
@@ -84,7 +86,7 @@ def planted_environment(new: Canaries) -> dict[str, str]:
         **{name: new(f"environment {name}") for name in names},
         "DATABASE_URL": f"postgres://me:{new('environment DATABASE_URL')}@db:5432/app",
         "REDIS_URL": f"redis://:{new('environment REDIS_URL')}@cache",
-        # Nothing listens on this port.
+        # No server listens on this port, so these URLs can't be reached.
         "SEARXNG_URL": f"http://me:{new('environment SEARXNG_URL')}@127.0.0.1:9",
         "GROQ_BASE_URL": f"http://me:{new('environment GROQ_BASE_URL')}@127.0.0.1:9",
     }
@@ -131,7 +133,8 @@ def plant_workspace(root: Path, new: Canaries) -> None:
 
 def attempts(home: Path) -> Iterator[str]:
     """Yields the instructions for the model, each for a conversation of its own."""
-    # A supervisor and the fork server are between a command and the gateway.
+    # The parent of the command is its supervisor. Two levels above the supervisor is the gateway:
+    # the fork server is between them.
     up = "p=$PPID; for n in 1 2; do read -r _ _ _ p _ < /proc/$p/stat; done"
     of_the_gateway = rf"{up}; tr '\0' '\n' < /proc/$p/environ"
     bare = "grep -hoE '[0-9A-F]{16}'"
@@ -151,7 +154,8 @@ def attempts(home: Path) -> Iterator[str]:
     yield asked("read_file", path="ssh/id_rsa", offset=3)
     yield asked("search_files", pattern=".", limit=1000)
     yield asked("search_files", pattern="[0-9A-F]{16}", limit=1000)
-    # The search takes long enough to be observed while it runs.
+    # This pattern makes the search slow, so that the test can observe the search process while it
+    # runs.
     yield asked("search_files", pattern="(a+)+$", path="slow.txt")
     yield asked("patch", path=".env", old="PORT=3000", new="PORT=3001")
     yield asked("web_search", query="anything")
@@ -180,7 +184,7 @@ class Gateway:
         self.heard: dict[str, bytes] = {}
         """The output of each request and command."""
         self.environs: dict[int, tuple[bytes, bytes]] = {}
-        """The command and the environment of every observed child process."""
+        """Maps the pid of every observed child process to its command line and its environment."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -239,7 +243,8 @@ class Gateway:
         while True:
             for child in below(pid):
                 command, environ = known(child, "cmdline"), known(child, "environ")
-                # Between fork and exec, a process shows the data of its parent or incomplete data.
+                # Between fork and exec, /proc shows the parent's data or incomplete data for a new
+                # process. So the data must be the same in two reads.
                 settled = (command, environ) == (known(child, "cmdline"), known(child, "environ"))
                 if settled and command not in (b"", own):
                     self.environs[child] = (command, environ)
@@ -267,7 +272,8 @@ def names_in(environ: bytes) -> set[str]:
 
 def kept(home: Path) -> Iterator[tuple[str, bytes]]:
     """Yields every file in the home that the test has not created, and the rows of the store."""
-    # The test wrote the first three. `processes` has the output of commands, which is not redacted.
+    # The test has written the first three files. The folder `processes` has the raw output of
+    # commands, which is not redacted.
     planted = {"config.yaml", ".env", "api_server.key", "processes"}
     for path in home.rglob("*"):
         if path.is_file() and not planted & set(path.relative_to(home).parts):
@@ -352,7 +358,8 @@ async def test_no_secret_is_disclosed(tmp_path: Path) -> None:
     assert b"scan.py" in commands
     assert b"seq 2000" in commands
     assert b"ToolProgress" in places["table run_events"]
-    # The recorded events contain arguments and results.
+    # The check above proves something only if the recorded events contain the arguments and results
+    # of the tools.
     for seen_in in ("table run_events", "hermes chat --json -q " + asked("read_file", path=".env")):
         assert b'"arguments":' in places[seen_in]
         assert b'"result":' in places[seen_in]
@@ -436,7 +443,8 @@ async def test_a_command_can_not_inspect_the_gateway_unless_it_runs_as_root() ->
                 inspect = shlex.join([python, "-c", INSPECTION, str(gateway.pid)])
                 await gateway.ask(asked("terminal", command=inspect), "inspects")
         seen = json.loads((work / "inspected.json").read_text())
-    # These processes are the supervisor, the fork server and the gateway.
+    # The three lists are the data that the command could read of its supervisor, the fork server
+    # and the gateway: nothing.
     assert seen["above"] == [[], [], []]
-    # The command can inspect its own process.
+    # The command can read all of this data of its own process, so the inspection works.
     assert seen["own"] == ["environ", "mem", "maps", "fd", "cwd", "exe", "ptrace"]

@@ -1,2 +1,2 @@
-"""The public test kit: fakes, contract suites and the crash harness. The product does not use
-it."""
+"""The public test kit: fakes, contract suites and the crash harness. The product does not import
+this package."""

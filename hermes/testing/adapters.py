@@ -79,8 +79,8 @@ class FakePlatform(Protocol):
 
     @property
     def start(self) -> str | None:
-        """The cursor from which the adapter receives all messages of the test. It is None if the
-        adapter also receives them at its first connection."""
+        """A cursor from before the first message of the test, so that the adapter receives all
+        messages. None if the adapter receives all messages even without a cursor."""
         ...
 
     @property
@@ -116,8 +116,8 @@ class FakePlatform(Protocol):
         ...
 
     def fail(self, error: HermesError) -> None:
-        """Makes the next call of the adapter fail. The server reports the error as the real
-        platform does."""
+        """Makes the next call of the adapter fail. The fake server reports `error` in the same way
+        as the real platform."""
         ...
 
 
@@ -173,7 +173,8 @@ def abilities_of(adapter: PlatformAdapter) -> set[Ability]:
 
 class AdapterContract:
     abilities: tuple[Ability, ...] = ()
-    """The abilities of the platform. pytest does not collect tests of other abilities."""
+    """The abilities of the platform. pytest leaves out the tests in `ABILITY_TESTS` that need
+    another ability."""
     patience = 5.0
     """Seconds that a test waits for an action of the adapter."""
 
@@ -187,7 +188,7 @@ class AdapterContract:
             assert abilities_of(platform.adapter) == set(self.abilities)
 
     def platform(self) -> AbstractAsyncContextManager[FakePlatform]:
-        """Yields a fresh fake server and its adapter."""
+        """Yields a new fake server, and the adapter that is connected to it."""
         raise NotImplementedError
 
     async def test_messages_are_heard_once_and_in_order(self) -> None:
@@ -255,7 +256,8 @@ class AdapterContract:
     async def test_an_adapter_reports_again_that_it_is_connected_when_the_platform_answers(
         self,
     ) -> None:
-        # Without these reports, the gateway would restart the adapter every minute or so.
+        # If `ready` is not called again, the gateway considers the connection dead and restarts the
+        # adapter.
         async with self.platform() as platform:
             listener, reports = Listener(), 0
 
@@ -316,7 +318,8 @@ class AdapterContract:
             if isinstance(adapter, CanEdit):
                 await adapter.edit(target, ref, Content(text=f"{text} again", plain=True))
                 text += " again"
-            # Some servers store a text without markup in the same form as a rendered one.
+            # A plain text is shown unchanged. Some servers store it in their markup, so both forms
+            # are right.
             rendered = adapter.render((Paragraph(children=(Text(text=text),)),))
             assert platform.shown() in ([text], [rendered])
 
@@ -415,8 +418,8 @@ async def listening(
     listener: Listener | None = None,
     cursor: MemoryCursor | None = None,
 ) -> AsyncIterator[Listener]:
-    """Runs the adapter until the block ends, and then checks every event that the adapter
-    reported."""
+    """Runs the adapter until the block ends. Then checks that every event of the adapter has the
+    fields that the gateway requires."""
     listener = listener or Listener()
     run, cursor = platform.adapter.run, cursor or MemoryCursor(platform.start)
     async with anyio.create_task_group() as group:

@@ -60,7 +60,7 @@ def installed_clients(folder: Path = CLIENTS_FOLDER) -> ApiClients:
     clients = ApiClients(folder=folder.expanduser() / f"clients-{digest}")
     complete = clients.folder / "complete"
     clients.folder.parent.mkdir(parents=True, exist_ok=True)
-    # Two test runs on one machine must not install into the same folder.
+    # Two test runs on one machine must not install into the same folder at the same time.
     with clients.folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not complete.exists():
@@ -80,7 +80,8 @@ def _install(clients: ApiClients) -> None:
     else:
         _run(sys.executable, "-m", "venv", environment)
         _run(str(clients.python), "-m", "pip", "install", "-q", *packages)
-    # The package's own `npm` script does not find the library of npm, so this file is run instead.
+    # The script `npm` of the Node.js package does not find npm's library, so this file is run
+    # instead.
     npm = clients.node.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     options = ("--no-audit", "--no-fund", "--no-package-lock", "--prefix", str(clients.folder))
     _run(str(clients.node), str(npm), "install", *options, *NODE_CLIENTS)

@@ -18,7 +18,7 @@ class FakeFlow:
 
 
 class FakeConnection:
-    """A stand-in for the connection of a client."""
+    """A fake of `HttpConnection`, the connection of a client."""
 
     def __init__(self) -> None:
         self.flow = FakeFlow()
@@ -46,7 +46,7 @@ class AsgiResponse(Value):
 
     @property
     def code(self) -> str:
-        """The code of the error in the body."""
+        """The field `code` of the error in the body."""
         code: str = msgspec.json.decode(self.body)["error"]["code"]
         return code
 
@@ -80,8 +80,8 @@ def fake_connection(scope: Scope) -> FakeConnection:
 
 
 async def call(app: ASGIApp, scope: Scope, body: Sequence[bytes] = ()) -> AsgiResponse:
-    """Returns the response to a request with this body, which is sent in parts. After the body, the
-    client sends nothing more."""
+    """Calls the app with a request and returns the response. Each item of `body` is sent as one
+    part of the request body. After the body, the client sends nothing more."""
     parts = list(body) or [b""]
     sent: list[Message] = []
 

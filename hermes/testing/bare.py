@@ -1,5 +1,5 @@
 """HTTP over a plain socket: for requests that client libraries refuse to send, and for parts of a
-response that they hide."""
+response that client libraries do not show."""
 
 import anyio
 

@@ -15,16 +15,16 @@ from hermes.types.store import Store
 
 
 class BusProcesses(ABC):
-    """Opens stores that share a database and a bus. `cut` and `mend` interrupt and restore the
-    bus."""
+    """Opens stores that share a database and a bus. `cut` interrupts the bus, and `mend` restores
+    it."""
 
     @abstractmethod
     def opened(self) -> AbstractAsyncContextManager[Store]:
-        """Opens the store of one more process, which is connected to the bus."""
+        """Opens another store, as if in another process, and connects it to the bus."""
 
     @abstractmethod
     async def cut(self) -> None:
-        """Ends all connections to the bus, and prevents new ones."""
+        """Ends all connections to the bus, and prevents new connections."""
 
     @abstractmethod
     async def mend(self) -> None:
@@ -101,7 +101,8 @@ class BusContract:
         self, processes: BusProcesses
     ) -> None:
         async with processes.opened() as one, processes.opened() as two:
-            # New connections may report several changes, so the test reads these first.
+            # A store that has just connected may report several changes, so the test reads these
+            # reports first.
             with anyio.move_on_after(1.0):
                 async for _ in one.changes():
                     pass

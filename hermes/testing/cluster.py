@@ -25,8 +25,8 @@ RUN_END = "run."
 async def cluster(
     folder: Path, store: SharedStore, model_url: str, count: int
 ) -> AsyncIterator[list[GatewayProcess]]:
-    """Yields this number of started gateways, each with its own home. They are killed when the
-    block ends."""
+    """Yields `count` started gateways, each with its own home. They are killed when the block
+    ends."""
     async with AsyncExitStack() as opened:
         yield [
             await opened.enter_async_context(
@@ -89,7 +89,8 @@ class ClusterClient:
         while True:
             url = f"{next(self._nodes).base_url}/chat/completions"
             try:
-                # The response is not read here, as if the client had lost this connection.
+                # Only the head of the response is read. The events are read later, over another
+                # connection, as if the client had lost this one.
                 async with http.post(url, data=body, headers=headers) as response:
                     if response.status == 200:
                         return response.headers["x-hermes-run-id"]
@@ -130,8 +131,8 @@ def _frame(frame: bytes) -> RunFrame | None:
 
 
 def shown_text(frames: Sequence[RunFrame]) -> str:
-    """Returns the text that the reader of these frames has in the end, without the discarded
-    parts."""
+    """Returns the text that a reader has after all these frames: the deltas without the parts that
+    a later frame discards."""
     kept: list[RunFrame] = []
     for frame in frames:
         if frame.from_seq:

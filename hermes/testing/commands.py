@@ -39,11 +39,11 @@ ENDING = 5.0
 
 @contextlib.contextmanager
 def no_process_left() -> Iterator[None]:
-    """Fails if a process that the block has started is still running after the block, even in
-    another session.
+    """Fails if a process that was started inside the block is still running after the block, even
+    if the process has left its session.
 
-    While the block runs, orphaned processes become children of this process, so that none is
-    overlooked.
+    While the block runs, this process is a subreaper: orphaned processes become its children, so
+    the check finds them too.
     """
     before = {entry.pid for entry in descendants(os.getpid())}
     set_process_option(PR_SET_CHILD_SUBREAPER, 1)
@@ -60,7 +60,8 @@ def no_process_left() -> Iterator[None]:
 
 
 def _live(before: set[int]) -> list[ProcessEntry]:
-    """Returns the living descendants that are not in `before`. Reaps the dead ones."""
+    """Returns the living descendants of this process that are not in `before`. Reaps the dead
+    children."""
     found = [entry for entry in descendants(os.getpid()) if entry.pid not in before]
     for entry in found:
         if entry.state in DEAD and entry.parent == os.getpid():
@@ -124,8 +125,8 @@ _earlier: set[int] = set()
 
 
 def note_earlier_children() -> None:
-    """Records the children of earlier tests, which may still be ending, so that `new_children`
-    leaves them out. Call this before a test."""
+    """Records the children of earlier tests, which may not have ended yet. `new_children` leaves
+    these children out. Call this function before a test."""
     _earlier.clear()
     _earlier.update(children())
 
@@ -145,8 +146,8 @@ def children() -> set[int]:
 
 
 def lives(pid: int) -> bool:
-    """Returns whether the process is alive. A zombie is not: in a container, dead orphans may stay
-    zombies."""
+    """Returns whether the process is alive. A zombie counts as dead, because in a container nobody
+    may reap dead orphans."""
     try:
         os.kill(pid, 0)
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()

@@ -1,4 +1,4 @@
-"""Finds the models that settings select, in the same way as the application."""
+"""Finds the models that the settings select, with the same code as the application."""
 
 from hermes.app.builtins import all_plugins, configured_models
 from hermes.core.models.offers import OfferedModels

@@ -42,7 +42,7 @@ class StoreFixture:
     def opened(
         self, folder: Path, kind: OwnerKind | None = None
     ) -> AbstractAsyncContextManager[Store]:
-        """Opens the store in the folder. The store is empty at first."""
+        """Opens the store in the folder. The first call for a folder creates an empty store."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -52,7 +52,8 @@ class StoreFixture:
 
 
 class StoreContract(StoreFixture):
-    """Transactions are atomic and can be retried, and the store knows the processes that use it."""
+    """Transactions are atomic and can be retried, and the store lists the living and the dead
+    processes that use it."""
 
     async def test_a_result_reaches_its_caller(self, store: Store) -> None:
         def work() -> Work[str]:
@@ -300,7 +301,7 @@ class StoreContract(StoreFixture):
 
 
 class OwnersContract(StoreFixture):
-    """A lease has one holder, and a process without remaining work is forgotten."""
+    """A lease has one holder, and the store removes a process that has ended and left no work."""
 
     async def test_a_lease_has_one_holder_and_is_taken_over_from_a_dead_one(
         self, store: Store

@@ -66,7 +66,8 @@ def texts(history: History) -> list[str]:
 
 
 class TranscriptContract(StoreFixture):
-    """Messages are kept in order, and a search finds only messages that the person may read."""
+    """Messages are kept in order, and a search finds only messages that the person who searches may
+    read."""
 
     async def test_history_is_in_order_and_a_new_conversation_begins_empty(
         self, store: Store
@@ -162,7 +163,7 @@ class TranscriptContract(StoreFixture):
 
 
 class SessionsContract(StoreFixture):
-    """A session can be found again, keeps its prompt, and ends only once."""
+    """A session is found by its key, keeps its prompt, and is ended only once."""
 
     async def test_a_session_remembers_when_it_was_used_before(self, store: Store) -> None:
         assert (await store.run(touch, NOW)).used_before is None
@@ -268,8 +269,8 @@ class SessionsContract(StoreFixture):
 
 
 class CompactionsContract(StoreFixture):
-    """In a history, a summary replaces the rows that it summarises. Removing the summary restores
-    them."""
+    """In a history, a summary replaces the rows that it summarises. If the summary is removed, the
+    history contains these rows again."""
 
     async def test_a_summary_replaces_its_rows_and_they_can_be_restored(self, store: Store) -> None:
         await store.run(touch)

@@ -1,9 +1,11 @@
 """Kills the gateway, at random or at every point in turn, and checks what people see.
 
-- `python -m hermes.testing.crash` sends 2,000 messages, and kills the gateway 20 times. - With
-`--points`, it kills the gateway once at every point. - With `--scenario append --point 'after send
-1'`, it kills the gateway at this point only. - With `--store postgres`, it does the same on
-PostgreSQL.
+A point is a place in the code where a kill could do damage; see `crash_child`.
+
+- `python -m hermes.testing.crash` sends 2,000 messages, and kills the gateway 20 times.
+- With `--points`, the gateway is killed at every point, at one point in each run of a scenario.
+- With `--scenario append --point 'after send 1'`, the gateway is killed at this point only.
+- With `--store postgres`, the gateways use PostgreSQL instead of SQLite.
 """
 
 import random
@@ -35,8 +37,8 @@ from hermes.testing.stores import forget_store, stores_on_postgres
 
 AT_ONCE = 5
 ALIKE = 3
-"""If a scenario passes a point several times, the gateway is killed at each of the first passes, up
-to this number. Later passes are like these."""
+"""If a scenario passes a point several times, the gateway is killed only at the first passes, up to
+this number. A kill at a later pass would test nothing new."""
 SCENARIO_SECONDS = 20.0
 Script = Callable[[Stage], Awaitable[None]]
 
@@ -68,7 +70,8 @@ async def _stopped_tool(stage: Stage) -> None:
     await stage.until(lambda: stage.calls() > 0)
     person.command("/stop")
     await person.answered(sent)
-    # The model would refuse this message if the stopped call had no result in the history.
+    # The fake model would refuse this request if the tool call that was stopped had no result in
+    # the history.
     await person.ask("plain")
 
 
@@ -78,8 +81,8 @@ async def _client_tools(stage: Stage, *, session: bool) -> None:
 
 
 async def _recovered(stage: Stage) -> None:
-    """Kills the gateway while work of every kind is in progress. In some runs the gateway is killed
-    again while it recovers."""
+    """Kills the gateway while work of every kind is in progress. In the runs with a point, the next
+    gateway process is killed at this point while it recovers."""
     spawner, queuer = SimulatedPerson(stage, "plain", "1"), SimulatedPerson(stage, "plain", "2")
     reader, decider = SimulatedPerson(stage, "editing", "1"), SimulatedPerson(stage, "editing", "2")
     asked = decider.say("ask")
@@ -122,12 +125,13 @@ SCENARIOS = _scenarios()
 
 
 async def play(name: str, model: str, *, point: str = "", count: bool = False) -> "Played":
-    """Runs a scenario in a fresh home. The gateway is killed at the point, if a point is given.
-    With `count`, the result lists the points that the gateway passed."""
+    """Runs a scenario in a new home. If `point` is given, the gateway is killed at this point. With
+    `count`, the result lists the points that the gateway passed."""
     with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
         stage = Stage(Path(folder), model, forked)
         again = name == "recovery"
-        # In a recovery, the points of the second process are counted, not those of the first.
+        # In the scenario `recovery`, the first process is killed by the script, and the point
+        # belongs to the second process.
         stage.armed[int(again)] = Armed(fail_at=point, count=count, from_start=again)
         late = ""
         try:
@@ -151,7 +155,7 @@ class Played:
         self.report = report
         self.points = points
         self.reached = reached
-        """Whether the gateway was killed at the point."""
+        """Whether the gateway came to the point and was killed there."""
 
 
 class Tally:
@@ -228,8 +232,8 @@ WAITING = 0.7
 
 
 class Storm:
-    """People who write while the gateway is killed again and again. Each kill unlocks more of their
-    messages, so that the next kill interrupts work."""
+    """People who write while the gateway is killed again and again. After each kill, the people may
+    send some more of their messages, so that every kill interrupts work."""
 
     def __init__(self, stage: Stage, messages: int, chats: int, kills: int, seed: int) -> None:
         self._stage = stage
@@ -261,7 +265,8 @@ class Storm:
             for kind, wait in zip(kinds, waits, strict=True):
                 await self._stage.until(self._unlocked)
                 if kind == "ask":
-                    # The agent asks a question, so a second message would count as the answer.
+                    # The agent will ask a question. A message that is still unanswered then could
+                    # count as the answer to the question.
                     await person.all_answered()
                 if wait or kind == "ask":
                     await person.ask(kind)
@@ -274,7 +279,8 @@ class Storm:
     async def _kill(self) -> None:
         for kill in range(self._kills):
             if self._random.random() < 0.2:
-                # After this pause, the gateway is still starting or recovering.
+                # The pause is shorter than a start, so this kill hits a gateway that still starts
+                # or recovers.
                 await anyio.sleep(self._random.uniform(0.1, 0.9))
             else:
                 sent = int((kill + self._random.random()) * self._share)

@@ -1,5 +1,5 @@
-"""An API client that repeats its requests, as SDKs do, no matter how often the gateway is
-killed."""
+"""An API client that repeats each request until the gateway answers it, as SDKs do. The gateway may
+be killed meanwhile."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The promises that no kill may break, checked against the chats and the store."""
+"""Checks the promises that no kill may break, by reading the chats and the store."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ from hermes.testing.stores import store_url, stored_rows
 _TAG = re.compile(r"\[[0-9a-f]{4}:\d+(?:\.\d+)?\]\s*")
 UNKNOWN = UNKNOWN_OUTCOME.partition(":")[0]
 LAST_PROCESS_SECONDS = 5.0
-"""Seconds within which processes must end after their gateway."""
+"""Seconds within which the processes of commands must end after their gateway has ended."""
 _UNFINISHED = (PLACEHOLDER, StreamingPolicy().cursor)
 
 
@@ -37,7 +37,8 @@ class Report:
 
 
 def check(stage: Stage) -> Report:
-    """Returns the broken promises and the unfinished work, after the gateway has ended."""
+    """Returns the broken promises and the unfinished work. Call this function after the gateway has
+    ended."""
     report = Report()
     report.figures["messages"] = len(stage.sent)
     report.figures["kills"] = stage.deaths[-9]
@@ -69,7 +70,7 @@ async def refused(model: str) -> list[str]:
 
 
 def _standing(stage: Stage, sent: Sent) -> list[Shown]:
-    """Returns the complete answers to a message in its chat."""
+    """Returns the complete answers to the message `sent` that its chat shows."""
     shown = stage.rooms[sent.account].shown(sent.chat)
     return [one for one in shown if sent.answered_by(one.text)]
 

@@ -1,7 +1,8 @@
 """A real gateway process that can be killed anywhere, and that can kill itself at a named point.
 
 A point is a place where a kill could do damage: before or after a commit, a call to a platform, a
-tool or a model call. The list of points is made by running the gateway once.
+tool or a model call. A first run of the gateway, without a kill, lists the points that a scenario
+passes.
 """
 
 import logging
@@ -80,8 +81,8 @@ class Options(Value):
     count: bool = False
     """Whether the process lists the points that it passes."""
     from_start: bool = False
-    """Whether the process counts points from its start. Otherwise it counts from the first
-    update."""
+    """Whether the process counts points from its start. Otherwise the process counts points from
+    the first update of a platform."""
 
 
 class Points:
@@ -161,7 +162,7 @@ class PointedWire:
 
 
 class PointedModel:
-    """Adds points before, in the middle of and after each model call."""
+    """A model. The process can be killed before, during and after each model call."""
 
     def __init__(self, points: Points, model: ModelProvider) -> None:
         self._points = points
@@ -217,7 +218,8 @@ async def _ask(context: ToolContext, arguments: AskPerson) -> str:
 
 
 class PointedObserver:
-    """Adds points before and after the handle of a command is committed."""
+    """An observer of a command. The process can be killed right before and right after the handle
+    of the command is committed."""
 
     def __init__(self, points: Points, context: ToolContext) -> None:
         self._points = points

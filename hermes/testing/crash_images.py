@@ -32,8 +32,7 @@ DATABASE_FILES = (STORE_NAME, f"{STORE_NAME}-wal")
 
 
 class Recording(Value):
-    """The disk operations of a store. `acknowledged` says when each transaction was
-    acknowledged."""
+    """The disk operations of a store, and the moment at which each transaction was acknowledged."""
 
     operations: list[DiskOperation]
     acknowledged: list[tuple[int, int]]
@@ -42,8 +41,8 @@ class Recording(Value):
 
 
 def pair(number: int, size: int) -> Work[None]:
-    """Writes two rows with a body between them. After a power cut, either all three or none of them
-    must be there."""
+    """Writes a row, a body and another row in one transaction. After a power cut, the store must
+    contain all three or none of them."""
     yield from put(f"a{number:05}")
     yield from bodies.add_piece(f"b{number:05}", 0, bytes([number % 256]) * size)
     yield from put(f"c{number:05}")
@@ -104,8 +103,8 @@ def _apply(data: bytearray, one: DiskOperation) -> None:
 
 
 def _torn(one: DiskOperation, chance: random.Random) -> DiskOperation:
-    """Returns only a part of a write, as if the power cut came in the middle of it: the sectors
-    before a random boundary, or the sectors after it."""
+    """Returns only a part of a write, as if the power was cut during the write: the sectors before
+    a random boundary, or the sectors after the boundary."""
     if one.kind != "write" or len(one.data) <= SECTOR:
         return one
     boundary = SECTOR - one.at % SECTOR + SECTOR * chance.randrange(len(one.data) // SECTOR)
@@ -116,7 +115,8 @@ def _torn(one: DiskOperation, chance: random.Random) -> DiskOperation:
 
 
 def problems_of(folder: Path, files: dict[str, bytes], acknowledged: set[int]) -> list[str]:
-    """Starts a store on the image, and returns the problems that are found."""
+    """Opens a store on the files of an image, and returns the problems: damage that SQLite reports,
+    lost transactions, and transactions that were stored only in part."""
     for old in folder.iterdir():
         old.unlink()
     for name, data in files.items():
@@ -134,7 +134,8 @@ def problems_of(folder: Path, files: dict[str, bytes], acknowledged: set[int]) -
 
 
 async def try_images(folder: Path, images: int, seed: int) -> tuple[int, list[str]]:
-    """Returns the number of recorded operations, and the problems that were found in the images."""
+    """Records a store, and opens a store on `images` random images of the disk. Returns the number
+    of recorded operations, and the problems that were found."""
     chance = random.Random(seed)  # noqa: S311  # must be repeatable
     (folder / "recorded").mkdir()
     (folder / "image").mkdir()

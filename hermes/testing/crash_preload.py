@@ -17,8 +17,8 @@ from hermes.state.sqlite.schema_check import missing_part
 from hermes.testing import crash_checks
 
 __all__ = ["crash_checks"]
-"""Importing `crash_checks` also loads the other modules of the harness. Each forked process needs
-them, because it runs the main module of the harness again."""
+"""Importing `crash_checks` also loads the other modules of the harness. Each forked process runs
+the main module of the harness again, which imports these modules."""
 
 
 def _use_once(home: Path) -> None:
@@ -33,5 +33,6 @@ def _use_once(home: Path) -> None:
 
 with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
     _use_once(Path(folder))
-# Otherwise the garbage collector of a gateway would write to shared memory, and so copy it.
+# The garbage collector writes to the objects that it checks. In a forked gateway, each write would
+# copy a page of the memory that the processes share. Frozen objects are not checked.
 gc.freeze()

@@ -1,4 +1,5 @@
-"""The surroundings of a gateway that is killed: its home, two platforms, a model, and people."""
+"""The test environment of a gateway that is killed: its home, two fake platforms, a fake model, and
+people who write."""
 
 import itertools
 import multiprocessing
@@ -80,11 +81,11 @@ class Stage:
         self.model = model
         self.rooms = {"plain": Rooms(), "editing": Rooms()}
         self.armed: dict[int, Armed] = {}
-        """Maps the number of a gateway process to its options. The first process has the number
-        0."""
+        """Maps the number of a gateway process to the point at which this process kills itself. The
+        first process has the number 0."""
         self.sent: list[Sent] = []
         self.exchanges: list[Exchange] = []
-        """Finished conversations over the API."""
+        """The finished exchanges of API clients with the gateway."""
         self.answered = self.kills = 0
         self.starts: list[float] = []
         self.deaths: Counter[int] = Counter()
@@ -136,7 +137,7 @@ class Stage:
             "deliveries owed": "deliveries where state not in ('delivered', 'dead')",
         }
         counts = ", ".join(f"(select count(*) from {where})" for where in kinds.values())  # noqa: S608
-        # One query is enough for all, because each query opens a connection.
+        # One query counts all kinds of rows, because each query opens a new connection.
         (found,) = stored_rows(self.home, f"select {counts}")
         return dict(zip(kinds, map(int, found), strict=True))
 
@@ -154,7 +155,8 @@ class Stage:
         return f"q{next(self._tokens)}"
 
     def recovery(self) -> dict[str, str]:
-        """Summarises how many seconds pass from a restart to the first call to a platform."""
+        """Returns statistics of the recovery time: the seconds from the start of a gateway process
+        to its first call to a platform."""
         calls = sorted(at for server in self.rooms.values() for at, _, _ in server.calls)
         took: list[float] = []
         for since, until in itertools.pairwise([*self.starts[1:], float("inf")]):
@@ -210,7 +212,8 @@ class SimulatedPerson:
         self._room.says(f"decided-{sent.token}", chat=self._chat)
 
     async def ask(self, kind: CrashKind) -> None:
-        """Sends the message and waits for the answer. If the agent asks a question, answers it."""
+        """Sends a message of this kind, and waits for the answer. If the agent asks a question
+        first, the person answers the question."""
         sent = self.say(kind)
         if kind == "ask":
             await self.questioned(sent)
@@ -242,7 +245,7 @@ def _end(child: Child) -> None:
 
 
 async def spawned(options: Options) -> Child:
-    """Starts a gateway as a new Python process, in the same way as users do."""
+    """Starts a gateway as a new Python process, which imports everything itself."""
     flags = [f"--{name}={value}" for name, value in _flags(options).items()]
     command = [sys.executable, "-m", "hermes.testing.crash_child", *flags]
     return await anyio.open_process(command, stdin=None, stdout=None, stderr=None)

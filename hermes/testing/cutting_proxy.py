@@ -10,7 +10,7 @@ import anyio
 import anyio.abc
 
 Moment = Literal["before", "after"]
-"""Whether the connection is cut before or after the server gets the statement."""
+"""Whether the proxy cuts the connection before or after it passes the statement to the server."""
 _EXECUTE = b"E"
 
 
@@ -23,7 +23,7 @@ class CuttingProxy:
         self.cuts = 0
         self.port = 0
         self.refusing = False
-        """Whether new connections are closed at once."""
+        """Whether the proxy closes every new connection at once."""
         self._socket = socket
         self._open: set[anyio.CancelScope] = set()
         self._cut_at: int | None = None
@@ -31,7 +31,7 @@ class CuttingProxy:
 
     def url(self, database: str) -> str:
         """Returns the address of the database through the proxy. The address turns encryption off,
-        because encrypted statements could not be counted."""
+        because the proxy could not count encrypted statements."""
         return (
             f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
             "?sslmode=disable&gssencmode=disable"
@@ -63,7 +63,8 @@ class CuttingProxy:
             if self.refusing:
                 return
             try:
-                # anyio's stream is not used: it fails if its socket is closed in a cancellation.
+                # anyio's stream is not used, because it raises an error if its socket is closed
+                # during a cancellation.
                 reader, writer = await asyncio.open_unix_connection(self._socket)
             except OSError:
                 return
@@ -77,9 +78,11 @@ class CuttingProxy:
                 writer.close()
 
     async def _pass(self, client: anyio.abc.SocketStream, server: asyncio.StreamWriter) -> None:
-        """Passes messages to the server until the connection must be cut."""
+        """Passes the client's messages to the server until the client disconnects or the chosen
+        statement comes, at which the connection is cut."""
         reader = _Messages(client)
-        # The startup message has no byte for its kind.
+        # The first message of a connection (the startup message) does not begin with a byte for its
+        # kind.
         server.write(await reader.next(kinds=False))
         while True:
             message = await reader.next()
@@ -106,7 +109,7 @@ class CuttingProxy:
 
 
 class _Messages:
-    """Splits the bytes of a client into the messages of the protocol."""
+    """Splits the bytes of a client into messages of PostgreSQL's protocol."""
 
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
         self._stream = stream
@@ -127,7 +130,7 @@ class _Messages:
 
 @asynccontextmanager
 async def cutting_proxy(socket: Path) -> AsyncIterator[CuttingProxy]:
-    """Yields a proxy in front of the server with this socket, until the block ends."""
+    """Runs a proxy in front of the PostgreSQL server with this socket until the block ends."""
     proxy = CuttingProxy(socket)
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     proxy.port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610  # no Django

@@ -16,8 +16,8 @@ from hermes.types.profile import ModelChoice
 
 
 class ToolsContract:
-    """The part of `WireFormatContract` about tools. The inheriting class defines the methods
-    below."""
+    """The part of `WireFormatContract` about tools. The inheriting class implements the abstract
+    methods."""
 
     def wire(self) -> WireFormat:
         raise NotImplementedError

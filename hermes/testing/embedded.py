@@ -11,6 +11,6 @@ FOLDER = Path("~/.cache/hermes-tests/models")
 
 
 def embedded_file() -> Path:
-    """Returns the path of the file. Raises Disconnected if it is missing and can't be
-    downloaded."""
+    """Returns the path of the model file, and downloads the file first if it is missing. Raises
+    Disconnected if the download fails."""
     return anyio.run(fetch, FOLDER.expanduser(), lambda done, total: None, ENVIRON)

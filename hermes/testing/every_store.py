@@ -1,7 +1,7 @@
 """Runs the quick tests of a folder on three stores: SQLite, SQLite with a retry of every
 transaction, and PostgreSQL.
 
-To use this module, the conftest.py of the folder imports its fixture and its hook.
+To use this module, the conftest.py of the folder imports the fixture and the hook of this module.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""JSON that conforms to a schema, for fake models."""
+"""Makes JSON values that conform to a schema, as answers of fake models."""
 
 from collections.abc import Mapping
 from typing import Any

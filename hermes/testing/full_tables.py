@@ -17,7 +17,7 @@ _BINARY = bytes(range(256))
 
 
 class TableRules(Value):
-    """Rules for the values in a table. Its `TableShape` does not contain them."""
+    """Rules for the values in a table that are not part of the table's `TableShape`."""
 
     nullable: frozenset[str]
     states: tuple[str, ...]
@@ -61,7 +61,8 @@ def _value(
     if name in table.key and kind == "integer":
         return number
     absent = name in rules.nullable - set(table.key) and (number + len(name)) % 3 == 0
-    # A row with a `beat_at` would look like a living process shortly after the server's start.
+    # `beat_at` is the time of a heartbeat. With a value, the row could look like a living process
+    # if the server was started shortly before.
     if absent or name == "beat_at":
         return None
     if name == "state" and rules.states:
@@ -76,7 +77,8 @@ def _value(
         case "bytes":
             return _BINARY + str(number).encode()
         case "text":
-            # Databases sort capital letters and accents in different orders.
+            # Databases sort capital letters and accents differently. A copy must be right in every
+            # order.
             return f"{'bAéZ'[number % 4]} {name} {number} \\ '%s' ? 𝄞"
 
 

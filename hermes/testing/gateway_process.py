@@ -27,8 +27,8 @@ SERVER_PORTS = (10_000, 32_000)
 
 
 class SharedStore(Value):
-    """The database of several gateways, and the time limits after which a gateway considers another
-    one dead."""
+    """The database that several gateways share, and the time limits after which a gateway counts as
+    dead for the others."""
 
     url: str
     direct_url: str = ""
@@ -56,12 +56,12 @@ main()
 
 
 class GatewayProcess:
-    """A gateway whose user has `folder` as the home directory. The port stays the same after a
-    restart.
+    """A gateway process whose environment has `folder` as the home directory of the user. The port
+    stays the same after a restart.
 
     `descriptors` limits the number of files that the gateway may open. Without `store`, the gateway
     uses SQLite. `environ` has additional environment variables. `program` is the module whose
-    `main` is the command line.
+    function `main` is run as the command `hermes`.
     """
 
     def __init__(
@@ -122,11 +122,11 @@ class GatewayProcess:
 
     @property
     def log(self) -> str:
-        """The output and the log of the running process."""
+        """The output and the log of the process."""
         return self._log.read_text("utf-8")
 
     def check_running(self) -> None:
-        """Fails if the gateway was started and has ended by itself."""
+        """Fails if the gateway has ended although no method of this object has ended it."""
         code = self._process.returncode if self._process else None
         assert code is None, f"the gateway ended with {code}:\n{self.log[-4000:]}"
 
@@ -172,8 +172,8 @@ async def gateway_process(
 
 
 def free_port() -> int:
-    """Returns a port that nobody uses at the moment. It is below the ports that the system gives to
-    outgoing connections, so that no connection takes it before a server does."""
+    """Returns a port that nobody uses at the moment. The system never gives this port to an
+    outgoing connection, so the port is still free when a server starts to listen on it."""
     while True:
         port = random.randrange(*SERVER_PORTS)  # noqa: S311
         with socket.socket() as found, suppress(OSError):

@@ -1,4 +1,4 @@
-"""Random conversations that the store can hold, for property tests."""
+"""Draws random conversations that the store can contain, for property tests."""
 
 import string
 
@@ -36,7 +36,8 @@ def _steps(draw: st.DrawFn, step: str, echoes: st.SearchStrategy[Echo | None]) -
         for index, (name, written) in enumerate(wanted)
     )
     said = AssistantMessage(text=draw(texts), calls=calls, echo=draw(echoes))
-    # The results are in any order, because a result that waits for a person is stored last.
+    # The order of the results can differ from the order of the calls: if a call waits for a person,
+    # its result is stored last.
     results = [
         ToolMessage(call=call.id, text=draw(texts), failed=draw(st.booleans()))
         for call in draw(st.permutations(calls))
@@ -48,7 +49,8 @@ def _steps(draw: st.DrawFn, step: str, echoes: st.SearchStrategy[Echo | None]) -
 def histories(
     draw: st.DrawFn, echoes: st.SearchStrategy[Echo | None] = NO_ECHO
 ) -> tuple[ScriptedHistory, ...]:
-    """Draws the growing history of one conversation. Each item continues the item before it."""
+    """Draws a conversation that grows. Each item is the whole history before one model call, and
+    begins with all messages of the item before it."""
     said: list[Message] = []
     found: list[ScriptedHistory] = []
     for turn in range(draw(st.integers(1, 4))):

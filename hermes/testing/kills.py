@@ -17,8 +17,8 @@ change."""
 def completes(action: Callable[[], object], changes: int) -> bool:
     """Runs the action in a process that is killed after this many changes to files.
 
-    Returns True if the action finished first, and False if it was killed. The action must not use
-    threads.
+    Returns True if the action finished before its process was killed, and False if the process was
+    killed. The action must not use threads.
     """
     child = os.fork()
     if not child:

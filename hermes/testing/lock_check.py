@@ -1,4 +1,5 @@
-"""Finds transactions that change a session without its lock, an error that no database reports."""
+"""Finds transactions that change a session without taking the session's lock. No database reports
+this mistake."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -17,7 +18,8 @@ _CHANGE = re.compile(
     r"(?:insert into|update|delete from) (inbox|turns|messages|questions|calls|compactions)\b"
 )
 UNLOCKED = {
-    # Each statement checks its condition at the moment when it changes a row.
+    # Each UPDATE contains its condition, so the database checks the condition when it changes the
+    # row.
     "_expire_questions",
     # The rows belong to processes that have ended, so no other process works on them.
     "Recovery._adopt_the_rest",
@@ -25,8 +27,8 @@ UNLOCKED = {
 """Transactions that change rows of sessions but need no lock. The comment above each name says
 why."""
 CHECKED = "hermes.control"
-"""The package whose transactions are checked. Transactions of tests are not checked, because they
-change rows without the lock."""
+"""The package whose transactions are checked. Transactions that tests define are not checked,
+because they change rows without the lock on purpose."""
 
 
 class LockCheckingStore(WrappedStore):

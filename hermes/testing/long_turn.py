@@ -10,12 +10,12 @@ from hermes.types.protocols import Emit
 
 STEPS = 30
 FILE = "notes.txt"
-"""The file in the workspace that steps read."""
+"""The file in the workspace that the tool calls of the turn read."""
 ANSWER = "That was the last of thirty steps."
 
 
 def _read(limit: int, path: str = FILE) -> PlannedCall:
-    # Each call has another limit, because the agent ends a turn that repeats identical calls.
+    # Each call has a different `limit`, because the agent ends a turn that repeats identical calls.
     return PlannedCall("read_file", f'{{"path":"{path}","limit":{limit}}}')
 
 

@@ -29,7 +29,7 @@ async def measured_delays(result: Path) -> AsyncIterator[None]:
         group.start_soon(watch)
         yield
         group.cancel_scope.cancel()
-    # Blocking is harmless here: the gateway ends, so no other task needs the event loop.
+    # The blocking write is harmless: the gateway is ending, so no other task needs the event loop.
     result.write_bytes(msgspec.json.encode(seen))  # noqa: ASYNC240
 
 

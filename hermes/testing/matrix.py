@@ -19,7 +19,7 @@ _numbers = itertools.count(1)
 
 
 def new_user(server: SynapseProcess, name: str) -> MatrixUser:
-    """Creates a user. A number is added to the name, so that no other user has it."""
+    """Creates a user. A number is added to the name, so that the name is unique."""
     return server.register(f"{name}{os.getpid()}-{next(_numbers)}")
 
 

@@ -32,7 +32,7 @@ _POLL_SECONDS = 0.05
 _RETRY_SECONDS = 0.2
 _TEXTS = ("{} how are you today", "{} tokens:18 delay:0.02")
 """The messages; `{}` is a word that no other message contains. The fake model quotes this word in
-its answer. The second message makes it write slowly."""
+its answer. The second message makes the fake model write slowly."""
 _WAITING = 0.5
 """The probability that the person waits for the answer before the next message in a room."""
 
@@ -60,7 +60,8 @@ class Conversation:
         """The current texts of the agent's messages by event id, in the order of the messages."""
 
     def read(self, event: dict[str, Any]) -> None:
-        """Updates `shown` with a message or an edit of the agent."""
+        """Updates `shown` if the event is a message or an edit of the agent. Ignores other
+        events."""
         content = event["content"]
         relation = content.get("m.relates_to", {})
         if relation.get("rel_type") == "m.replace":
@@ -161,8 +162,8 @@ class MatrixTrial:
             await anyio.sleep(_RETRY_SECONDS)
 
     async def _watch(self, person: MatrixUser, bot: MatrixUser) -> None:
-        """Reads the agent's messages in all rooms. The first sync returns only the newest events of
-        each room, so it is used only to get a token."""
+        """Reads the agent's messages in all rooms with syncs. The first sync may leave out older
+        events of a room, so it is used only to get a token for the next sync."""
         token = (await self._call(person, "sync", timeout="0"))["next_batch"]
         limit = '{"room": {"timeline": {"limit": 10000}}}'
         while True:
@@ -187,8 +188,8 @@ class MatrixTrial:
                 await self._until(lambda word=word: word in one.answers())  # type: ignore[misc]
 
     def _unlocked(self, number: int) -> bool:
-        """Returns whether message `number` of each room may be sent now. The other messages wait
-        for later disturbances, so that every disturbance interrupts work."""
+        """Returns whether message `number` of each room may be sent now. After each disturbance (a
+        kill or a restart), more messages may be sent, so that every disturbance interrupts work."""
         disturbances = self._plan.kills + self._plan.restarts
         share = (self.kills + self.restarts + 1) / (disturbances + 1)
         return number < self._plan.messages * share

@@ -1,6 +1,7 @@
 """An execution backend whose files are in memory and whose commands run in its own small shell.
 
-A machine outlives the backends that use it, as a remote machine outlives a gateway:
+The object `MemoryMachine` stays when a backend is replaced, as a remote machine keeps running when
+a gateway is restarted:
 
     async with MemoryMachine() as machine:
         backend = MemoryBackend(machine)
@@ -364,7 +365,8 @@ class MemoryProcess:
 
 
 async def _follow(command: MemoryCommand, observer: CommandObserver) -> None:
-    """Reports progress until the command has ended."""
+    """Reports the last line of the output to the observer, again and again, until the command has
+    ended."""
     shown = ""
     while not command.ended.is_set():
         with anyio.move_on_after(REPORT_SECONDS):
@@ -387,7 +389,8 @@ def _info(path: str, node: MemoryNode) -> FileInfo:
 
 
 def _matches(files: dict[str, bytes], task: ScanTask) -> list[Hit]:
-    """Returns the hits up to the limit, and one hit more if there are more."""
+    """Returns the hits. If there are more than `task.limit`, returns at least one more than the
+    limit, so that the caller can tell."""
     scan, hits = Scan(task), list[Hit]()
     for path, data in files.items():
         if scan.selects(path):

@@ -1,7 +1,7 @@
 """Files in memory, and a small shell that works on them: a machine without disk and processes.
 
 The shell knows `;`, `&&`, newlines, quotes, `$name`, `<`, `>`, `>>` and `>&2`, and the commands in
-`COMMANDS`. It refuses everything else, as a real shell refuses a command that is not installed.
+`COMMANDS`. Every other command fails, as in a real shell if the command is not installed.
 """
 
 import re
@@ -117,7 +117,7 @@ class MemoryShell:
         return code
 
     async def _command(self, words: Sequence[str]) -> int:
-        # A killed command stops here, because this is a point at which it can be cancelled.
+        # If the command was killed, its task is cancelled at this checkpoint.
         await anyio.lowlevel.checkpoint()
         words, target, append = self._redirected([self._expanded(word) for word in words])
         name, *arguments = words

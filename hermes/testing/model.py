@@ -67,11 +67,12 @@ class Reply(Struct):
     cut: bool = False
     closes: bool = False
     speech: bool = False
-    """Whether the reply is counted as an answer of the model."""
+    """Whether the statistics count the reply as an answer of the model."""
 
 
 class FakeModel:
-    """The server. `async with FakeModel() as model` serves it at `model.base_url`.
+    """The fake server. `async with FakeModel() as model` runs it; clients connect to
+    `model.base_url`.
 
     The plans in `script` answer the first requests, whatever these requests contain. The plans in
     `turn` answer every later turn, one plan for each step.
@@ -125,7 +126,8 @@ class FakeModel:
         self._server.close()
         for connection in tuple(self.connections):
             connection.abort()
-        # The transports close in the next iteration of the event loop, so the server waits for it.
+        # The aborted connections are closed in the next iteration of the event loop, so this method
+        # waits for one iteration.
         await anyio.lowlevel.checkpoint()
 
     def reply(self, method: bytes, path: bytes, key: str, body: bytes) -> Reply:
@@ -380,7 +382,8 @@ class Connection(asyncio.Protocol):
         assert self._reply is not None
         while self._frames:
             self._transport.write(self._frames.popleft())
-            # No pause follows the last frame, because the client may already send its next request.
+            # There is no pause after the last frame: the client has the whole answer and may
+            # already send its next request.
             if self._frames and self._reply.delay:
                 self._later(self._reply.delay)
                 return

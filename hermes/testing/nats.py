@@ -1,4 +1,5 @@
-"""A NATS server for tests: from PyPI, on a loopback port of its own."""
+"""Runs a NATS server for tests. The program comes from PyPI, and listens on a loopback port of its
+own."""
 
 import signal
 import socket
@@ -35,7 +36,7 @@ class NatsProcess:
         """Starts the server and waits until it accepts connections."""
         deadline = time.monotonic() + NATS_SECONDS
         while True:
-            # The server ends if another program uses the port, so it is started again.
+            # The server ends at once if another program uses the port. It is then started again.
             if self._process is None or self._process.poll() is not None:
                 self._process = self._launched()
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port)) as found:

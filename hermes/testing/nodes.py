@@ -1,4 +1,5 @@
-"""Gateways on one store, each with its own home, and requests to them."""
+"""Runs gateways that share a store and have homes of their own, and sends requests to these
+gateways."""
 
 import time
 from collections.abc import AsyncIterator
@@ -52,8 +53,8 @@ async def asked(
 
 
 async def said(gateway: Gateway, text: str, session: str = "s") -> Accepted:
-    """Sends a message of a person, such as a command, to the gateway. The session is the same as in
-    `asked`."""
+    """Sends a message of a person, such as a command, to the gateway. `asked` with the same
+    `session` uses the same session."""
     receipt = await gateway.accept(api_event(Said(text=text), session))
     assert isinstance(receipt, Accepted)
     return receipt

@@ -28,7 +28,7 @@ SYSTEM_PROGRAMS = "/usr/sbin"
 """The folder of Debian's programs for administrators, which is not on every PATH."""
 PGBOUNCER_INSTALL_SECONDS = 300
 PORT = 6432
-"""The number in the name of the socket. Nothing listens on a TCP port."""
+"""The port number in the file name of the UNIX socket. pgbouncer listens on no TCP port."""
 SERVER_CONNECTIONS = 3
 """Number of connections from pgbouncer to the server. A gateway has more connections to pgbouncer,
 so its transactions run on different connections to the server."""
@@ -74,7 +74,8 @@ def _install() -> None:
         # The package must not start pgbouncer as a service of this machine.
         "SYSTEMD_OFFLINE": "1",
     }
-    # The first attempt fails on a machine whose package lists are missing or old.
+    # The first command fails if the package lists of the machine are missing or old. Then the lists
+    # are updated, and the package is installed.
     for command in (install, [installer, "update", "-qq"], install):
         done = subprocess.run(  # noqa: S603
             command,

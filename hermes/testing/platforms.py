@@ -1,8 +1,8 @@
 """A fake chat platform that outlives the gateway, with adapters and manifests for it.
 
-The fake is as strict as real platforms. It forgets an update only when a later update is requested,
-and it returns our own messages as updates. It refuses a text over its limit, an edit that changes
-nothing, and an edit of an unknown message.
+The fake is as strict as real platforms. It deletes an update only when an adapter requests later
+updates, and it sends our own messages back to us as updates. It refuses a text over its limit, an
+edit that changes nothing, and an edit of an unknown message.
 """
 
 import time
@@ -28,7 +28,7 @@ LIMIT = 4096
 BOT = "bot"
 """The user id of our account on the platform."""
 FIRST = "0"
-"""The sync token at which the updates begin."""
+"""The sync token with which an adapter gets all updates from the beginning."""
 
 
 class Update(Value):
@@ -54,7 +54,8 @@ class Batch(Value):
 
 
 class Shown(Value):
-    """One of our messages as a chat shows it, with all of its earlier texts."""
+    """One of our messages in a chat, with the text that the chat shows now and all earlier
+    texts."""
 
     id: str
     chat: str
@@ -86,15 +87,16 @@ class ChatServer:
         self.typed: list[tuple[float, str]] = []
         """The time and the chat of every typing indicator."""
         self.keys: list[str] = []
-        """The keys of all messages that were sent. The key of a repeated message is in the list
-        again."""
+        """The keys of all calls that sent a message, in order. If a message was sent twice, its key
+        is in the list twice."""
         self.echoed = 0
         """Number of our own messages that were returned as updates."""
         self.trouble: Callable[[str, str], Exception | None] = lambda kind, chat: None
         """A function that the server calls with the kind and the chat of each call of an adapter.
         If the function returns an error, the call fails with this error."""
         self.poll_seconds = 20.0
-        """Longest time for which a request for updates waits."""
+        """Longest time in seconds for which a request for updates waits until there is an
+        update."""
         self._deduplicates = deduplicates
         self._sent: dict[str, str] = {}
         """Maps each key to the id of the message that was sent with it."""
@@ -325,7 +327,8 @@ FAKE_REFS = refs_like(r"(\d+)(?::(\d+))?", "12")
 
 
 def fake_targets(*accounts: str, home: str = "") -> tuple[TargetPlatform, ...]:
-    """Returns the platforms of these accounts, as targets of messages."""
+    """Returns the platforms of these accounts, in the form in which the gateway gets the platforms
+    that it can send to."""
     names = dict.fromkeys(account.partition(".")[0] for account in accounts)
     return tuple(
         TargetPlatform(
@@ -339,8 +342,9 @@ def fake_targets(*accounts: str, home: str = "") -> tuple[TargetPlatform, ...]:
 
 
 def failing(*failures: Exception | None) -> Callable[[str, str], Exception | None]:
-    """Returns a function for `ChatServer.trouble`. The n-th call of an adapter fails with the n-th
-    of these errors, or succeeds if that is None. Later calls succeed."""
+    """Returns a function for `ChatServer.trouble`. The first call of an adapter fails with the
+    first of `failures`, the second call with the second, and so on. If an item is None, its call
+    succeeds. Calls after the last item succeed."""
     rest: Sequence[Exception | None] = list(failures)
 
     def next_one(kind: str, chat: str) -> Exception | None:

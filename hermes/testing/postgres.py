@@ -1,4 +1,5 @@
-"""Runs a PostgreSQL server from PyPI for tests, with a socket of its own and many databases."""
+"""Runs a PostgreSQL server for tests. The programs come from PyPI. The server has its own socket
+and a database for each test."""
 
 import contextlib
 import ctypes
@@ -142,7 +143,8 @@ class PostgresProcess:
 
 
 class TestDatabases:
-    """Databases for tests. Each folder gets a database of its own, migrated and empty."""
+    """Databases for tests. Each folder gets a database of its own, which has all tables and no
+    rows."""
 
     __test__ = False
 
@@ -152,12 +154,14 @@ class TestDatabases:
         self._used: dict[Path, str] = {}
         self._count = 0
         server.execute(f"create database {TEMPLATE}")
-        # A separate thread is needed, because a test may call this while its event loop runs.
+        # The migration runs its own event loop. It needs a thread, because the test's event loop
+        # may be running in this thread.
         with ThreadPoolExecutor(1) as thread:
             thread.submit(anyio.run, _migrated, server.url(TEMPLATE)).result()
 
     def url_of(self, folder: Path) -> str:
-        """Returns the address of the folder's database, which is empty at the first call."""
+        """Returns the address of the folder's database. The first call for a folder gives the
+        folder an empty database."""
         if folder not in self._used:
             self._used[folder] = self._free.pop() if self._free else self._made()
         return self.server.url(self._used[folder])
@@ -190,7 +194,7 @@ _shared: list[TestDatabases] = []
 
 
 def shared_databases() -> TestDatabases:
-    """Returns the databases of this process. Their server is started when it is needed."""
+    """Returns the test databases of this process. Their server is started at the first use."""
     if not _shared:
         server = PostgresProcess()
         server.start()
@@ -231,8 +235,7 @@ def server_account() -> dict[str, Any]:
 
 
 def _binaries(folder: Path) -> Path:
-    """Returns a folder with the server's programs. The user that runs the server can read the
-    folder."""
+    """Returns a folder with the server's programs that the user who runs the server can read."""
     spec = find_spec(PACKAGE)
     assert spec is not None, f"install {PACKAGE}: `make test` does it"
     assert spec.submodule_search_locations is not None
@@ -241,7 +244,7 @@ def _binaries(folder: Path) -> Path:
         command = [str(installed / "bin" / "postgres"), "--version"]
         subprocess.run(command, check=True, capture_output=True, **server_account())  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
-        # The programs are copied, because they may be in a folder that only root can read. They
+        # The programs may be in a folder that only root can read, so they are copied. The programs
         # find their libraries by a relative path, so the libraries are copied too.
         package, libraries = installed.parent, installed.parent.with_name(f"{PACKAGE}.libs")
         copied = folder / "install"

@@ -12,8 +12,8 @@ _Method = ctypes.c_void_p
 _OPEN = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.c_void_p,
-    # The path is passed on as a pointer: SQLite reads the path at this place until the file is
-    # closed.
+    # The path must be the same pointer that SQLite passed: SQLite reads the path at this address
+    # until the file is closed.
     ctypes.c_void_p,
     ctypes.c_void_p,
     ctypes.c_int,

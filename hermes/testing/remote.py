@@ -19,8 +19,8 @@ from hermes.types.value import Value
 
 LONGEST_CALL = 16 << 20
 REDELIVERED = 60
-"""Number of earlier updates that a platform delivers again on a new connection, as real platforms
-do."""
+"""Number of earlier updates that a platform delivers again when a gateway process connects. Real
+platforms also repeat updates."""
 
 
 class PlatformCall(Value):
@@ -109,7 +109,7 @@ async def _serve_one(rooms: Mapping[str, Rooms], stream: anyio.abc.SocketStream)
 
 
 class _GatewayProcess:
-    """The platforms' end of the connection to one gateway process."""
+    """The connection to one gateway process, on the side of the platforms."""
 
     def __init__(self, rooms: Mapping[str, Rooms], stream: anyio.abc.SocketStream) -> None:
         self._rooms = rooms
@@ -148,7 +148,7 @@ class _GatewayProcess:
 
 
 class PlatformConnection:
-    """The connection of a gateway process to the platforms."""
+    """The connection to the platforms, on the side of a gateway process."""
 
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
         self._stream = stream

@@ -8,7 +8,8 @@ import anyio.abc
 
 
 class RoundRobinProxy:
-    """A proxy that passes bytes on unchanged. A server that refuses the connection is skipped."""
+    """A proxy that passes bytes on unchanged. If a server refuses the connection, the proxy tries
+    the next server."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         self.port = 0

@@ -45,7 +45,8 @@ SOURCE = Source(
 async def outcomes_of(
     store: Store, transactions: Sequence[Callable[[], Work[T]]]
 ) -> list[T | Exception]:
-    """Runs all transactions at once. Returns the result or the error of each."""
+    """Runs all transactions at the same time. Returns the result or the error of each, in the order
+    of `transactions`."""
     outcomes: dict[int, T | Exception] = {}
 
     async def one(number: int, transaction: Callable[[], Work[T]]) -> None:
@@ -61,7 +62,7 @@ async def outcomes_of(
 
 
 def put(name: str) -> Work[None]:
-    """Writes the smallest row: a lease without a holder."""
+    """Writes a small row with this name. The row is a lease without a holder."""
     yield "insert into leases (name, owner, epoch, taken_at) values (?, ?, 0, ?)", (name, "", NOW)
 
 

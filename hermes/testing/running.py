@@ -54,7 +54,7 @@ UNTIL_SECONDS = 0.01
 
 
 class Conditions(Value):
-    """The options of a test's gateway."""
+    """The options of the gateway that a test runs."""
 
     agent: AgentSettings = AgentSettings(drain_seconds=0.0)
     """Settings of the agent. By default, the gateway does not wait for running turns when it ends,
@@ -68,7 +68,7 @@ class Conditions(Value):
     """Settings of the memory. By default it is off, because it would call the model at the end of a
     conversation, and the test's model expects no such call."""
     tools: tuple[AnyTool, ...] | None = TEST_TOOLS
-    """The tools of the agent. If it is None, the agent has all tools that the settings allow."""
+    """The tools of the agent; None for all tools that the settings allow."""
     plugins: tuple[object, ...] = ()
     targets: tuple[TargetPlatform, ...] = ()
     """The platforms that messages can be sent to."""
@@ -152,7 +152,8 @@ async def running(
         model=model,
         backend=conditions.backend or _test_backend(home, conditions),
         wrap_store=partial(wrapped_store, wrap=conditions.wrap_store),
-        # Each home counts as a machine of its own.
+        # Gateways with different homes do not see each other's credential locks, as if they ran on
+        # different machines.
         credential_folder=home / "credentials",
     )
     opened = open_gateway(settings, overrides, terminal=conditions.terminal)
@@ -175,7 +176,7 @@ async def until(predicate: Callable[[], object], within: float = 5.0) -> None:
 
 
 async def rows(store: Store, sql: str, *parameters: object) -> list[Row]:
-    """Returns the rows that a query returns."""
+    """Runs a query on the store, and returns its rows."""
 
     def work() -> Work[list[Row]]:
         return (yield sql, parameters)
@@ -260,7 +261,8 @@ class ConflictingStore(WrappedStore):
 
 
 def held(event: anyio.Event, answer: Answer, said: str = "") -> Answer:
-    """Returns an answer that says `said` at once, and is completed after the event."""
+    """Returns a scripted answer that emits the text `said` at once, waits for the event, and then
+    gives `answer`."""
 
     async def wait(request: ModelRequest, emit: Emit) -> AssistantMessage:
         if said:

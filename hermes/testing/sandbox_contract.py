@@ -37,7 +37,7 @@ WRONG_PATHS = ("..", "../f", "a/../../f", "/etc/passwd", "a\0b", "x/" * 3000)
 
 
 class RecordedCommand:
-    """An observer of a command that records its calls."""
+    """An observer of a command, which records the calls that the sandbox makes to it."""
 
     def __init__(self, sandbox: Sandbox | None = None) -> None:
         self.handles: list[str] = []
@@ -66,7 +66,8 @@ async def run(sandbox: Sandbox, command: str, workdir: str = ".") -> CommandOutc
 
 
 class SandboxContract:
-    """File operations stay in the workspace, and commands can be ended. Both use the same files."""
+    """File operations stay in the workspace, and commands can be ended. File operations and
+    commands use the same files."""
 
     def machine(self, folder: Path) -> AbstractAsyncContextManager[Callable[[], ExecutionBackend]]:
         """Yields a function that creates backends of the same machine. Creating a second backend is
@@ -74,7 +75,7 @@ class SandboxContract:
         raise NotImplementedError
 
     def workspace(self, folder: Path) -> str:
-        """Returns an empty new folder of the machine."""
+        """Returns the path of a new, empty workspace on the machine."""
         raise NotImplementedError
 
     def scope(self, folder: Path, source: Source = PRIVATE) -> SandboxScope:

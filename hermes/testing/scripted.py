@@ -2,14 +2,16 @@
 
 Directives in a user's text plan the answer of the server in `hermes.testing.model`:
 
-- `tool:<name>{json}` calls the tool, and then quotes its result. Several tools run in parallel.
-- `steps:<n>` makes the calls n times in a row. STEP in the arguments is the number of the step.
+- `tool:<name>{json}` calls the tool, and then quotes its result. Several `tool:` directives are
+  parallel calls.
+- `steps:<n>` repeats the calls in n steps. STEP in the arguments is replaced by the step's number.
 - `tokens:<n>` says n words, and `reasoning:<n>` thinks n words before them.
 - `delay:<seconds>` waits between two words, and `ttft:<seconds>` waits before the first word.
 - `hang` never answers.
-- `status:<code>` fails with this status, and `retry-after:<seconds>` adds the header.
+- `status:<code>` fails with this status, and `retry-after:<seconds>` adds the header `Retry-After`.
 - `fail-first:<n>` makes the first n calls with exactly this text fail with status 500.
-- `cut:<n>` cuts the connection after n words, and `cut-first:<n>` does so only the first time.
+- `cut:<n>` cuts the connection after n words.
+- `cut-first:<n>` cuts the connection after n words, but only in the first call with this text.
 - `finish:<reason>` ends with this finish_reason, such as `length` or `content_filter`.
 """
 
@@ -58,7 +60,8 @@ class ScriptedModel:
 
 
 def first_results(model: ScriptedModel) -> list[str]:
-    """Returns the tool results in the first request to the model."""
+    """Returns the texts of the tool results in the history that the first request to the model
+    contains."""
     return [one.text for one in model.requests[0].messages if isinstance(one, ToolMessage)]
 
 
@@ -145,7 +148,8 @@ def is_complete(text: str) -> bool:
 def tagged(call: str, words: list[str], tokens: int | None) -> list[str]:
     """Returns the words of an answer, with the tag of the call at the start, in the middle and at
     the end."""
-    # Tags of quoted answers are changed, so that `calls_in` finds only the tag of this call.
+    # The answer may quote an earlier answer with its tags. These tags are changed, so that
+    # `calls_in` finds only the tag of this call.
     words = _TAG.sub(r"(\1)", " ".join(words)).split()
     said: list[str] = []
     for word in words if tokens is None else islice(cycle(words), tokens):
@@ -166,8 +170,8 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The plan for the answer to one request."""
 
     text: str | None = None
-    """The exact text of the answer. If it is None, the answer echoes the request. If the plan is an
-    error, this is the text of the error."""
+    """The exact text of the answer; None if the answer repeats words of the request. If the plan
+    has an error status, this is the text of the error."""
     calls: tuple[PlannedCall, ...] = ()
     steps: int = 1
     tokens: int | None = None
@@ -181,7 +185,8 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cut: int | None = None
     cut_first: int | None = None
     finish: str = ""
-    """The finish_reason; empty for the usual finish_reason."""
+    """The finish_reason of the answer; empty for `stop`, or `tool_calls` if the answer has
+    calls."""
 
 
 def plan_of(text: str, default: Plan) -> Plan:
@@ -215,7 +220,8 @@ def _planned_calls(text: str) -> tuple[tuple[PlannedCall, ...], str]:
             try:
                 _, end = json.JSONDecoder().raw_decode(text, start)
             except ValueError:
-                # The arguments are broken JSON. A test makes the model write them on purpose.
+                # The arguments are not valid JSON, because the test wants a model that writes
+                # invalid arguments.
                 end = start + len(text[start:].split(maxsplit=1)[0])
         calls.append(PlannedCall(found[1], text[start:end] or "{}"))
     return tuple(calls), rest + text[end:]
@@ -245,8 +251,8 @@ class _Part(Struct):
 
     @property
     def data(self) -> bytes | None:
-        """Returns the file in the part. Raises ValueError if the part has no file or its base64 is
-        broken."""
+        """Returns the content of the file in the part, or None for a part without a file. Raises
+        ValueError if a file part has no content or its base64 is invalid."""
         match self:
             case _Part(type="text"):
                 return None
@@ -343,7 +349,8 @@ class ChatRequest(Struct):
 
     @property
     def schema(self) -> Mapping[str, object] | None:
-        """The schema for the answer, from `response_format` or from a system message."""
+        """The JSON schema that the answer must conform to, from `response_format` or from a system
+        message; None if there is no schema."""
         if self.response_format and self.response_format.json_schema:
             return self.response_format.json_schema.schema
         told = "\n".join(m.text for m in self.messages if m.role in ("system", "developer"))

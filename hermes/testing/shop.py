@@ -1,5 +1,5 @@
-"""The conversation that the guide's recipes use: the client has a tool for its stock, and the
-agent has a tool for a shopping list."""
+"""The scripted conversation for the recipes in docs/guides/clients.md: the client's tool tells what
+is in stock, and the agent's tool reads a shopping list."""
 
 import base64
 import struct
@@ -24,8 +24,8 @@ SHOPPING = (
 """In the first step, the model calls a tool of the client and a tool of the agent. In the second
 step, it calls a tool of the client."""
 BOUGHT = {"name": "tea", "count": 12}
-"""If a client requests JSON, the model's answer has these values in the properties with these
-names."""
+"""The values that the model uses when a client requests JSON: a property `name` is `tea`, and a
+property `count` is 12."""
 
 
 class Shop:
@@ -55,7 +55,8 @@ class Shop:
 
 @asynccontextmanager
 async def open_shop(folder: Path, *turn: Plan) -> AsyncIterator[Shop]:
-    """Runs a gateway as a process. Its model answers every turn with these plans."""
+    """Runs a gateway process whose model answers every turn with these plans, one plan for each
+    step."""
     async with (
         StrictModel(*turn, facts=BOUGHT) as model,
         gateway_process(folder, model.base_url) as gateway,
@@ -66,7 +67,7 @@ async def open_shop(folder: Path, *turn: Plan) -> AsyncIterator[Shop]:
 
 
 def recipe_of(name: str) -> Recipe:
-    """Returns the recipe with this name in the guide."""
+    """Returns the recipe with this name in docs/guides/clients.md."""
     return recipes(GUIDE)[name]
 
 

@@ -39,8 +39,8 @@ class Site:
 async def serving(
     answers: Mapping[str, bytes], *, host: str = "127.0.0.1", port: int = 0
 ) -> AsyncIterator[Site]:
-    """Runs a server. It answers by the path of a request and ignores the query. If the answer is
-    empty, the server sends nothing."""
+    """Runs a server. `answers` maps the path of a request, without the query, to the bytes of the
+    answer. If these bytes are empty, the server sends nothing."""
     listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
     site = Site(host, listener.extra(anyio.abc.SocketAttribute.local_port))  # noqa: S610  # no SQL
 

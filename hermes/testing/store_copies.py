@@ -31,7 +31,7 @@ ODD_ROWS = 40
 
 
 class KillAt:
-    """A progress callback that kills this process after this many batches."""
+    """A progress callback that kills this process after the given number of batches."""
 
     def __init__(self, batches: int) -> None:
         self._left = batches
@@ -85,8 +85,8 @@ def _fill(table: TableShape, first: int, count: int) -> Work[None]:
 
 
 async def assert_equal(home: Path, url: str) -> None:
-    """Checks that every row of the SQLite store in the home equals the row in the store at the
-    address."""
+    """Checks that the SQLite store in `home` and the PostgreSQL store at `url` contain the same
+    rows."""
     async with sqlite_source(Home(root=home)) as ours, postgres_source(url, "") as theirs:
         left = await ours.store.read(every_row, ours)
         right = await theirs.store.read(every_row, theirs)
@@ -98,8 +98,8 @@ async def assert_equal(home: Path, url: str) -> None:
 
 
 def check_copies(folder: Path, url: str, messages: int, kills: Sequence[int]) -> list[float]:
-    """Copies a store to PostgreSQL and back. In each direction, the copy is killed once for each
-    number in `kills`, after that number of batches, and is then completed.
+    """Copies a store to PostgreSQL and back. In each direction, one copy is killed for each number
+    in `kills`, after that number of batches. Then a last copy runs to the end.
 
     Returns the seconds that each direction took.
     """
@@ -133,8 +133,8 @@ def main() -> None:
         settings = load(given.home, {"HERMES_STORE_URL": given.url})
         anyio.run(copy_store, settings, given.to, KillAt(given.kill_after))
         return
-    # The first run is killed after a third of the batches.
-    # The second run compares these batches, and is killed after copying another third.
+    # The first run is killed after a third of the batches. The second run compares these batches
+    # with the source, copies another third, and is killed.
     third = given.messages // BATCH_ROWS // 3
     with tempfile.TemporaryDirectory() as folder, running_postgres() as server:
         server.execute("create database copied")

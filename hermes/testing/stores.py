@@ -36,8 +36,8 @@ def stores_on_postgres() -> Iterator[None]:
 def store_reached_by(
     folder: Path, url: str, direct_url: str = "", shared_folder: str = ""
 ) -> Iterator[None]:
-    """Inside the block, the gateways of the folder connect to their database at these addresses,
-    and keep their files in the shared folder."""
+    """Inside the block, a gateway with the home `folder` connects to its database at these
+    addresses, and keeps its files in `shared_folder`."""
     _addresses[folder] = StoreSettings(url=url, direct_url=direct_url, shared_folder=shared_folder)
     try:
         yield
@@ -56,7 +56,8 @@ def store_settings(folder: Path) -> StoreSettings:
 
 
 def forget_store(folder: Path) -> None:
-    """Releases the database of a home that is gone, so that another home may get it."""
+    """Releases the database of a home that was deleted, so that another home can get this
+    database."""
     if _current:
         _current[-1].release(folder)
 

@@ -17,16 +17,16 @@ _PLACE = re.compile(r"\{(\d+|images)\}")
 
 
 class StrictModel(FakeModel):
-    """Answers every turn with the same plans, one for each step.
+    """A server that answers every turn with the same plans, one for each step.
 
     In the text of a plan, `{0}` is replaced by the result of the turn's first tool call, and `{1}`
     by the result of the second. `{images}` is replaced by the types and sizes of the images in the
-    request. If the request asks for JSON, a plan without calls is answered in JSON. `facts`
-    contains the values for this JSON by the names of the properties.
+    request. If the request asks for JSON and the plan has no calls, the answer is JSON. `facts`
+    maps the names of properties to their values in this JSON.
 
-    Like `FakeModel`, it refuses invalid requests. It also refuses calls of undeclared tools in the
-    history and in its plans. It refuses plans that break `tool_choice`, schemas that are not valid
-    in strict mode, and images other than PNG.
+    Like `FakeModel`, the server refuses invalid requests. It also refuses a request if the history
+    or the plan calls a tool that the request does not declare, if the plan breaks `tool_choice`, if
+    the schema is not valid in strict mode, or if an image is not a PNG.
     """
 
     def __init__(self, *turn: Plan, facts: Mapping[str, object] | None = None) -> None:
@@ -59,7 +59,7 @@ class StrictModel(FakeModel):
 
 
 def calls_tools(*wanted: tuple[str, Mapping[str, object]]) -> Plan:
-    """Returns a step in which the model calls these tools, all at once."""
+    """Returns the plan of a step in which the model makes all these tool calls in one answer."""
     made = [PlannedCall(name, msgspec.json.encode(given).decode()) for name, given in wanted]
     return Plan(calls=tuple(made))
 

@@ -22,8 +22,8 @@ def strict_violation(schema: SchemaPart) -> str | None:
 
 
 def _parts(value: object) -> Iterator[SchemaPart]:
-    """Yields the schema and all schemas inside it. The values of `properties` and `$defs` are not
-    yielded themselves, because their keys are names and not keywords."""
+    """Yields the schema and all schemas inside it. The mappings in `properties` and `$defs` are not
+    schemas, because their keys are names: only the values of these mappings are yielded."""
     if isinstance(value, list):
         for one in value:
             yield from _parts(one)

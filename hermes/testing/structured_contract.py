@@ -47,8 +47,8 @@ PLAIN_WORDS = "I would rather talk."
 
 
 class StructuredWireContract:
-    """Tests the two ways to request a format: the wire format's own fields, and words in the
-    prompt."""
+    """Tests the two ways to request an answer in JSON: with a field of the wire format, and with an
+    instruction in the prompt."""
 
     objects: bool = True
     """Whether the wire format has a field that requests any JSON object."""
@@ -66,7 +66,7 @@ class StructuredWireContract:
         raise NotImplementedError
 
     def told_first(self, body: Mapping[str, Any]) -> str:
-        """Returns the system text of a request."""
+        """Returns the system prompt in the body of a request."""
         raise NotImplementedError
 
     def stream(self, text: str) -> bytes:

@@ -46,7 +46,7 @@ def _config(folder: Path, port: int) -> dict[str, object]:
         "trusted_key_servers": [],
         "presence": {"enabled": False},
         "bcrypt_rounds": 4,
-        # By default, tests have no rate limits. Tests of rate limits set a limit for one user.
+        # The server has no rate limits. A test of rate limits sets a limit for one user.
         "rc_message": UNLIMITED,
         "rc_room_creation": UNLIMITED,
         "rc_login": {"address": UNLIMITED, "account": UNLIMITED, "failed_attempts": UNLIMITED},
@@ -143,7 +143,7 @@ class SynapseProcess:
         return json.loads(answer)
 
     def register(self, name: str, *, admin: bool = False) -> "MatrixUser":
-        """Creates a user. The password is the same as the name."""
+        """Creates a user whose password is the same as the name."""
         path = "/_synapse/admin/v1/register"
         nonce = self.call("GET", path)["nonce"]
         parts = [nonce, name, name, "admin" if admin else "notadmin"]
@@ -157,7 +157,8 @@ class SynapseProcess:
 
 
 def _end_with_parent() -> None:
-    # When the parent ends, the kernel sends SIGQUIT, which would write a core dump.
+    # When the parent ends, the kernel sends SIGQUIT to the server. This signal would write a core
+    # dump, so core dumps are turned off.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     end_with_parent()
 
@@ -190,7 +191,8 @@ class MatrixUser:
         self.call("POST", "rooms", room, "join", body={})
 
     def say(self, room: str, text: str, **fields: object) -> str:
-        """Sends a text message, and returns its event id. `fields` are added to its content."""
+        """Sends a text message, and returns its event id. `fields` are further fields of the
+        event's content."""
         return self.send(room, "m.room.message", {"msgtype": "m.text", "body": text, **fields})
 
     def send(self, room: str, kind: str, content: Mapping[str, object]) -> str:
@@ -240,7 +242,8 @@ class MatrixUser:
 
     def token_now(self) -> str:
         """Returns a sync token. A sync with this token returns only events after this moment."""
-        # Synapse answers an identical sync from a cache for two minutes, so `since` must differ.
+        # For two minutes, Synapse answers an identical sync request from its cache. So each request
+        # has another `since`.
         since = {"since": self._token} if self._token else {}
         self._token = self.call("GET", "sync", timeout="0", **since)["next_batch"]
         return self._token

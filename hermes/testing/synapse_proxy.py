@@ -23,7 +23,8 @@ class SynapseProxy:
         """The errors of the next requests: each error is used for one request. The proxy reports
         the error in the same way as a homeserver, and does not forward the request."""
         self.requests: Counter[str] = Counter()
-        """Number of requests by path segment: `requests["sync"]` counts the paths with `sync`."""
+        """Maps each path segment to the number of requests with this segment: `requests["sync"]` is
+        the number of syncs."""
         self.sent = 0
         """Number of messages and edits that the homeserver has accepted."""
         self.synced: Counter[str] = Counter()

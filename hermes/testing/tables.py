@@ -97,7 +97,7 @@ class InboxContract(StoreFixture):
 
 
 class TurnsContract(StoreFixture):
-    """A turn belongs to one process at a time, and a question is decided only once."""
+    """A turn belongs to one process at a time, and a question gets only one answer."""
 
     async def test_a_session_has_one_open_turn(self, store: Store) -> None:
         await store.run(turns.insert, turn_row("t1"), "main", "7")
@@ -292,7 +292,8 @@ class TurnsContract(StoreFixture):
 
 
 class DeliveriesContract(StoreFixture):
-    """A chat gets its deliveries in order, from the process that holds the account."""
+    """The deliveries of a chat are sent in order, by the process that holds the lease of the
+    account."""
 
     async def test_a_chat_gets_its_deliveries_in_order(self, store: Store) -> None:
         lease = await hold_account(store)

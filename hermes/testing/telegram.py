@@ -1,7 +1,7 @@
 """A strict fake of Telegram's Bot API, over real HTTP on this machine.
 
-The fake refuses what Telegram refuses, with Telegram's descriptions. Unlike Telegram, it also
-delivers the messages of a bot to all bots, as other platforms do.
+The fake refuses the same calls as Telegram, with Telegram's descriptions. Unlike Telegram, it also
+sends the messages of a bot back to all bots as updates, as other platforms do.
 """
 
 import time
@@ -60,8 +60,8 @@ class BotApiServer:
         self.actions: list[tuple[int, str]] = []
         """(chat, action) of every `sendChatAction`."""
         self.reactions: dict[tuple[int, int], str] = {}
-        """The reaction of a bot to each message of a person, by chat and message id; empty if there
-        is no reaction."""
+        """Maps (chat, message id) of each message of a person to the reaction that a bot shows on
+        it; an empty text if there is no reaction."""
         self.has_drafts = False
         """Whether the server has the method `sendMessageDraft`."""
         self.drafts: list[tuple[int, int, str]] = []
@@ -71,19 +71,19 @@ class BotApiServer:
         self.failures: list[ScriptedFailure] = []
         """The ways in which the next calls fail, one for each call. Polls are not affected."""
         self.trouble: Callable[[], ScriptedFailure | None] = lambda: None
-        """A function that is called for each call except polls. It returns the way in which the
-        call fails, or None if it succeeds."""
+        """A function that the server calls before it answers a call, except polls. The function
+        returns the way in which the call fails, or None if the call succeeds."""
         self.observe: Callable[[BotMessage], None] = lambda message: None
         """A function that is called with each message that a bot sends or edits."""
         self.upgraded: dict[int, int] = {}
-        """The new ids of groups that have become supergroups."""
+        """Maps the id of a group that has become a supergroup to the id of the supergroup."""
         self.echoed = 0
         """Number of updates that have delivered a bot's own messages back to the bot."""
         self.impatient: list[ApiCall] = []
         """The calls that a bot made for a chat during a penalty window of the chat (`penalize`)."""
         self.after_polls: list[Callable[[], object]] = []
-        """After each poll that returns updates, the first of these functions is removed and
-        called."""
+        """Functions of the test. After each poll that returns updates, the server removes the first
+        function from the list and calls it."""
         self._penalties: dict[int, float] = {}
         self._chats: dict[int, ApiObject] = {}
         self._bots: dict[BotToken, FakeBot] = {}
@@ -109,8 +109,8 @@ class BotApiServer:
         return message
 
     def presses(self, chat: int, label: str, user: int = 7) -> None:
-        """Makes a person press the button with this label. If there are several, the newest one is
-        pressed."""
+        """Makes a person press the button with this label. If several messages have this button,
+        the person presses the button of the newest message."""
         for message in reversed(self.messages.values()):
             rows = message.keyboard.inline_keyboard if message.keyboard else ()
             data = [one.callback_data for row in rows for one in row if one.text == label]
@@ -148,7 +148,7 @@ class BotApiServer:
         self._penalties[chat] = time.monotonic() + seconds
 
     def cut(self) -> None:
-        """Cuts all open connections. The answers to the calls on them are lost."""
+        """Cuts all open connections, so that the answers to the running calls are lost."""
         for connection in self._connections():
             if connection.transport is not None:
                 connection.transport.abort()
@@ -271,7 +271,7 @@ class BotApiServer:
                 " to delete the webhook first",
             )
         bot.poller.cancel()
-        # An offset that is far in the future is ignored.
+        # An offset that is much higher than the number of the last update deletes nothing.
         if wanted.offset <= self._last_update + 10:
             bot.pending = [one for one in bot.pending if update_number(one) >= wanted.offset]
         with anyio.CancelScope() as bot.poller:

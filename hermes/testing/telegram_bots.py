@@ -29,7 +29,8 @@ class FakeBot:
         }
         self.pending: list[ApiObject] = []
         self.received: list[ApiObject] = []
-        """The updates for the bot that people have caused. Repeated deliveries are not added."""
+        """The updates that messages and button presses of people have caused. An update that is
+        delivered again is not added again."""
         self.webhook: SetWebhook | None = None
         self.menu: tuple[MenuCommand, ...] = ()
         """The commands in the bot's menu."""

@@ -1,4 +1,4 @@
-"""The checks of the fake Bot API on parameters, texts and keyboards."""
+"""Checks the parameters, texts and keyboards of calls to the fake Bot API."""
 
 from typing import TypeVar
 
@@ -38,7 +38,8 @@ def checked_keyboard(keyboard: InlineKeyboard | None) -> InlineKeyboard | None:
 
 
 def read_parameters(parameters: ApiObject, kind: type[T]) -> T:
-    """Returns the parameters of a call as a `kind`. Numbers may be strings, as in a form."""
+    """Returns the parameters of a call as an object of the type `kind`. Numbers may be given as
+    strings, because a form has only strings."""
     try:
         return msgspec.convert(parameters, kind, strict=False)
     except msgspec.ValidationError as error:

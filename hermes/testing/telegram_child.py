@@ -37,7 +37,8 @@ CALLS, PAUSES, DELAYS = "calls.jsonl", "pauses.jsonl", "delays.json"
 
 
 class CallRecord(Value):
-    """The start of a call for a chat, or the answer 429 to a call."""
+    """A record of one of two things: the start of a call for a chat, or the answer 429 (too many
+    requests) to a call."""
 
     pid: int
     chat: str
@@ -73,7 +74,8 @@ def read_records(path: Path, kind: type[R]) -> list[R]:
 
 
 class RecordingApi(BotApi):
-    """Records when each call for a chat starts, and each answer 429."""
+    """A client of the Bot API that records the start of each call for a chat, and each answer
+    429."""
 
     def __init__(self, base_url: str, token: str) -> None:
         super().__init__(base_url, token)

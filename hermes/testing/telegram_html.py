@@ -15,7 +15,7 @@ _ATTRIBUTES = {
     "a": ("href",),
     "code": ("class",),
 }
-"""The supported tags, with the attributes that each may have."""
+"""Maps each supported tag to the attributes that the tag may have."""
 
 
 class BadEntities(Exception):
@@ -31,7 +31,8 @@ class FormattedText(Value):
 
 
 def parse_html(source: str) -> FormattedText:
-    """Returns the text without tags. Raises BadEntities with Telegram's description."""
+    """Returns the text without tags, and its formatted parts. If Telegram would refuse the HTML,
+    raises BadEntities with Telegram's description of the error."""
     text = ""
     entities: list[tuple[str, str, int, int]] = []
     opened: list[tuple[str, str, int]] = []

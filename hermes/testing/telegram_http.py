@@ -27,7 +27,7 @@ async def fail_call(request: web.Request, failure: ScriptedFailure) -> None:
 
 
 def refused_call(refusal: ApiRefusal) -> web.Response:
-    """Returns the answer to a call that fails."""
+    """Returns the HTTP response with which the Bot API refuses a call."""
     body: ApiObject = {"ok": False, "error_code": refusal.status, "description": str(refusal)}
     if refusal.parameters:
         body["parameters"] = refusal.parameters

@@ -46,7 +46,7 @@ class StormSize(Value):
     failing: float = 0.05
     """The probability that a call fails."""
     penalties: float = 0.03
-    """The probability, for each call, that a random chat gets a penalty window."""
+    """The probability that a call makes the Bot API start a penalty window for a random chat."""
     people: int = 1000
     """Number of people who write at the same time."""
     questions: tuple[str, ...] = QUESTIONS
@@ -58,8 +58,8 @@ class StormSize(Value):
 class TelegramStorm:
     """People who write while the gateway is killed and the Bot API fails.
 
-    The messages are divided into equal shares, one for each life of the gateway. People begin the
-    next share after the next kill, so that every kill interrupts work.
+    The messages are divided into equal shares, one for each process of the gateway. People begin
+    the next share only after the next kill, so that every kill interrupts work.
     """
 
     def __init__(self, stage: TelegramStage, size: StormSize) -> None:
@@ -110,8 +110,8 @@ class TelegramStorm:
             await self._stage.start()
 
     def _trouble(self) -> ScriptedFailure | None:
-        """Returns the way in which a call fails, or None if it succeeds. Sometimes it also starts a
-        penalty window for a chat."""
+        """Returns the way in which the next call fails, or None if the call succeeds. Sometimes
+        this method also starts a penalty window for a random chat."""
         if self._random.random() < self._size.penalties:
             chat = FIRST_CHAT + self._random.randrange(self._size.chats)
             self._stage.server.penalize(chat, self._random.uniform(0.5, 4.0))

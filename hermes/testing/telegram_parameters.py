@@ -117,4 +117,4 @@ FILE_FIELDS = {
     "sendAudio": "audio",
     "sendVideo": "video",
 }
-"""The parameter that holds the file, for each method that sends one."""
+"""Maps each method that sends a file to the name of the parameter that contains the file."""

@@ -22,7 +22,8 @@ _UNFINISHED = (PLACEHOLDER, StreamingPolicy().cursor)
 
 
 def check_promises(stage: TelegramStage) -> Report:
-    """Returns a report with all broken promises. It is called after all work is done."""
+    """Returns a report with all broken promises. Call this function after the gateway has finished
+    all work."""
     report = Report()
     report.figures["messages"] = sum(map(len, stage.asked.values()))
     report.figures["kills"] = stage.kills
@@ -90,7 +91,7 @@ def early_calls(records: list[CallRecord], freezes: list[StoredFreeze]) -> Itera
 
     A process knows the windows that the answers to its own calls announced, and the windows that
     were in the store when an earlier process was killed. A call that started before the answer 429
-    arrived is not counted.
+    of an earlier call arrived is not returned.
     """
     told: dict[tuple[int, str], float] = defaultdict(float)
     first = {one.pid: place for place, one in reversed(list(enumerate(records)))}
@@ -114,7 +115,8 @@ def _overlaps(stage: TelegramStage, report: Report) -> Iterator[str]:
 
 
 def overlaps(records: list[PauseRecord]) -> Iterator[str]:
-    """Returns the turns of one chat that ran at the same time in one process."""
+    """Yields a text for each turn that began while another turn of the same chat ran in the same
+    process."""
     running: dict[tuple[int, str], set[str]] = defaultdict(set)
     for one in records:
         here = running[one.pid, one.token.partition("x")[0]]

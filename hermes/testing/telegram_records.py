@@ -28,9 +28,10 @@ class ScriptedFailure(Value):
     description: str = "Internal Server Error"
     retry_after: int | None = None
     after: float = 0.0
-    """Seconds before the call fails."""
+    """Number of seconds that the server waits before the call fails."""
     done: bool = False
-    """Whether the call is carried out first, so that only its answer is lost."""
+    """Whether the server carries out the call before the failure, so that only the answer is
+    lost."""
 
 
 class ApiCall(Value):

@@ -23,7 +23,7 @@ from hermes.types.value import Value
 TRIAL_TOKEN: BotToken = "100:trial"  # noqa: S105
 BEAT_SECONDS, STALE_SECONDS = 0.2, 2.0
 """The heartbeat interval of a gateway on PostgreSQL, and the time after which it counts as dead.
-They are short, so that a killed process soon counts as dead."""
+Both are given in seconds. They are short, so that a killed process soon counts as dead."""
 
 _TOKEN = re.compile(r"(?<!\S)q(-?\d+)x(\d+)(?!\S)")
 
@@ -32,8 +32,8 @@ class StoredFreeze(Value):
     """A penalty window that was in the store when a gateway was killed."""
 
     pid: int
-    """The killed process. The window is checked for later processes only: for its own calls, the
-    answers that it received are checked."""
+    """The killed process. The check uses this record only for the calls of later processes. For the
+    calls of the killed process itself, the check uses the answers that this process received."""
     chat: str
     until: float
 
@@ -51,7 +51,7 @@ class TelegramStage:
         """The tokens of each chat, in the order of the messages."""
         self._said: Counter[int] = Counter()
         self.answers: dict[str, list[int]] = defaultdict(list)
-        """The ids of the messages that are complete answers, by token."""
+        """Maps each token to the ids of the bot's messages that answer it completely."""
         self.freezes: list[StoredFreeze] = []
         self.errors: list[str] = []
         """Lines that the gateway has logged as errors."""
@@ -60,7 +60,7 @@ class TelegramStage:
         which the task was late. `finish` sets it."""
         self.kills = 0
         self.begun: list[float] = []
-        """The time at which the gateway was ready, for each start."""
+        """For each start of the gateway, the time at which it was ready."""
         url = store_url(folder)
         self._store = (
             SharedStore(url=url, beat_seconds=BEAT_SECONDS, stale_seconds=STALE_SECONDS)
@@ -92,7 +92,7 @@ class TelegramStage:
 
     def say(self, chat: int, text: str = "how are you today") -> str:
         """Makes the person of a private chat write a message that begins with a new token. TOKEN in
-        the text is replaced by the token too. Returns the token."""
+        `text` is replaced by this token. Returns the token."""
         if not self._said[chat]:
             self.server.add_chat(chat)
         self._said[chat] += 1

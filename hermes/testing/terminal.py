@@ -144,7 +144,8 @@ class _Screen(pyte.HistoryScreen):
         self._answer = answer
 
     def select_graphic_rendition(self, *attrs: int, **kwargs: bool) -> None:
-        # pyte can't show faint text. Such text gets the colour in which most terminals show it.
+        # pyte, the terminal emulator, does not know faint text (code 2). Faint text gets the colour
+        # (90) in which most terminals show it.
         shown = attrs if {38, 48} & {*attrs} else [90 if one == 2 else one for one in attrs]
         super().select_graphic_rendition(*shown, **kwargs)
 

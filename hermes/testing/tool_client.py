@@ -21,8 +21,8 @@ def client_tool(name: str) -> dict[str, Any]:
 
 CLIENT_TOOLS = [client_tool("look"), client_tool("listen")]
 BOTH = 'tool:look{"at":"sky"} tool:append{"token":"t"} tool:listen{"at":"sea"}'
-"""A message that makes the model call two tools of the client, and a tool of the agent between
-them."""
+"""A message that makes the model call three tools: one of the client, one of the agent, and another
+one of the client."""
 
 
 class ToolClient:
@@ -78,7 +78,8 @@ async def talking(
     said: list[dict[str, Any]] | None = None,
     **environ: str,
 ) -> AsyncIterator[ToolClient]:
-    """Yields a client of a new service on the home's store. `said` is the conversation so far."""
+    """Runs a service on the home's store, and yields a client of this service. `said` is the
+    conversation that the client begins with."""
     async with serving(home, environ=environ) as service, client_of(service) as api:
         client = ToolClient(service, api, session)
         client.said = said if said is not None else []

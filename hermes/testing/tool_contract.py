@@ -36,7 +36,8 @@ class Toolbench:
 
 
 class SandboxToolsContract(SandboxContract):
-    """Checks that the effects of one tool are visible to the other tools."""
+    """Checks that each tool sees the effects of the other tools, for example that a command finds a
+    file that `write_file` has written."""
 
     @pytest.fixture
     async def call(self, tmp_path: Path, backend: Callable[[], ExecutionBackend]) -> Toolbench:

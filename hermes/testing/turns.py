@@ -33,11 +33,13 @@ PRIVATE = Source(platform="p", account="p", chat_kind="private", chat_id="1", us
 GROUP = Source(platform="p", account="p", chat_kind="group", chat_id="-5", user_id="1")
 CALL = CallId("t_0_0")
 NO_SPILL = ResultFilter(Spill(Path("/nonexistent")))
-"""A result filter for tests with short results. It never has to write a long result to a file."""
+"""A result filter for tests with short results. It has no real folder in which it could store a
+long result."""
 
 
 class Notebook:
-    """A checkpoint that records its calls in order."""
+    """A `Checkpoint` that stores nothing: it only records the calls that the agent makes to it, in
+    order."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -144,7 +146,7 @@ def an_agent(
     prompt_writer: PromptWriter | None = None,
     results: ResultFilter | None = None,
 ) -> AgentLoop:
-    """Returns an agent that also uses `model` as its auxiliary model."""
+    """Returns an agent that uses `model` both as its main model and as its auxiliary model."""
     return AgentLoop(
         model,
         Registry(tools),
@@ -156,7 +158,7 @@ def an_agent(
 
 
 def files_of(turn: Turn) -> LocalSandbox:
-    """Returns the turn's sandbox on this machine, without commands."""
+    """Returns a sandbox for the turn on this machine, which refuses commands."""
     return LocalSandbox(scope_of(turn), None)
 
 
@@ -171,7 +173,7 @@ async def use(
     redact: Redact = str,
     backend: ExecutionBackend = FILES_ONLY,
 ) -> str:
-    """Runs the tool with the arguments that a model would give, and returns its answer."""
+    """Calls the tool with these arguments, as a model would, and returns the text of the result."""
     heard = events if events is not None else []
     sandbox = await backend.open(scope_of(turn))
     context = CallContext(turn, call, sandbox, heard.append, notes or Notebook(), redact)

@@ -88,7 +88,8 @@ def request_to(choice: ModelChoice, *messages: Message) -> ModelRequest:
 async def ask(
     request: ModelRequest, *added: WireFormat, read_timeout: float = 300.0
 ) -> tuple[AssistantMessage, list[AgentEvent]]:
-    """Returns the answer to the request, and the events. `added` are further wire formats."""
+    """Sends the request, and returns the answer and the events. `added` are wire formats in
+    addition to the built-in ones."""
     events: list[AgentEvent] = []
     async with aiohttp.ClientSession() as session:
         client = ModelClient(

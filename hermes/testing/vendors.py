@@ -1,5 +1,5 @@
-"""Checks our requests with the vendors' own packages, and with rules that their types do not
-express."""
+"""Checks our requests with the types in the vendors' own packages, and with rules that these types
+do not express."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -45,7 +45,8 @@ def check(wire: str, body: bytes) -> None:
 
 @cache
 def _adapter(wire: str) -> TypeAdapter[object]:
-    # Importing the package of a vendor takes up to 3 s, and every test process collects all tests.
+    # Importing the package of a vendor takes up to 3 s. It is imported here and not at the top of
+    # the module, because every test process imports this module.
     module, _, name = _BODIES[wire].rpartition(".")
     return TypeAdapter(vars(import_module(module))[name])
 

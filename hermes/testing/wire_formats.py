@@ -76,14 +76,14 @@ SAMPLINGS = (
 )
 GARBAGE = (b"7", b'{"type":7,"choices":7}', b'{"type":"\xff"}', b"[" * 9999, b"nonsense")
 
-# Several classes inherit each test, which a health check of Hypothesis would forbid.
+# Several classes inherit each test. A health check of Hypothesis forbids this, so it is turned off.
 inherited = settings(deadline=None, suppress_health_check=[HealthCheck.differing_executors])
 wrongs = st.sampled_from([None, True, 7, -1.5, "", "x", [], {}, [None], {"type": None}])
 
 
 class WireFormatContract(ToolsContract):
-    """Checks that the vendor accepts requests, and that answers are read correctly however the
-    stream is cut."""
+    """Checks that the vendor accepts our requests, and that an answer is read correctly, no matter
+    into which pieces the network cuts its stream."""
 
     mistakes: Sequence[tuple[bytes, bytes]] = ()
     """Pairs (right, wrong). `right` occurs in the request body for `CALLS` and `RESULTS`. If it is
@@ -384,8 +384,8 @@ class WireFormatContract(ToolsContract):
         return PayloadStream(answer, self.wire().parser(answer))
 
     def _heard(self, *pieces: bytes) -> tuple[AssistantMessage, str, list[AgentEvent]]:
-        """Parses the stream. Returns the message, the text and reasoning in the order of the
-        events, and all other events."""
+        """Parses the stream. Returns three values: the message, one string with the text and the
+        reasoning in the order of the events, and the list of all other events."""
         message, events = read(self.wire(), *pieces)
         deltas = [one for one in events if isinstance(one, TextDelta | ReasoningDelta)]
         rest = [one for one in events if one not in deltas]
@@ -421,9 +421,9 @@ def _attachment(kind: AttachmentKind, at: int) -> Attachment:
 
 
 def _spoiled(value: object, wrong: object, at: int) -> tuple[object, int]:
-    """Replaces the part of the JSON with the number `at`, counted depth-first, by `wrong`. Returns
-    the new JSON, and how many parts must still be skipped; this number is negative after the
-    replacement."""
+    """Replaces one part of the JSON `value` by `wrong`: the part with the number `at`, counted
+    depth-first. Returns the new JSON and a number. If `value` has too few parts, the number says
+    how many parts must still be skipped; after the replacement, it is negative."""
     if at == 0:
         return wrong, -1
     at -= 1

@@ -1,4 +1,4 @@
-"""The size of the prompt and the list of tools with different settings."""
+"""The settings determine the size of the prompt and the list of tools."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -72,8 +72,8 @@ async def names(settings: Settings, platform: str = "p") -> list[str]:
 
 
 async def test_the_default_prompt_is_short(tmp_path: Path) -> None:
-    """The test lists the size of every part of the prompt, so that it fails if a part becomes
-    longer."""
+    """The test contains the expected size of every part of the prompt, so it fails if a part
+    becomes longer."""
     chosen = settings(tmp_path)
     async with builder_of(chosen) as builder:
         tools = {tool.name: tool for tool in builder.tools()}

@@ -1,4 +1,4 @@
-"""The execution backend that the settings name."""
+"""The settings choose the execution backend."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ from hermes.types.execution import BackendManifest, BackendOptions, ExecutionBac
 
 
 class OtherMachine:
-    """A plugin with a backend."""
+    """A plugin that registers an execution backend."""
 
     def __init__(self) -> None:
         self.options: list[BackendOptions] = []

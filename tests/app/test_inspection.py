@@ -1,4 +1,4 @@
-"""The inspection of an agent: checks of its settings, and its prompt."""
+"""The inspection of an agent checks its settings and shows its prompt."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The functions for models that work without a gateway."""
+"""A model can be resolved and called without a gateway."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""A copy between SQLite and PostgreSQL is complete, continues after a kill, and is refused if
-unsafe."""
+"""A copy between SQLite and PostgreSQL is complete and continues after a kill. The copy is refused
+while another process uses a store."""
 
 import shutil
 import sqlite3
@@ -45,7 +45,7 @@ def quiet(step: CopyStep) -> None:
 
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
-    """A migrated, empty database."""
+    """The address of a database that has all tables and no rows."""
     with stores_on_postgres():
         yield store_url(tmp_path)
 
@@ -339,7 +339,7 @@ async def test_an_unfinished_copy_of_another_store_is_refused(
 
 @pytest.fixture
 async def fresh(home: Path) -> AsyncIterator[str]:
-    """A database without tables."""
+    """The address of a new database without tables."""
     server = shared_databases().server
     server.execute("drop database if exists fresh")
     server.execute("create database fresh")

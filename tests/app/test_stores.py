@@ -1,4 +1,4 @@
-"""The choice of the database by the settings."""
+"""The settings choose the database and the bus."""
 
 import sys
 from pathlib import Path

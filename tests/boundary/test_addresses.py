@@ -1,4 +1,4 @@
-"""Public and private addresses."""
+"""An address is public or private, in every notation."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
 

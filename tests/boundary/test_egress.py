@@ -1,4 +1,5 @@
-"""Outgoing requests reach only public addresses, for every URL, name server and page."""
+"""Outgoing requests reach only public addresses, no matter which URL is requested, what a name
+server answers, and where a page redirects."""
 
 import gzip
 import socket
@@ -91,8 +92,9 @@ SPACED = [
 
 
 class Names(AbstractResolver):
-    """A resolver that returns prepared answers in order. It resolves numeric hosts as this
-    system does. Every other name resolves to this machine."""
+    """A resolver that returns the prepared addresses of a name, one answer after the other. For a
+    numeric host, it returns the address that this system reads from it. For every other name, it
+    returns this machine."""
 
     def __init__(self, **told: Sequence[Sequence[str]]) -> None:
         self._told = {f"{name}.example": list(lists) for name, lists in told.items()}

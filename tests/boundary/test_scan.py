@@ -1,4 +1,4 @@
-"""The search for a pattern in files."""
+"""A search for a pattern reads text files and skips everything else."""
 
 import json
 import os
@@ -22,7 +22,8 @@ def scan(place: Path, pattern: str = WORD, glob: str = "", limit: int = 99) -> l
 
 
 def _shown(line: str) -> str:
-    """Returns the line as `=path:line: text` if it is a hit, and unchanged otherwise."""
+    """Returns an output line of the scan in a readable form: `=path:line: text` if the line is a
+    hit, and the line itself otherwise."""
     if not line.startswith(HIT):
         return line
     path, number, text = json.loads(line[1:])

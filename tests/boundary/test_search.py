@@ -1,4 +1,4 @@
-"""A search ends in time for every pattern."""
+"""A search ends within its time limit, even if the pattern is slow."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""The API clients of other projects."""
+"""The fixture that installs the API clients of other projects."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""LangChain with tools of its own and with structured output."""
+"""LangChain can use its own tools and structured output with the gateway."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`llm` with functions, tools, schemas and attachments."""
+"""`llm` can use functions, tools, schemas and attachments with the gateway."""
 
 from pathlib import Path
 

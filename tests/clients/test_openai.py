@@ -67,7 +67,8 @@ async def nothing() -> None:
 
 
 async def talk(ask: Ask, before_results: Callable[[], Awaitable[None]] = nothing) -> list[str]:
-    """Returns the finish reasons of the answers, and the text of the last answer."""
+    """Asks the question and sends the results of the client's tools, until there is a final answer.
+    Returns the finish reasons of all answers, followed by the text of the last answer."""
     messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
     reasons: list[str] = []
     while True:
@@ -81,7 +82,8 @@ async def talk(ask: Ask, before_results: Callable[[], Awaitable[None]] = nothing
             assert call.type == "function"
             item = json.loads(call.function.arguments)["item"]
             results.append({"role": "tool", "tool_call_id": call.id, "content": STOCK[item]})
-        # The declared type does not allow this message, but the SDK's documentation passes it too.
+        # By its type, `messages` can't contain this message, but the SDK's documentation also
+        # appends it.
         messages.append(message)  # type: ignore[arg-type]
         messages += results
         await before_results()
@@ -108,7 +110,7 @@ async def test_a_kill_between_call_and_result_loses_nothing(
 
         async def kill() -> None:
             await shop.gateway.kill()
-            # The agent uses the stored result of its tool, and does not read this changed list.
+            # The result of the agent's tool is stored, so the agent must not read the changed file.
             (shop.gateway.workspace / "shopping.txt").write_text("nothing\n")
             await shop.gateway.start()
 

@@ -1,4 +1,4 @@
-"""pydantic-ai with tools of its own and with structured output."""
+"""pydantic-ai can use its own tools and structured output with the gateway."""
 
 from pathlib import Path
 

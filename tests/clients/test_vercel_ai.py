@@ -1,4 +1,4 @@
-"""Vercel's AI SDK with a tool of its own."""
+"""Vercel's AI SDK can use its own tool with the gateway."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The rules for admission apply in their order, and a refused message leaves no trace."""
+"""The rules for admission apply in their order, and a refused message is not stored."""
 
 from pathlib import Path
 from typing import Any

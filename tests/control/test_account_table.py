@@ -1,4 +1,4 @@
-"""The states of accounts, and the time since which each account has its state."""
+"""The table has the state of each account, and the time since which the account has this state."""
 
 import anyio
 

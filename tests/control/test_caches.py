@@ -1,4 +1,4 @@
-"""The cache of histories is correct and bounded."""
+"""The cache of histories returns the same messages as the store, and its size is limited."""
 
 from pathlib import Path
 

@@ -25,7 +25,7 @@ def event(*files: Attachment) -> MessageEvent:
 
 
 class Intake:
-    """The media cache of a gateway, and a fake platform from which it downloads files."""
+    """The media cache of a gateway, and a fake platform from which the gateway downloads files."""
 
     def __init__(self, folder: Path) -> None:
         self.cache = MediaCache(folder)

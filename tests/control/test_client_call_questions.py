@@ -1,4 +1,4 @@
-"""Turns that wait for a person's answer and for tools of the client at the same time."""
+"""A turn can wait for a person's answer and for the client's tools at the same time."""
 
 import time
 from pathlib import Path
@@ -53,7 +53,8 @@ async def question_expired(client: ToolClient) -> None:
 
 
 UNANSWERED = 'tool:look{} tool:ask{"question":"Which one?","expires_in":0.05}'
-"""A step with a call of a client tool and a question. The question expires first."""
+"""Makes the model call a client tool and ask a question in one step. The question expires before
+the call of the client tool."""
 
 
 async def test_every_call_has_a_result_when_the_client_continues_after_an_expired_question(

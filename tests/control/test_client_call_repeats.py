@@ -32,7 +32,8 @@ async def test_the_same_results_again_return_the_stored_answer(
         final = await client.send()
         assert client.service.model.stats.calls == before + 1
         assert text_of(await client.send()) == text_of(final)
-        # The turn has ended. If the first request is sent again, it still gets the first answer.
+        # The turn has ended. If the client repeats its first request with results, it still gets
+        # the answer to that request.
         client.said = client.said[:3]
         assert (
             client.heard(await client.send())[0].id

@@ -1,4 +1,4 @@
-"""Turns with tools of an API client. The tests use OpenAI's own client."""
+"""A turn can call tools of an API client. The tests use OpenAI's own client."""
 
 import time
 from pathlib import Path
@@ -50,7 +50,7 @@ async def test_tools_of_the_client_run_beside_ours(
             ("look", '{"at":"sky"}'),
             ("listen", '{"at":"sea"}'),
         ]
-        # The agent's own tool has already run, once.
+        # The agent's own tool has run once, before the client got its calls.
         assert appended(tmp_path) == ["t"]
         client.results(calls[::-1], look="blue", listen="loud")
         answer = await client.send()
@@ -59,7 +59,7 @@ async def test_tools_of_the_client_run_beside_ours(
             assert told in text_of(answer)
         assert appended(tmp_path) == ["t"]
         assert client.service.model.stats.refused == {}
-        # Both requests belong to one turn, and the conversation continues after it.
+        # The question and the results belong to one turn. The next message begins a second turn.
         client.heard(answer)
         assert "tool said" not in text_of(await client.ask("thanks"))
         turns = await rows(client.service.gateway._store, "select state from turns")
@@ -196,7 +196,8 @@ async def test_calls_expire_and_late_results_are_refused(tmp_path: Path) -> None
         with pytest.raises(openai.BadRequestError) as caught:
             await client.send()
         assert caught.value.code == "tool_call_expired"
-        # The session continues, with a result for every call.
+        # The session can continue: the model accepts the history, because the expired call has a
+        # result in it.
         client.said = []
         assert "still there" in text_of(await client.ask("still there?"))
         assert client.service.model.stats.refused == {}

@@ -25,7 +25,8 @@ from hermes.types.tools import Tool, ToolContext
 
 
 class Elsewhere:
-    """A backend whose commands run on another machine."""
+    """A backend that pretends to run commands on another machine, and records the handles that it
+    must end."""
 
     isolation = "elsewhere"
 

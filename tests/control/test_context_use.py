@@ -1,4 +1,4 @@
-"""The share of the context window that a session uses."""
+"""The gateway reports the share of the context window that a session uses."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ SMALL = replace(
 
 
 class Summariser:
-    """A model that counts its answers and its summaries."""
+    """A model that counts how many answers and how many summaries it has written."""
 
     def __init__(self) -> None:
         self.answers = 0

@@ -1,4 +1,5 @@
-"""A credential has one user: a lock file and a lease in the store exclude all others."""
+"""Only one process can use a credential: a lock file and a lease in the store exclude all
+others."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -25,7 +26,8 @@ KEY = "k" * 64
 
 
 def credentials(gateway: Gateway, home: Path, folder: Path) -> Credentials:
-    """Returns the credentials of a process that uses the store of the gateway."""
+    """Returns the object with which a process claims credentials. The process uses the gateway's
+    store, and keeps its lock files in `folder`."""
     locks = CredentialLocks(home=home, folder=folder)
     return Credentials(gateway._store, gateway._recovery.lease, locks)
 
@@ -66,7 +68,7 @@ async def test_a_node_of_the_same_store_is_refused_and_frees_the_lock_file(
             holder = f"the gateway with pid {found.pid} on {found.host}"
             with pytest.raises(CredentialInUse, match=holder):
                 await refused.claim("chat", KEY)
-        # The lock file of the refused claim is free again.
+        # The refused claim has released its lock file, so another process can take it.
         other = CredentialLocks(home=tmp_path, folder=tmp_path / "l").take(KEY, "chat", THEM)
         assert isinstance(other, CredentialLock)
         other.close()
@@ -80,7 +82,8 @@ async def test_a_lock_of_a_process_that_the_store_counts_as_dead_is_taken_as_soo
     dead: list[OwnerId] = []
 
     class Presumed(WrappedStore):
-        """A store that also counts a paused process as dead."""
+        """A store that counts the processes in `dead` as dead, although they hold their locks, as a
+        paused process does."""
 
         async def dead(self, kind: OwnerKind | None = None) -> list[OwnerId]:
             return dead

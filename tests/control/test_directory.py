@@ -1,4 +1,5 @@
-"""A target is a chat's id or name, a home chat, or the origin. An ambiguous name is an error."""
+"""A target names a chat by its id or its name, or it is a home chat or the origin. An ambiguous
+name is an error."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""The messages that an inbound event adds, and the questions that the event answers."""
+"""An inbound event adds messages to a turn, or answers a question."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Live events: their numbers, many readers, and the removal of finished logs."""
+"""Live events are numbered and can have many readers. Finished logs are removed from memory."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Pages of stored events: each page is read once for many readers, unless it may still change."""
+"""Many readers share a page of stored events, so the page is read only once. Only a page that may
+still change is read for each reader."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

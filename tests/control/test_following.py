@@ -1,4 +1,5 @@
-"""Reading the events of a turn: live or from the store, from any event on, in any process."""
+"""A reader gets the events of a turn in any process, live or from the store, beginning after any
+event."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -30,7 +30,8 @@ async def test_the_same_update_five_times_and_after_a_restart_is_answered_once(
     first = ScriptedModel([says("hello")])
     async with running(tmp_path, [PlainAdapter(server)], first, DRAINING):
         await until(server.texts)
-    # The adapter starts from the beginning, so every update is delivered again.
+    # The new adapter requests updates from the beginning, so the platform delivers every update
+    # again.
     second = ScriptedModel([says("and again")])
     async with running(tmp_path, [PlainAdapter(server)], second, DRAINING) as gateway:
         server.says("more")

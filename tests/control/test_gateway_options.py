@@ -1,4 +1,5 @@
-"""The options of a gateway determine its `Placement`, which decides which sessions it may run."""
+"""The options of a gateway determine its `Placement`, the object that decides which sessions the
+gateway may run."""
 
 import pytest
 

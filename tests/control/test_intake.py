@@ -1,4 +1,5 @@
-"""Messages that arrive while a turn runs or waits for a person."""
+"""A message that arrives while a turn runs waits. If the turn has asked a person a question, the
+next message of this person is the answer."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Session keys."""
+"""A session key names a conversation by its agent, platform, account, chat and thread."""
 
 import pytest
 

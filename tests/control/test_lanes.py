@@ -43,8 +43,8 @@ async def test_sessions_do_not_wait_for_each_other(tmp_path: Path) -> None:
 
 
 def breaks() -> Answer:
-    """An answer that fails with an unexpected exception, as a bug in our code would, and not with a
-    model error."""
+    """Returns a scripted answer that raises an unexpected exception. The exception stands for a bug
+    in our code, not for an error of the model."""
 
     async def answer(request: ModelRequest, emit: Emit) -> AssistantMessage:
         raise ZeroDivisionError

@@ -19,11 +19,11 @@ TURN = TurnId("t")
 
 
 class MemoryBus:
-    """The bus of one node. All nodes of a test share `nodes`."""
+    """The bus of one node. `nodes` maps the name of each node of the test to its bus."""
 
     def __init__(self, name: str, nodes: "dict[str, MemoryBus]") -> None:
         self.texts: list[str] = []
-        """The messages to this node that were not lost."""
+        """The messages that have reached this node. While `losing` is set, messages are lost."""
         self.losing = False
         self._name = name
         self._nodes = nodes

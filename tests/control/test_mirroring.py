@@ -1,4 +1,5 @@
-"""A sent message is added to the history of the chat's session, unless the chat has several."""
+"""A sent message is added to the history of the chat's session, unless the chat has several
+sessions."""
 
 from pathlib import Path
 

@@ -35,7 +35,8 @@ ANSWER = "the whole answer of many words"
 
 
 class LossyWire:
-    """A connection that delivers every message, but loses some of the platform's replies."""
+    """A connection to a platform on which every call succeeds, but the replies to the first
+    `losses` calls of one kind are lost."""
 
     def __init__(self, server: ChatServer, kind: str, losses: int = 1) -> None:
         self._server = server
@@ -52,8 +53,8 @@ class LossyWire:
 
     async def edit(self, id: str, content: Content) -> None:
         await self._server.edit(id, content)
-        # The server's response is lost only for the edit to the whole answer, not for edits of a
-        # preview.
+        # Only the reply to the last edit, which shows the whole answer, is lost. Edits of the
+        # preview before it get their replies.
         if content.text == ANSWER:
             await self._lose("edit")
 
@@ -84,7 +85,8 @@ async def test_no_call_is_made_during_a_pause_of_the_platform(tmp_path: Path) ->
 
 
 class LateStore(WrappedStore):
-    """A store that returns a delivery that has to wait only when its time has come."""
+    """A slow store: if a delivery has to wait until some time, the store returns this delivery only
+    after that time."""
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         result = await self.inner.run(transaction, *args, **kwargs)
@@ -256,7 +258,8 @@ async def test_an_account_that_may_not_send_keeps_its_deliveries(tmp_path: Path)
 
 
 class SlowStore(WrappedStore):
-    """A store whose answer about a delivery that must wait arrives after the wait is over."""
+    """A slow store: if a delivery has to wait until some time, the store returns this delivery a
+    moment after that time."""
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         result = await self.inner.run(transaction, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""If the store fails, changes are committed when it works again."""
+"""If the store fails, a change is tried again until the store works and commits it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Sessions are bound to the folder of this process when they use files."""
+"""A session that uses files is bound to the folder of the process that runs it."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""The pace of previews, their final text, and errors that must not delay the answer."""
+"""Previews keep the permitted pace and end with the final text. An error of a preview does not
+delay the answer."""
 
 import time
 from itertools import pairwise
@@ -29,7 +30,8 @@ def paced(interval: float, **settings: str) -> Conditions:
 
 
 def speaks(server: ChatServer, words: list[str]) -> Answer:
-    """Returns an answer that emits its next word when the chat shows the previous word."""
+    """Returns an answer that emits one word at a time. After each word except the first, the answer
+    waits until the platform gets another call."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         for number, word in enumerate(words):
@@ -67,7 +69,8 @@ async def test_without_streaming_the_answer_is_sent_in_one_piece(tmp_path: Path)
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         emit(TextDelta(text="alpha beta "))
-        # While three typing indicators are sent, a preview would be sent too, if it were enabled.
+        # Three typing indicators take long enough: if previews were not disabled, one would be sent
+        # in this time.
         typed = len(server.typed)
         await until(lambda: len(server.typed) >= typed + 3)
         early.extend(server.texts())

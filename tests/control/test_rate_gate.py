@@ -1,4 +1,5 @@
-"""The limits on the rate of calls to a chat, and the order of the calls that wait."""
+"""Calls to a chat keep the permitted rate. Waiting calls are made in the order of their
+priority."""
 
 import math
 import time
@@ -47,7 +48,7 @@ async def test_edits_keep_their_own_interval() -> None:
 
 
 class Clock:
-    """A clock that the test moves."""
+    """A clock whose time the test sets."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -75,7 +76,7 @@ async def test_waiting_calls_are_made_by_priority_and_then_in_the_order_of_their
         await until(lambda: len(gate._queues["a", "1"].waiting) == len(wanted))
         assert made == []
         clock.now += 6
-        # A new state makes the waiting calls look at the clock.
+        # The call of `freeze` wakes the waiting calls, so that they read the changed clock.
         gate.freeze("a", "1", 0)
     assert made == sorted(made)
     assert len(made) == len(wanted)
@@ -119,7 +120,8 @@ def test_every_call_is_made_in_order_and_at_the_permitted_times(
             assert ticket.rank == min(one.rank for one in queue.waiting)
             if now + seconds > end:
                 break
-            # A float that is a little too small would be read as another pause.
+            # Rounding can make `now + seconds` a little less than the permitted time, which would
+            # look like a call that is too early.
             now = max(now, now + seconds, queue.free_at, queue.edit_at if ticket.edit else 0.0)
             assert now >= frozen
             queue.count(ticket, now, interval, edit_interval)

@@ -1,4 +1,4 @@
-"""Several processes on one store: a process resumes the work of another process only if that
+"""Several processes share a store. A process resumes the work of another process only if the other
 process is dead."""
 
 from pathlib import Path
@@ -99,8 +99,8 @@ async def test_a_question_that_is_decided_elsewhere_resumes_here(tmp_path: Path)
 
 
 def second_resume_fails(resumed: list[str]) -> Conditions:
-    """Returns conditions in which the store fails at the second attempt to resume a turn. Each
-    attempt is added to `resumed`."""
+    """Returns the options of a gateway whose store fails at the second attempt to resume a turn.
+    `resumed` gets an item for each attempt."""
 
     async def before(name: str) -> None:
         if name == "TurnTransactions.resume":

@@ -1,5 +1,5 @@
-"""The events that another node sends have no gaps and no repeats. Missing events come from the
-store."""
+"""The events that another node sends have no gaps and no repeats. If events are lost on the way,
+the reader gets them from the store."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Requests that are repeated with their idempotency key."""
+"""A request that is repeated with its idempotency key is not run twice."""
 
 import time
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""A plugin chooses the agent that answers a message, or the default agent answers. No other agent
-does."""
+"""The agent that a plugin chooses answers a message. If no plugin chooses an agent, the default
+agent answers."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def test_an_error_of_the_hook_makes_the_routing_fail() -> None:
 
 
 class BadRoute:
-    """A plugin that can't route chat 2: it names an unknown agent, or fails."""
+    """A plugin with a defect: for chat 2, its hook names an unknown agent or raises an error."""
 
     def __init__(self, *, fails: bool) -> None:
         self._fails = fails

@@ -51,8 +51,8 @@ LONG = " ".join(f"word{number}" for number in range(900))
 async def send(
     folder: Path, adapter: PlainAdapter, content: Content, *attempts: type[Exception]
 ) -> Delivery:
-    """Sends the delivery once for each error in `attempts`, which that attempt must raise. Then
-    sends it once more, which must succeed."""
+    """Sends a delivery several times: first one attempt for each item of `attempts`, which must
+    fail with this error, and then a last attempt, which must succeed."""
     async with open_test_store(folder) as store:
         id = await store.run(deliveries.owe, CHAT, content, "main", None, NOW)
         delivery = Delivery(id=id, target=CHAT, state="sending", content=content)
@@ -72,7 +72,7 @@ async def final_attempt(store: Store, adapter: PlainAdapter, delivery: Delivery)
 
 
 class Lossy(ChatServer):
-    """A platform that accepts every message, but some of its replies are lost."""
+    """A platform that shows every message, but whose replies to some calls are lost."""
 
     def __init__(self, *losses: int, deduplicates: bool = False) -> None:
         super().__init__(deduplicates=deduplicates)
@@ -229,7 +229,7 @@ async def test_a_preview_with_the_final_text_needs_no_edit(tmp_path: Path) -> No
 
 
 class Picky(EditingAdapter):
-    """A platform that refuses every bold text."""
+    """An adapter of a platform that refuses every message with bold text."""
 
     limits = PlatformLimits(text=40, attachments=True)
     error: type[Rejected] = FormatRefused
@@ -258,7 +258,8 @@ class PickyWithoutEdits(PlainAdapter):
         return await super().send(target, content, key)
 
 
-# The second message has a link, which is longer as plain text than its rendered form in HTML.
+# The platform refuses the second message, because it has bold text. So this message is sent as
+# plain text.
 FORMATTED = (
     "The first message is plain text.\n\n**bold** words and 日本語の文です。\n\nThe end of it all."
 )
@@ -295,7 +296,8 @@ async def test_an_interrupted_delivery_without_formatting_loses_and_repeats_noth
         return RateLimited("slow down", 1.0) if calls == before else None
 
     server.trouble = limited
-    # Plain text is measured in bytes, so that the second part becomes several messages.
+    # The second part fits into one message with markup. As plain text it is measured in bytes, and
+    # needs several messages.
     text = f"{'first ' * 6}\n\n**{'日本語' * 11}**\n\n{'last ' * 7}"
     async with open_test_store(tmp_path) as store:
         id = await store.run(deliveries.owe, CHAT, Content(text=text), "main", None, NOW)

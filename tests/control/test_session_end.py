@@ -61,7 +61,8 @@ async def test_notes_are_not_lost_if_the_process_crashes_while_it_writes_them(
         await until(lambda: len(first.requests) == 3)
     second = ScriptedModel([calls(("memory", NOTE)), says("done")])
     async with running(tmp_path, [PlainAdapter(server)], second, REMEMBERING) as gateway:
-        # The claim of the dead process is valid for 600 s, so the test makes the claim older.
+        # Another process may take over the work only 600 s after the dead process has claimed it.
+        # So the test makes the claim older.
         await rows(gateway._store, "update endings set taken_at = taken_at - 601")
         server.says("/new")
         await until(lambda: remembered(tmp_path))

@@ -36,13 +36,14 @@ def watching(store: Store, started: list[Claim] | None = None) -> StrandedWork:
 
 
 async def waiting(store: Store, id: str, folder: FolderId | None, chat: str = "7") -> None:
-    """Adds a message that waits in a session. Its attachments are in the folder."""
+    """Adds a message that waits in the inbox. If `folder` is given, the attachments of the message
+    are in this folder."""
     await store.run(sessions.touch, session(chat), SOURCE, None, "hi", NOW)
     await store.run(inbox.insert, id, said(id), session(chat), None, THEM, "pending", folder)
 
 
 async def running_turn(store: Store, folder: FolderId) -> None:
-    """Adds a running turn of another process. The turn needs the folder."""
+    """Adds a running turn that belongs to another process and needs the files in the folder."""
     await store.run(sessions.touch, session(), SOURCE, None, "hi", NOW)
     await store.run(inbox.insert, "t", said("t"), session(), None, THEM, "bound")
     await store.run(turns.insert, replace(turn_row("t"), owner=THEM, folder=folder), "main", "7")

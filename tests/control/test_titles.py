@@ -1,4 +1,4 @@
-"""Titles of conversations."""
+"""A conversation gets a title from the auxiliary model, or from its first words."""
 
 from pathlib import Path
 

@@ -30,7 +30,8 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def metered(answer: Answer, cost: float | None) -> Answer:
-    """Returns the same answer, which first reports 100 input tokens and 10 output tokens."""
+    """Returns an answer that first reports 100 input tokens, 10 output tokens and this cost, and
+    then gives `answer`."""
 
     async def reporting(request: ModelRequest, emit: Emit) -> AssistantMessage:
         emit(UsageReported(prompt_tokens=100, completion_tokens=10, cost=cost))

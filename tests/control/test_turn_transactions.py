@@ -22,7 +22,7 @@ TURNS = 50
 
 
 class Clock:
-    """The clock of the machine, which can be set."""
+    """Replaces `time.time`. The test moves the clock by changing `offset`."""
 
     def __init__(self) -> None:
         self.offset = 0.0
@@ -55,7 +55,8 @@ def script() -> Iterator[Answer]:
 
 
 def sent(request: ModelRequest) -> bytes:
-    """Returns the body of a request, without its closing brackets."""
+    """Returns the body of a request without its closing brackets, so that a longer conversation
+    begins with the same bytes."""
     return OpenAIChat().body(request).removesuffix(b"]}")
 
 
@@ -83,7 +84,8 @@ async def test_fifty_turns_have_the_same_prefix_in_all_circumstances(
 async def test_notes_appear_in_the_next_prompt(tmp_path: Path, clock: Clock, end: str) -> None:
     server = ChatServer()
     morning = says("a new day")
-    # One of the last two answers is for the request that updates the notes after `/new`.
+    # After `/new`, the model is also called to update the notes. It is not known which of the last
+    # two calls comes first, so both get the same answer.
     model = ScriptedModel([note(7), says("noted"), says("still here"), morning, morning])
     async with running_gateway(tmp_path, [PlainAdapter(server)], model, REMEMBERING):
         for text in ("note this", "go on"):

@@ -142,7 +142,8 @@ async def test_a_stop_right_after_the_message_stops_its_turn(tmp_path: Path) -> 
         for number in range(1, 4):
             server.says("think")
             server.says("/stop")
-            # Before the end of the turn, the next message would be queued and not stopped.
+            # The test waits for the end of the turn. While a turn runs, the next message would be
+            # queued, and `/stop` would not stop its turn.
             await until(lambda: server.texts().count("(stopped: by you)") == number)  # noqa: B023
             await until(lambda: not gateway.busy)
 
@@ -262,8 +263,8 @@ def request(*, stateless: bool) -> MessageEvent:
 
 
 def processes(home: Path) -> list[int]:
-    """Returns the ids of the background process and of the hidden process that it starts, or an
-    empty list until both run."""
+    """Returns two process ids: of the background process, and of the hidden process that it starts.
+    Returns an empty list if one of them has not started yet."""
     files = [home / "workspace" / name for name in ("pid", "hidden")]
     if all(file.exists() and file.read_text().endswith("\n") for file in files):
         return [int(file.read_text()) for file in files]

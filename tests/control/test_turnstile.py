@@ -16,7 +16,8 @@ class Gate(Protocol):
 
 
 class OpenGate:
-    """A turnstile that does nothing. It shows that the checks below can fail."""
+    """A turnstile that lets every request pass at once. With it, a test shows that the checks would
+    notice a turnstile that does not work."""
 
     async def enter(self) -> None:
         pass
@@ -51,7 +52,8 @@ def most_in_one_round(rounds: list[int]) -> int:
 async def test_a_few_requests_of_a_burst_pass_in_each_iteration_of_the_loop() -> None:
     rounds = await rounds_of_a_burst(Turnstile())
     assert len(rounds) == BURST
-    # Waiting requests are woken in one iteration and run in the next, together with new requests.
+    # Requests that were woken in one iteration run in the next, together with as many new requests.
+    # So twice the limit can pass in one iteration.
     assert most_in_one_round(rounds) <= 2 * PER_ROUND
 
 

@@ -25,7 +25,7 @@ from hermes.types.messages import Accepted, Asked, MessageEvent, Origin, UserMes
 
 
 async def damage(gateway: Gateway, step: int) -> None:
-    """Adds an unreadable message to the only turn."""
+    """Adds an unreadable message to the turn that the gateway runs."""
     ((id,),) = await rows(gateway._store, "select id from turns")
     row = await gateway._store.run(turns.get, id)
     assert row is not None
@@ -61,7 +61,8 @@ async def test_a_turn_that_can_not_be_read_is_closed_and_its_person_is_told(
             await nothing_is_open(gateway)
         closed = await rows(gateway._store, "select state, code, reason from turns order by id")
         assert closed == [("failed", "unreadable", GIVEN_UP), ("completed", "", "")]
-    # The readable messages of the turn are still part of the conversation.
+    # The model gets the readable messages of the failed turn, and a marker instead of the
+    # unreadable message.
     expected = ["think", LOST_MESSAGE, "and this"]
     assert [one.text for one in living.requests[0].messages] == expected
     assert refused(living.requests[0]) is None
@@ -105,7 +106,8 @@ async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results
         while await rows(gateway._store, "select steps from turns") != [(1,)]:
             await anyio.lowlevel.checkpoint()
         await rows(gateway._store, "delete from inbox")
-    # The test uses a second server, because the first server would send the message again.
+    # A new platform is used here. The first platform would deliver the message again, because its
+    # inbox row is deleted.
     server = ChatServer()
     async with running(tmp_path, [PlainAdapter(server)], living):
         await until(lambda: server.texts() == [GIVEN_UP])
@@ -148,7 +150,8 @@ async def test_a_message_that_can_not_be_read_does_not_hold_up_an_idle_session(
             server.says(text)
         await until(lambda: len(server.texts()) == 2)
         await damage_waiting(gateway, 2)
-        # This closes the open turn at the next start, so that the session is idle.
+        # The damage makes the next start close the open turn, so that the session is idle when the
+        # waiting message is read.
         await damage(gateway, step=0)
     async with running(tmp_path, [PlainAdapter(server)], living) as gateway:
         await until(lambda: server.texts()[2:] == [GIVEN_UP, GIVEN_UP, "three"])
@@ -157,7 +160,7 @@ async def test_a_message_that_can_not_be_read_does_not_hold_up_an_idle_session(
 
 
 def requested(text: str) -> MessageEvent:
-    """Returns a request that continues a session."""
+    """Returns an API request in the session `work`."""
     source = Source(
         platform="cli", account="cli", chat_kind="private", chat_id="work", user_id="ada"
     )

@@ -1,4 +1,5 @@
-"""The agent loop: steps, tools, suspension and budgets, without state between runs."""
+"""The agent loop runs steps and tools, suspends turns and keeps budgets. It keeps no state between
+two runs."""
 
 from pathlib import Path
 from typing import Literal
@@ -187,7 +188,8 @@ class Nothing(msgspec.Struct):
 
 
 def meeting(*, read_only: bool) -> tuple[AnyTool, list[int]]:
-    """Returns a tool, and a list in which each call records how many calls run at the same time."""
+    """Returns a tool and a list. Each call of the tool adds one item to the list: the number of
+    calls that were running at that moment."""
     at_once: list[int] = []
     open_calls = 0
 
@@ -467,7 +469,8 @@ async def test_calls_of_client_tools_suspend_the_turn_after_our_tools_have_run()
     assert outcome.questions == ()
     assert [(call.id, call.name) for call in outcome.calls] == [("t_0_0", "listen")]
     assert result(1, "slept for 0.0 s") in bench.notes.messages
-    # The client is told about the call after the suspension is committed.
+    # There is no `ToolStarted` event for the client's tool yet: the client learns about its call
+    # after the suspension is committed.
     started = [event.name for event in bench.events if isinstance(event, ToolStarted)]
     assert started == ["slow"]
     assert LISTEN in bench.model.requests[0].tools

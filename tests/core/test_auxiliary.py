@@ -1,4 +1,4 @@
-"""The auxiliary model, and the main model as its fallback."""
+"""The auxiliary model is called first, and the main model if the auxiliary model fails."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The messages that a summary may replace."""
+"""A summary replaces only messages that may be replaced."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Context files of the workspace."""
+"""The context file of the workspace is found and becomes a part of the prompt."""
 
 import os
 from pathlib import Path

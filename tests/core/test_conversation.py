@@ -40,13 +40,14 @@ FACT = re.compile(r"FACT-\d+ is \w+")
 
 
 class Summariser:
-    """A model that answers with a number. Its summaries list the facts in the request."""
+    """A model that answers with a number. When it is asked for a summary, it lists the facts in the
+    text that it is to summarise."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.fails = fails
         self.requests: list[ModelRequest] = []
         self.shown: list[str] = []
-        """The text that the model was asked to summarise."""
+        """The texts that the model was asked to summarise, in order."""
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
         if request.system == SUMMARY_SYSTEM:

@@ -1,4 +1,4 @@
-"""The prompt: its parts, its limits and its stability."""
+"""The prompt has the right parts, keeps its limits, and stays the same between turns."""
 
 from datetime import UTC
 from pathlib import Path
@@ -156,7 +156,8 @@ async def test_requests_without_a_session_share_a_prompt_for_two_seconds() -> No
 
 
 async def test_notes_of_one_chat_are_never_in_the_prompt_of_another() -> None:
-    """Any two of these chats differ in the account, the chat id or the person."""
+    """The chats differ in the account, the kind, the chat id or the person, and each chat has other
+    notes."""
 
     def memory_of(source: Source, person: str) -> str:
         return f"<{source.account}, {source.chat_kind} {source.chat_id}, {person}>"

@@ -1,4 +1,5 @@
-"""Structured output is checked, repaired once, and never shown in part."""
+"""Structured output is checked against its schema. If it is wrong, the model is called once more. A
+reader never gets only a part of it."""
 
 import json
 
@@ -26,7 +27,7 @@ OBJECT = ResponseFormat(kind="json_object")
 
 
 class Structured:
-    """An agent for structured output."""
+    """Runs an agent with scripted answers in a turn that requests structured output."""
 
     def __init__(self, *answers: Answer, wanted: ResponseFormat = PERSON) -> None:
         self.model = ScriptedModel(answers)

@@ -1,4 +1,4 @@
-"""Token estimates."""
+"""The estimated number of tokens is close to the number that a tokenizer counts."""
 
 import pytest
 from hypothesis import given

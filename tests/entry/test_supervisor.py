@@ -1,5 +1,5 @@
-"""An account stays connected after every failure of its platform, and is the only user of its
-credential."""
+"""After every failure of its platform, an account is connected again. No other gateway uses its
+credential at the same time."""
 
 import os
 import platform
@@ -48,7 +48,8 @@ QUICK = SupervisorTimes(reconnect=(0.01,), held=0.01, refused=(0.01,))
 
 
 class Moody(PlainAdapter):
-    """An adapter whose connections fail in the given ways, one after the other, and then work."""
+    """An adapter whose first connections fail with the given errors, one error for each connection.
+    Later connections work."""
 
     def __init__(self, server: ChatServer, *failures: Exception) -> None:
         super().__init__(server)
@@ -153,7 +154,8 @@ async def test_an_adapter_is_stopped_when_another_process_serves_its_account(
     async with running(tmp_path, [adapter], ScriptedModel([])) as gateway:
         await until(lambda: adapter.attempts == 1)
         store = gateway._store
-        # The other process holds no lock, so the gateway considers it dead and takes over again.
+        # The test gives the lease to another process. This process holds no lock, so the gateway
+        # soon considers it dead and takes the lease back.
         await store.run(register, THEM, "gateway", NOW)
         await store.run(claim_lease, f"account:{adapter.account}", THEM, {store.owner}, NOW)
         await until(lambda: adapter.attempts == 2, within=10)
@@ -167,7 +169,7 @@ PRINCIPAL = Principal(name="plain", person=OWNER)
 
 
 class Faulty(PlainAdapter):
-    """An adapter that reports one more event before the events of the server."""
+    """An adapter that first reports a given event, and then works normally."""
 
     def __init__(self, server: ChatServer, event: MessageEvent) -> None:
         super().__init__(server)
@@ -236,9 +238,10 @@ class Relay:
 
     def __init__(self, port: int) -> None:
         self.clients = 0
-        """Number of clients so far."""
+        """Number of clients that have connected so far."""
         self.lost = 0
-        """Number of clients whose connections stay open, although nothing passes any more."""
+        """The connections of the first `lost` clients stay open, but nothing is passed on over them
+        any more."""
         self._port = port
 
     async def serve(self, client: anyio.abc.SocketStream) -> None:
@@ -286,7 +289,7 @@ async def test_a_bot_whose_connection_is_dead_connects_again_and_answers_missed_
 
 
 class FakeClock:
-    """A clock that shows the time that the test sets, and counts how often it was read."""
+    """A clock whose time the test sets. It counts how often the code under test reads it."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -297,7 +300,8 @@ class FakeClock:
         return self.now
 
     async def read(self) -> None:
-        """Returns when the code under test has read the present time and used it."""
+        """Returns when the code under test has read the clock twice more, so that it has used the
+        time of the first of these reads."""
         reads = self.reads
         await until(lambda: self.reads > reads + 1)
 
@@ -471,7 +475,8 @@ async def test_an_adapter_is_stopped_when_another_node_has_taken_its_credential(
     async with anyio.create_task_group() as group:
         group.start_soon(serve, gateway, adapter, KEY, QUICK)
         await until(lambda: adapter.connections)
-        # The other process holds no lock, so the gateway considers it dead and takes over again.
+        # The test gives the lease to another process. This process holds no lock, so the gateway
+        # soon considers it dead and takes the lease back.
         await store.run(register, THEM, "gateway", NOW)
         await store.run(claim_lease, lease_name(KEY), THEM, {store.owner}, NOW)
         await until(lambda: adapter.attempts == 2, within=10)

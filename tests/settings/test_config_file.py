@@ -1,4 +1,4 @@
-"""config.yaml is edited as text, and lines without a new value stay unchanged."""
+"""config.yaml is edited as text: only the lines of changed values are rewritten."""
 
 import difflib
 import subprocess
@@ -67,7 +67,7 @@ def difference(before: str, after: str) -> list[str]:
 
 
 def with_values(**values: object) -> dict[str, object]:
-    """Returns the values of the file with changes. None removes a key."""
+    """Returns the values in `FILE` with these changes. The value None removes the key."""
     new = {**contents(FILE), **values}
     return {name: value for name, value in new.items() if value is not None or name == "nothing"}
 

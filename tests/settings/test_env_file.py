@@ -1,4 +1,4 @@
-"""Reading and changing the lines of .env."""
+"""The lines of .env are read and changed."""
 
 from pathlib import Path
 

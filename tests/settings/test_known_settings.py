@@ -1,4 +1,5 @@
-"""Settings are found by every name that they have, and those of platforms by their manifests."""
+"""A setting is found by each of its names. The manifest of a platform adds the settings of this
+platform."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""The configuration: its layers, sources, secrets and documentation."""
+"""The configuration is loaded from several layers. Each value knows its source, and secrets are
+masked."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The schema of the settings, and the conversion of values."""
+"""The schema of the settings finds a setting by its names and converts its value."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -26,7 +26,7 @@ from hermes.types.value import Value
 
 class Inner(Value):
     mode: Annotated[Literal["slow", "Fast"], Aliases(env=("MODE",), keys=("old.mode",))] = "slow"
-    """How fast it goes."""
+    """The speed."""
     size: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3
 
 

@@ -29,7 +29,8 @@ from hermes.types.store import Store
 from hermes.types.turns import Turn
 from hermes.types.value import Value
 
-# The group has the id of Alice's private chat, because chat ids need not be unique.
+# The group deliberately has the same chat id as Alice's private chat: ids of different kinds of
+# chats may be equal.
 PLACES = {
     "private": PRIVATE,
     "group": replace(GROUP, chat_id=PRIVATE.chat_id),
@@ -42,8 +43,8 @@ TAG = re.compile(r"(\w+)_(alice|bob)_(private|elsewhere|group|lobby)")
 
 
 class Deed(Value):
-    """A person tells a secret in a chat. `how` says whether the agent also stores the secret as
-    a note."""
+    """A secret of a person reaches the agent in a chat. `how` is the way: as a note (`memory` or
+    `user`), as the person's message (`said`), or in the agent's answer (`answered`)."""
 
     who: str
     where: str
@@ -117,7 +118,8 @@ class World:
 
 
 def allowed(who: str, where: str) -> Iterator[tuple[str, str]]:
-    """Yields the people and chats whose secrets may be seen in this chat."""
+    """Yields pairs (person, chat). Secrets that this person told in this chat may be seen when
+    `who` writes in `where`."""
     for teller in PEOPLE:
         if where in SHARED:
             yield teller, where

@@ -1,4 +1,4 @@
-"""The contract for long bodies, on both databases."""
+"""Both databases fulfil the contract for long bodies."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""A reader is woken only once, no matter how many commits other processes have made."""
+"""A reader that was not waiting is woken only once, no matter how many commits other processes have
+made in the meantime."""
 
 from collections.abc import AsyncIterator
 

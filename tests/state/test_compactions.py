@@ -1,4 +1,4 @@
-"""The contract for summaries, on both databases."""
+"""Both databases fulfil the contract for summaries."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

@@ -87,7 +87,7 @@ def test_on_a_disk_that_ignores_case_a_file_is_recognised_by_every_spelling(
     file.unlink()
     trust.mark_written(spelling)
     spelling.write_text("of the agent")
-    # The file gets a second name, as on a disk that ignores case.
+    # The hard link gives the file both spellings of its name, as on a disk that ignores case.
     file.hardlink_to(spelling)
     assert not trusted(trust, file)
     assert trust.allow(file)

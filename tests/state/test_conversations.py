@@ -1,4 +1,4 @@
-"""The contract for the list of conversations, on both databases."""
+"""Both databases fulfil the contract for the list of conversations."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

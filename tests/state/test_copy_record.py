@@ -1,4 +1,4 @@
-"""The record of a copy, on both databases."""
+"""Both databases keep the record of a copy."""
 
 from pathlib import Path
 
@@ -28,7 +28,8 @@ def begin(source: str) -> Work[None]:
 async def test_a_copy_is_recorded_from_its_start_to_its_end(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         await store.run(begin, "one")
-        # A copy that continues finds the record of the earlier attempt.
+        # The second attempt keeps the record of the first attempt, so that it can continue the
+        # copy.
         await store.run(begin, "two")
         record = await store.read(load_record)
         assert record is not None

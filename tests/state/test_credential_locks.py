@@ -1,4 +1,4 @@
-"""Locks on credentials, tested with other processes that hold them."""
+"""Only one process can lock a credential. The tests use other processes that hold locks."""
 
 import os
 import subprocess

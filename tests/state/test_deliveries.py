@@ -79,10 +79,12 @@ async def test_a_late_write_of_an_earlier_attempt_has_no_effect(tmp_path: Path) 
         where = (CHAT.account, CHAT.chat_id, lease, NOW)
         id = await store.run(deliveries.owe, CHAT, CONTENT, "main", None, NOW)
         await store.run(deliveries.take_next, *where)
-        # Another process takes over the account and sends the delivery itself.
+        # From here on, the test acts as another process that takes over the account and sends the
+        # delivery again.
         await store.run(deliveries.doubt_sending, CHAT.account)
         again = await store.run(deliveries.take_next, *where)
-        # The message may have been sent, so the second message says that it may be a repeat.
+        # The first attempt may have sent the message, so the second attempt must mark its message
+        # as a possible repeat.
         assert again is not None
         assert again.doubtful
         late: list[Callable[[], Work[None]]] = [

@@ -1,4 +1,4 @@
-"""Recognising a disk that is too full for the gateway to start."""
+"""A disk that is too full for the gateway to start is recognised."""
 
 import shutil
 import subprocess

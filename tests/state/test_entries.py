@@ -1,4 +1,4 @@
-"""The entries of a memory file and changes to them."""
+"""A memory file consists of entries, which can be added, replaced and removed."""
 
 import pytest
 from hypothesis import given

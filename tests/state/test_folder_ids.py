@@ -1,4 +1,5 @@
-"""The ids of folders. A shared folder that is not the expected one is refused."""
+"""Each folder has an id. A shared folder is refused if it is missing, can't be written, or is an
+empty mount point."""
 
 import os
 import stat

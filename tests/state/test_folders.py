@@ -1,4 +1,4 @@
-"""The folders of sessions, turns and messages on both databases."""
+"""Both databases record the folders of sessions, turns and messages."""
 
 from pathlib import Path
 
@@ -52,7 +52,8 @@ async def test_the_folder_belongs_to_the_conversation(tmp_path: Path) -> None:
         assert (await touched(store)).folder == HERE
         await store.run(sessions.begin_anew, str(KEY), NOW)
         assert (await touched(store)).folder is None
-        # The earlier conversation has ended, so a late turn can't give it another folder.
+        # Generation 0 is the conversation that has ended. A late turn of it must not bind the new
+        # conversation to a folder.
         await store.run(sessions.use_folder, str(KEY), 0, THERE)
         assert (await touched(store)).folder is None
         (past,) = [
@@ -102,7 +103,8 @@ async def test_the_needed_folders_are_those_of_open_turns_and_waiting_messages(
 async def waiting_message(
     store: Store, id: str, owner: OwnerId, used: FolderId | None, media: FolderId | None = None
 ) -> None:
-    """Adds a message that waits in a session of its own. The session has used the folder `used`."""
+    """Adds a message that waits in a session of its own. The session is bound to the folder `used`,
+    and the attachments of the message are in the folder `media`."""
     await touched(store, id)
     if used:
         await store.run(sessions.use_folder, str(session(id)), 0, used)

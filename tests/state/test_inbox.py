@@ -1,4 +1,4 @@
-"""The contract for the inbox, on both databases."""
+"""Both databases fulfil the contract for the inbox."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

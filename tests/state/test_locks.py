@@ -1,4 +1,4 @@
-"""File locks, tested with other processes that hold them."""
+"""File locks exclude other processes. The tests use other processes that hold locks."""
 
 import subprocess
 import sys

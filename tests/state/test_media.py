@@ -19,7 +19,7 @@ def cache(tmp_path: Path) -> MediaCache:
 
 
 def age(tmp_path: Path, name: str, seconds: float) -> Path:
-    """Sets the time of the file's last use to this many seconds ago."""
+    """Makes the file look as if it was last used `seconds` seconds ago. Returns its path."""
     path = tmp_path / "media" / name
     then = time.time() - seconds
     os.utime(path, (then, then))

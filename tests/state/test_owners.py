@@ -1,4 +1,4 @@
-"""The contract for owners and leases, on both databases."""
+"""Both databases fulfil the contract for owners and leases."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

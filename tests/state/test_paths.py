@@ -1,4 +1,4 @@
-"""The layout of a home. Its files are written completely or not at all."""
+"""A home has a fixed layout, and its files are written completely or not at all."""
 
 import stat
 from pathlib import Path

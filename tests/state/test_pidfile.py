@@ -1,4 +1,4 @@
-"""The list of running gateways of a home."""
+"""The running gateways of a home are listed."""
 
 import subprocess
 import sys

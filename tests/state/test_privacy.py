@@ -22,7 +22,8 @@ import os, sys
 from pathlib import Path
 from hermes.settings import load
 from hermes.types.errors import ConfigError
-# The imports come first, because `nobody` may not be allowed to read the modules.
+# The modules are imported before the process becomes `nobody`, because `nobody` may not be able to
+# read them.
 os.setgid(65534)
 os.setuid(65534)
 try:
@@ -122,7 +123,7 @@ def test_a_file_that_another_user_owns_and_all_can_read_is_refused(home: Home, n
 
 
 class PathWithoutPermissions(PosixPath):
-    """A path on a disk that ignores changes of permissions."""
+    """A path whose permissions can't be changed: `chmod` does nothing, as on some disks."""
 
     def chmod(self, mode: int, *, follow_symlinks: bool = True) -> None:
         pass

@@ -57,7 +57,7 @@ async def test_an_open_turn_fails_and_its_chat_and_its_readers_are_told(store: S
     )
     assert delivery is not None
     assert delivery.content == Content(text=TOLD)
-    # The notice is new, so it can't have been sent.
+    # The notice was created after the restore, so it can't have been sent before.
     assert not delivery.doubtful
     page = await store.read(turns.events_page, TurnId("t1"), 1_999_999)
     (last,) = page.recorded
@@ -85,8 +85,8 @@ async def test_a_suspended_turn_fails_and_its_chat_is_told(store: Store) -> None
     done = await store.run(close_open_work, "4 min", NOW)
     assert done == RestoredWork(turns=1, waiting=0, deliveries=1)
     owed = await store.read(select, "select state, doubtful from deliveries order by seq")
-    # The first row is the question, which may already have been sent, so it is doubtful. The second
-    # row is the notice, which is new.
+    # The pairs are (state, doubtful). The first row is the question, which may already have been
+    # sent. The second row is the notice, which is new.
     assert owed == [("ready", 1), ("ready", 0)]
     assert await store.read(turns.all_open) == []
 

@@ -1,4 +1,4 @@
-"""The deletion of expired rows."""
+"""Expired rows are deleted."""
 
 import time
 from pathlib import Path

@@ -33,7 +33,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 class Talk:
-    """Stores messages, each in a turn of its own."""
+    """Writes messages into the transcript, each in a turn of its own."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Transactions of one session run one after the other."""
+"""Transactions that take the lock of the same session run one after the other."""
 
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,8 @@ KEY = str(session())
 
 
 def accept(number: int) -> Work[str]:
-    """Opens a turn if the session is idle, and lets the message wait if the session is busy."""
+    """Accepts a message under the lock of its session. Opens a turn if the session is idle;
+    otherwise the message waits."""
     yield from session_lock.lock(KEY)
     id = f"t{number:02}"
     yield from inbox.insert(id, said(id), session(), None, US)

@@ -1,4 +1,4 @@
-"""The contract for sessions, on both databases."""
+"""Both databases fulfil the contract for sessions."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

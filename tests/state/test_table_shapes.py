@@ -1,4 +1,4 @@
-"""Batches of rows on both databases, and the values that a copy can contain."""
+"""Both databases return rows in batches. A copy converts or refuses values of the wrong type."""
 
 from pathlib import Path
 

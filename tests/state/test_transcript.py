@@ -1,4 +1,4 @@
-"""The contract for the transcript, on both databases."""
+"""Both databases fulfil the contract for the transcript."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The contract for turns, on both databases."""
+"""Both databases fulfil the contract for turns."""
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

@@ -27,7 +27,8 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 def write_turn(number: int, calls: int) -> Work[list[int]]:
-    """Stores a question, a message with calls, their results and an answer. Returns their rows."""
+    """Stores a question, a message with tool calls, the results of these calls, and an answer.
+    Returns the numbers of the rows."""
     turn = writer(f"t{number}")
     asked = tuple(
         ToolCall(id=CallId(f"t{number}_0_{index}"), name="look", arguments="{}")
@@ -127,7 +128,8 @@ async def test_a_model_accepts_the_history_after_any_damage(store: Store) -> Non
         found = await store.read(said_in, KEY, 0)
         check_pairs(found)
         assert {one.text for one in found} <= whole | {LOST_MESSAGE, LOST_RESULT}
-        # Readable rows are still read. A marker never replaces a question or an answer.
+        # Each damaged row costs at most one question or answer: a marker never replaces a question
+        # or an answer that can be read.
         kept = [one for one in found if one.text.startswith(("question", "answer"))]
         assert len(kept) >= 24 - len(hit)
         for row in hit:

@@ -1,4 +1,4 @@
-"""The times at which previews are sent and edited."""
+"""A preview is sent and edited at the right times."""
 
 from itertools import pairwise
 
@@ -36,7 +36,7 @@ def plan(policy: StreamingPolicy = POLICY, limit: int = 4096) -> EditPlan:
 
 
 def standing(text: str, at: float = 0.0) -> EditPlan:
-    """Returns a plan for a message that has shown `text` since the time `at`."""
+    """Returns the plan of a preview whose message shows `text` since the time `at`."""
     made = plan()
     made.shown(at, text)
     return made
@@ -266,10 +266,12 @@ def test_calls_keep_the_interval_and_show_the_newest_text(
             last = wish.part
             called(wish, taken=True)
     if text.strip() and messages:
-        # After a code block, the cursor is in a separate paragraph.
+        # The cursor may be in a separate paragraph, for example after a code block. So it is
+        # compared without white space.
         cursor = squeezed(policy.cursor)
         shown = "".join(squeezed(one).removesuffix(cursor) for one in messages[: last + 1])
-        # Markup that leaves no room for the text is replaced by plain text.
+        # If the markup would leave no room for the text, the preview shows plain text. So both
+        # forms are right.
         tree = tree_of(text)
         forms = (print_markdown(tree), visible(tree))
         assert any(squeezed(form).startswith(shown.rstrip("…")) for form in forms)

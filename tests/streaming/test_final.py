@@ -1,4 +1,4 @@
-"""The final message of a turn, for each outcome."""
+"""A turn sends the right final message for each outcome."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The state of a turn, computed from any sequence of its events."""
+"""The state of a turn is computed from any sequence of its events."""
 
 import time
 
@@ -143,7 +143,8 @@ def test_notices_reasoning_and_compaction_are_not_part_of_the_answer() -> None:
 
 @given(st.lists(events))
 def test_a_fold_can_start_from_the_view_of_another_fold(happened: list[AgentEvent]) -> None:
-    # A view does not record where segments begin, so SegmentDiscarded can't be applied to it.
+    # SegmentDiscarded is left out: a view does not know where earlier segments begin, so it can't
+    # discard one.
     happened = [e for e in happened if not isinstance(e, SegmentDiscarded)]
     view = View()
     for seq, event in enumerate(happened, 1):

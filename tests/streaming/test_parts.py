@@ -1,4 +1,4 @@
-"""The messages into which a delivery is split."""
+"""A delivery is split into the right messages."""
 
 import pytest
 

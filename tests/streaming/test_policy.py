@@ -1,4 +1,4 @@
-"""The policy of previews."""
+"""The policy of previews is immutable."""
 
 import pytest
 

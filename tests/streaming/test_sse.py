@@ -1,4 +1,4 @@
-"""The rendering of a turn for HTTP clients."""
+"""A turn is rendered for HTTP clients."""
 
 import json
 import re
@@ -296,7 +296,7 @@ def test_lone_surrogates_do_not_break_the_stream() -> None:
 
 @contextmanager
 def serving(data: bytes) -> Iterator[str]:
-    """A server that answers every request with `data`."""
+    """Runs a server that answers every request with `data`. Yields its base URL."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -324,7 +324,8 @@ def read_by_openai(data: bytes) -> str:
         stream = client.chat.completions.create(
             model="main", messages=[{"role": "user", "content": "hi"}], stream=True
         )
-        # Most programs read the first choice without checking that it exists.
+        # Like most programs, this code reads the first choice without checking that it exists. So
+        # every chunk must have a choice.
         return "".join(chunk.choices[0].delta.content or "" for chunk in stream)
 
 

@@ -1,4 +1,4 @@
-"""The rendering of a turn for stdout."""
+"""A turn is rendered for stdout."""
 
 import json
 

@@ -94,8 +94,8 @@ class TestKeyed(AdapterContract):
 
 
 class NeverEchoes(ChatServer):
-    """A server that does not return our own messages. So it can't show whether an adapter
-    ignores them."""
+    """A fake server with a defect: it does not send our own messages back, so the contract could
+    not check that the adapter ignores them."""
 
     async def updates(self, token: str) -> Batch:
         batch = await super().updates(token)
@@ -130,7 +130,8 @@ class SkipsMissedMessages(PlainAdapter):
 
 
 class ChangesEvents(PlainAdapter):
-    """An adapter that changes events before it reports them."""
+    """The base of adapters with a defect: `change` changes each event before the adapter reports
+    it."""
 
     def change(self, event: MessageEvent) -> MessageEvent:
         raise NotImplementedError

@@ -18,9 +18,11 @@ from hermes.testing.scripted import Plan, is_complete
 from hermes.testing.stores import store_url, stored_rows, stores_on_postgres
 
 TABLES = ("inbox", "turns", "messages", "calls", "questions", "deliveries", "run_events")
-"""The tables that only the owner of the work may change."""
+"""The tables whose rows only the process that owns the work may change. A process that has lost its
+work must not change them."""
 WRITE = 'tool:write_file{"path":"note.txt","content":"remember-this"} tokens:60 delay:0.2'
-"""The model calls the tool, and then takes twelve seconds for its answer."""
+"""A message that makes the model write a file with a tool, and then take twelve seconds for its
+answer."""
 READ = 'tool:read_file{"path":"note.txt"} tokens:30'
 
 
@@ -41,7 +43,8 @@ def runs_turn(folder: Path, node: GatewayProcess) -> bool:
 
 
 async def kill_one_after_the_other(folder: Path, nodes: list[GatewayProcess], times: int) -> None:
-    """Kills a node while the node runs a turn, and starts the node again."""
+    """Kills the nodes in turn, `times` times in all. Each node is killed while it runs a turn, and
+    is started again."""
     for number in range(times):
         node = nodes[number % len(nodes)]
         await until(lambda node=node: runs_turn(folder, node), within=60)  # type: ignore[misc]
@@ -163,7 +166,8 @@ async def paused_in_a_turn(folder: Path, store: SharedStore, seconds: float) -> 
         nodes[0].wake()
         await until(lambda: "stops its turns" in nodes[0].log, within=20)
         await until(lambda: "notifications again" in nodes[0].log, within=20)
-        # The paused node has also received the whole answer of the model, and tries to store it.
+        # The whole answer of the model arrived while the node was paused. The node now tries to
+        # store this answer, and must not succeed.
         await until(lambda: stored_rows(folder, "select 1 from owners offset 1"), within=20)
         assert rows_of_work(folder) == before
         await talk(ClusterClient(nodes[:1], "talk0"), ["again"], answers)
@@ -215,7 +219,7 @@ async def test_without_a_shared_folder_a_session_waits_for_the_node_with_its_fil
 ) -> None:
     store = SharedStore(url=store_url(tmp_path), folder_seconds=2.0)
     async with FakeModel(Plan()) as model, cluster(tmp_path, store, model.base_url, 2) as nodes:
-        # This session uses no files.
+        # This session uses no files, so it must not be bound to the node.
         assert (await answer_of(nodes[0], "hello", "other")).name == "run.completed"
         frames = await killed_after_a_write(nodes, nodes[0].workspace)
         assert frames[-1].name == "run.failed"

@@ -1,4 +1,4 @@
-"""The generation of example values for schemas."""
+"""Example values conform to their schemas."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""An execution backend that keeps its files in memory."""
+"""The execution backend that keeps its files in memory fulfils the contract of backends."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""The small shell of the sandbox that is kept in memory."""
+"""The small shell of the memory sandbox behaves like a real shell."""
 
 import pytest
 

@@ -58,7 +58,8 @@ def pooled_url(pooler: PgbouncerProcess, folder: Path) -> str:
 
 
 def counted(number: int, failing: bool) -> Work[list[int]]:
-    """Sends several statements, some of them without waiting for the previous one."""
+    """A transaction with several statements. The inserts return no rows, so the driver sends the
+    next statement without waiting for them."""
     found = []
     for step in range(3):
         yield (
@@ -93,7 +94,7 @@ async def test_transactions_change_between_the_connections_of_the_pooler(
             f" and datname = '{name}'",
         )
     assert results == {number: [1, 2, 3] for number in range(0, 30, 2)}
-    # The additional connection is the direct one to the server.
+    # Besides the connections of the pooler, the store has one direct connection to the server.
     assert len(backends) == SERVER_CONNECTIONS + 1
     assert "through a pooler" not in caplog.text
 

@@ -36,7 +36,8 @@ async def test_a_stop_at_the_moment_when_data_arrives_raises_no_error() -> None:
             port = await group.start(serve_rooms, {"plain": Rooms()})
             with socket.create_connection(("127.0.0.1", port)) as client:
                 await until_served(len(asyncio.all_tasks()))
-                # In the next iteration the socket is readable, but the task is cancelled first.
+                # In the next iteration of the event loop, data is ready to be read, but the reading
+                # task is cancelled first.
                 client.send(b"x")
                 loop.call_soon(group.cancel_scope.cancel)
                 await anyio.sleep_forever()

@@ -1,4 +1,4 @@
-"""The proxy in front of several servers."""
+"""The proxy passes each connection to the next of several servers."""
 
 from contextlib import AsyncExitStack
 

@@ -1,4 +1,4 @@
-"""The stores of the test kit."""
+"""The wrapped stores of the test kit behave as documented."""
 
 from pathlib import Path
 
@@ -35,7 +35,8 @@ async def test_every_transaction_of_a_conflicting_store_is_run_twice_and_committ
         for number in (1, 2, 3):
             assert await conflicting.run(count) == number
         assert await store.read(value, "counter") == 3
-    # The first attempt has executed its statements, and was rolled back.
+    # Each number is there twice: the first attempt has also executed its statements, and was then
+    # rolled back.
     assert seen == [1, 1, 2, 2, 3, 3]
 
 

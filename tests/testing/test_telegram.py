@@ -1,4 +1,4 @@
-"""The fake of the Bot API refuses what Telegram refuses, with the same descriptions."""
+"""The fake of the Bot API refuses the same calls as Telegram, with the same descriptions."""
 
 from collections.abc import AsyncIterator, Mapping
 

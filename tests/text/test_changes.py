@@ -1,4 +1,4 @@
-"""Replacing a passage of a text."""
+"""A passage of a text is found and replaced."""
 
 import textwrap
 import time

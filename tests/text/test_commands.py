@@ -1,4 +1,4 @@
-"""The parsing of slash commands."""
+"""Slash commands are parsed."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Text for terminals and logs."""
+"""Text for terminals and logs contains no control characters."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The types of attached files."""
+"""The type of an attached file is known by its first bytes."""
 
 import pytest
 

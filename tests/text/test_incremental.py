@@ -1,4 +1,4 @@
-"""The parsing of Markdown while the text grows."""
+"""Markdown is parsed while the text grows."""
 
 from collections.abc import Iterable
 
@@ -19,8 +19,8 @@ texts = st.lists(st.sampled_from(BITS), max_size=30).map("".join)
 
 
 def grown(bits: Iterable[str]) -> list[Piece]:
-    """Parses the text bit by bit. Returns all pieces, with the lines of each code block joined
-    again."""
+    """Feeds the bits to the parser one after the other. Returns all pieces of the text. If the
+    parser has returned a code block in several pieces, they are joined into one."""
     growing = IncrementalMarkdown()
     given: list[Piece] = []
     for bit in bits:

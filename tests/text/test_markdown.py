@@ -1,4 +1,4 @@
-"""The parsing and printing of Markdown."""
+"""Markdown is parsed and printed without a change of its content."""
 
 import string
 import time
@@ -36,7 +36,8 @@ signs = st.text(string.printable.strip() + " é日", min_size=1, max_size=30).ma
 
 
 def spaced(inlines: list[Inline]) -> Inlines:
-    """Puts words between markup, because adjacent markup is ambiguous."""
+    """Puts a word between two pieces of markup, because adjacent pieces could be parsed in another
+    way."""
     spread: list[Inline] = [Text(text="a ")]
     for inline in inlines:
         spread += [inline, Text(text=" b ")]
@@ -94,7 +95,8 @@ def contained(inner: st.SearchStrategy[Block]) -> st.SearchStrategy[Block]:
 
 
 def apart(blocks: list[Block]) -> Document:
-    """Leaves out a list that follows another list, because both would be parsed as one list."""
+    """Puts a horizontal rule after each block, because two adjacent lists would be parsed as one
+    list."""
     return tuple(block for block in blocks for block in (block, Rule()))
 
 

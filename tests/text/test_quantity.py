@@ -1,4 +1,4 @@
-"""A number with the singular or the plural of a noun."""
+"""A noun agrees with its number."""
 
 import pytest
 

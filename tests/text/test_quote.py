@@ -1,4 +1,4 @@
-"""Quoting of untrusted text."""
+"""Untrusted text is quoted, and can't be mistaken for our own text."""
 
 import time
 import unicodedata

@@ -1,4 +1,4 @@
-"""The conversion of web pages to Markdown."""
+"""Web pages are converted to Markdown."""
 
 import time
 from collections.abc import Callable

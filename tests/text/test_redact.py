@@ -1,4 +1,4 @@
-"""The redaction of secrets in text and in the log."""
+"""Secrets are redacted in text and in the log."""
 
 import io
 import logging

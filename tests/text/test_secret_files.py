@@ -1,4 +1,4 @@
-"""The masking of values in files that are made for secrets."""
+"""The values in files that are made for secrets are masked."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Suggestions for misspelled words."""
+"""A known word is suggested for a misspelled word."""
 
 import pytest
 from hypothesis import given

@@ -66,7 +66,7 @@ def code(text: str) -> str:
 
 
 def text_of(page: str) -> str:
-    """Returns the text of the HTML that the test renders."""
+    """Returns the text of an HTML page without tags and white space."""
     return squeezed(html.unescape(re.sub(r"<[^>]*>", " ", page)))
 
 
@@ -90,7 +90,8 @@ def test_parts_fit_and_contain_the_whole_text_in_order(
     if measure(render(tree)) <= limit:
         assert len(parts) <= 1
     if not re.search(r"[\[\]|]", text):
-        # Links, images and tables whose markup does not fit are written as plain text.
+        # Texts with links, images and tables are left out, because such markup is written as plain
+        # text if it does not fit.
         assert squeezed("".join(map(visible, parts))) == squeezed(visible(tree))
 
 

@@ -1,4 +1,5 @@
-"""The fields of errors, and the tree of classes in the docstring of their module."""
+"""The error classes have the right fields, and the docstring of their module shows the tree of
+classes."""
 
 import re
 

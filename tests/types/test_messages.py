@@ -1,4 +1,4 @@
-"""The text of a message, with its attachments at their positions."""
+"""The parts of a message are its text and its attachments, at their positions."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Background commands."""
+"""A background command runs until it ends or is killed, even after its gateway has ended."""
 
 import os
 import shutil
@@ -272,7 +272,8 @@ async def test_a_start_that_is_cancelled_runs_no_command(
 
 
 def multiplied(background: Background, id: str, times: int) -> None:
-    """Copies the record of the process this many times. Each copy counts as a newer process."""
+    """Copies the record of the process `times` times. For the backend, each copy is the record of
+    another, newer process."""
     record = background.record(id, OURS)
     for number in range(times):
         copy = replace(record, id=f"{id}{number:04d}")

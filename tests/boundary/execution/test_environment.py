@@ -1,4 +1,4 @@
-"""The environment variables of commands."""
+"""A command gets only harmless environment variables and those that the operator names."""
 
 from hypothesis import given
 from hypothesis import strategies as st

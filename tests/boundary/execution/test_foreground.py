@@ -1,4 +1,4 @@
-"""Foreground commands."""
+"""A foreground command ends with everything that it has started."""
 
 import os
 import shlex
@@ -30,8 +30,8 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]
 
 
 def context(notes: Notebook | None = None, events: list[AgentEvent] | None = None) -> CallContext:
-    """Returns the context of a call. The call has a unique id, because tests may run at the same
-    time."""
+    """Returns the context of a call. Each context has a unique call id, because several tests may
+    run at the same time."""
     heard = events if events is not None else []
     turn = a_turn()
     return CallContext(turn, CallId(new_id()), files_of(turn), heard.append, notes or Notebook())
@@ -162,8 +162,8 @@ ESCAPES = {
     "double fork": "(env -i setsid bash -c '(echo $BASHPID > left; exec -c sleep 600) &')",
     "daemon": shlex.join([sys.executable, "-c", DAEMON]),
 }
-"""Commands that start a process which leaves the session, loses its parent and clears its
-environment."""
+"""Commands that try to leave a process behind: the process leaves the session, loses its parent and
+clears its environment."""
 
 
 @pytest.fixture(params=ESCAPES)
@@ -250,17 +250,19 @@ async def test_commands_inherit_no_descriptors_and_signal_handlers_of_the_gatewa
 ) -> None:
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
-    # `nohup` also makes a program ignore SIGHUP. The fork server inherits this.
+    # This process ignores SIGHUP, as under `nohup`, and the fork server inherits this. The command
+    # must not inherit it.
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     shown = await run(local, "ls /proc/self/fd; grep -E 'Sig(Blk|Ign)' /proc/self/status", tmp_path)
     signal.signal(signal.SIGHUP, before)
     *descriptors, blocked, ignored = shown.text.split("\n")[:-1]
     os.close(reading)
     os.close(writing)
-    # Descriptor 3 is the folder that `ls` reads.
+    # 0, 1 and 2 are the standard descriptors. `ls` itself opens descriptor 3, to read the folder.
     assert descriptors == ["0", "1", "2", "3"]
     assert int(blocked.removeprefix("SigBlk:"), 16) == 0
-    # The C library reserves signals above 31 and may ignore them.
+    # Signals above 31 are left out of the check, because the C library reserves them and may ignore
+    # them.
     assert int(ignored.removeprefix("SigIgn:"), 16) % 2**31 == 0
 
 

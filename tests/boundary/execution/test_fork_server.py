@@ -1,4 +1,5 @@
-"""The fork server and its supervisors, over their sockets."""
+"""The fork server starts supervisors, and a supervisor starts and ends a command. The tests use
+their sockets."""
 
 import json
 import os
@@ -23,7 +24,7 @@ BASH = shutil.which("bash") or ""
 
 
 class Server:
-    """A fork server."""
+    """A fork server process, and the socket over which it gets requests."""
 
     def __init__(self) -> None:
         self.requests, theirs = socket.socketpair()
@@ -35,7 +36,7 @@ class Server:
 
 
 class Controlled:
-    """A command that is controlled through its socket."""
+    """A command that the fork server has started. The test controls it over a socket."""
 
     def __init__(self, server: Server, command: str, folder: Path) -> None:
         self.control, theirs = socket.socketpair()

@@ -1,4 +1,5 @@
-"""Handles of commands: with a handle, a later gateway ends the right processes and no others."""
+"""With the handle of a command, a later gateway ends all processes of this command and no
+others."""
 
 import os
 import signal
@@ -172,7 +173,7 @@ def gateway(folder: Path, level: str = "") -> Iterator[tuple["subprocess.Popen[b
 
 
 async def left_in(folder: Path) -> int:
-    """Returns the id of the hidden process, when it has started."""
+    """Waits until the hidden process has started, and returns its process id."""
     path = folder / "left"
     await until(lambda: path.exists() and path.read_text().endswith("\n"))
     return int(path.read_text())

@@ -1,4 +1,4 @@
-"""The execution backend that runs commands on this machine."""
+"""The backend `local` runs commands on this machine, in the workspace."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

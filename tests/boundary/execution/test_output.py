@@ -1,4 +1,4 @@
-"""The output of a command as text of a bounded length."""
+"""The output of a command is shown as text of a limited length, without halves of secrets."""
 
 from hypothesis import given
 from hypothesis import strategies as st

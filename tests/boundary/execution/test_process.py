@@ -1,4 +1,4 @@
-"""Processes that a gateway can find and end after a restart."""
+"""A gateway can find and end processes that were started before its restart."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Scripts that need only the standard library."""
+"""The fork server and the supervisor are scripts that import only the standard library."""
 
 import subprocess
 import sys
@@ -8,7 +8,8 @@ from hermes.boundary.execution.scripts import script
 
 
 def test_the_command_line_runs_the_main_function_of_the_module() -> None:
-    # The main function of the supervisor has run if it complains about the missing arguments.
+    # The supervisor gets no arguments here. If its main function runs, it fails because they are
+    # missing.
     done = subprocess.run(script(supervisor), stderr=subprocess.PIPE, check=False)
     assert b"supervisor.py" in done.stderr
     assert b"ValueError: not enough values to unpack" in done.stderr

@@ -1,4 +1,4 @@
-"""Commands that a fork server starts."""
+"""A gateway starts commands through a fork server, and replaces a server that fails."""
 
 import gc
 import os
@@ -107,7 +107,8 @@ async def test_a_server_that_does_not_answer_is_replaced(
     await (await started(client, "true", tmp_path)).aclose()
     (server,) = children() - before
     os.kill(server, signal.SIGSTOP)
-    # A new server must start within this time.
+    # The client replaces a server that does not answer within this time. The new server must also
+    # start within this time.
     client.starting_seconds = 3.0
     supervised = await started(client, "echo well", tmp_path)
     assert await supervised.output() == b"well\n"

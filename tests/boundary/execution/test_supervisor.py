@@ -1,4 +1,5 @@
-"""The supervisor of a background command."""
+"""The supervisor of a background command starts the command, and stays until all its processes have
+ended."""
 
 import os
 import shutil
@@ -125,7 +126,8 @@ async def test_a_command_ignores_no_signal_that_the_gateway_ignores(folder: Path
     signal.signal(signal.SIGHUP, before)
     attended.begin()
     assert await attended.code() == 0
-    # The C library may ignore signals above 31, which it keeps for itself.
+    # Signals above 31 are left out of the check, because the C library reserves them and may ignore
+    # them.
     assert int(attended.output().removeprefix("SigIgn:"), 16) % 2**31 == 0
 
 

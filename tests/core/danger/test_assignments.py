@@ -1,4 +1,4 @@
-"""Variables that make programs run commands."""
+"""Assignments to variables such as PAGER, whose value a program runs as a command, are judged."""
 
 import pytest
 

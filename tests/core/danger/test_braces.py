@@ -1,4 +1,4 @@
-"""The expansion of braces."""
+"""Braces are expanded as in bash, up to a limit."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Containers."""
+"""Containers that reach the host need approval."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Statements for databases."""
+"""SQL statements and other database commands are judged."""
 
 import pytest
 

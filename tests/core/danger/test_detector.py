@@ -1,4 +1,4 @@
-"""The verdicts on commands, and the limits of the detector."""
+"""The detector gives each command the right verdict, and keeps its limits."""
 
 import logging
 import random
@@ -29,7 +29,8 @@ PLAIN = (
     ("git", "status"),
     ("rm", "notes.txt"),
 )
-"""Commands without quotes, with various verdicts."""
+"""Commands with various verdicts, as lists of words. They need no quotes, so tests can wrap and
+rewrite them."""
 WRAPPERS = (
     *("sudo", "sudo -n -u root --", "doas", "env", "env -i A=b", "nice -n 5", "nohup", "setsid"),
     *("timeout 5", "timeout -k 1 5", "stdbuf -oL", "time", "time -p", "command", "exec", "xargs"),
@@ -41,12 +42,13 @@ BOMBS = (
     *("(", "{ ", "$(", '"$(', "`$(", "$((", "if a; then ", "a|", "case a in a) ", "${a:-", "f(){ "),
     *("<", "a=(", "[[ a && ", "! ", "eval ", "for i in a; do ", "a[$(", "<("),
 )
-"""Texts that open a nested construct without closing it. Repeated, they are nested ever deeper."""
+"""Texts that open a construct without closing it. A text that is repeated n times is nested n
+levels deep."""
 REPEATED = (
     *("cat <<E\n", "'a", "{a,", "sudo ", "a;", "x=$x$x;", "find . -exec ", "/./", "s/", "\\", "~/"),
     *('sh -c "', "$'", "`", "xargs ", "env ", "-- ", "\n#", "a&", ". ", "echo $(a) "),
 )
-"""Texts that the detector must be able to handle even if they are repeated many times."""
+"""Texts that must not make the detector slow or fail when they are repeated many times."""
 
 
 def cases(outcome: str) -> list[str]:
@@ -137,7 +139,7 @@ def test_any_text_gets_a_verdict(text: str) -> None:
 
 
 def mutated(seed: int) -> str:
-    """Returns several test cases, joined to one command, with random changes."""
+    """Returns one command that consists of several random test cases, with random changes."""
     chosen = random.Random(seed)
     pool = cases("ask") + cases("run") + list(BOMBS + REPEATED)
     text = list("\n".join(chosen.choice(pool) for _ in range(chosen.randint(1, 30))))

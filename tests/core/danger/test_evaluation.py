@@ -1,4 +1,4 @@
-"""The evaluation of scripts: variables, functions, loops, pipes and files."""
+"""Values are followed through variables, functions, loops, pipes and files of a script."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The expansion of words into arguments."""
+"""Words are expanded into arguments as in bash."""
 
 import pytest
 

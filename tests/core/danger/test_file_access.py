@@ -1,4 +1,4 @@
-"""Files that are written, deleted, moved or read."""
+"""A command is judged by the files that it writes, deletes, moves or reads."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Programs that change files."""
+"""Programs that change files, such as rm, chmod, cp and find, are judged."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The collected dangers of a command."""
+"""The list of dangers that the detector has found in a command."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Git."""
+"""Git commands are judged by the work that they could lose and the commands that they run."""
 
 import pytest
 

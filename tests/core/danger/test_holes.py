@@ -1,4 +1,4 @@
-"""Characters that stand for unknown text."""
+"""Holes: the characters that mark text which is known only when the command runs."""
 
 from hermes.core.danger import holes
 

@@ -1,4 +1,4 @@
-"""Shells and other interpreters."""
+"""The code that a shell or another interpreter runs is judged."""
 
 import pytest
 

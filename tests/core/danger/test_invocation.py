@@ -1,4 +1,5 @@
-"""Programs with their arguments."""
+"""A program is named by the end of its path. A nested program reads the same input, and a nested
+shell does not change the variables."""
 
 from collections.abc import Sequence
 

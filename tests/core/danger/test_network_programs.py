@@ -1,4 +1,4 @@
-"""Programs that use the network."""
+"""Programs that send secrets, run downloads or connect a shell to the network need approval."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Options and operands."""
+"""The options and operands of a program are found, in every notation."""
 
 from hermes.core.danger.holes import ANYTHING
 from hermes.core.danger.options import names, parse_options

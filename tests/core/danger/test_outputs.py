@@ -1,4 +1,4 @@
-"""The output of programs, which later programs of a pipeline read."""
+"""The output of a program is computed, because the next program of a pipeline reads it."""
 
 import pytest
 

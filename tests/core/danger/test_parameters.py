@@ -1,4 +1,4 @@
-"""The operators of parameter expansions."""
+"""The operators of parameter expansions such as `${a:-b}` are applied."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The parser of shell commands."""
+"""The parser accepts the commands that bash accepts."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The classes of paths."""
+"""Each path has a class, such as a home, a system folder or a disk device."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Programs that end processes."""
+"""Programs that end many processes need approval."""
 
 import pytest
 

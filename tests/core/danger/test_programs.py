@@ -1,4 +1,4 @@
-"""The functions that judge a program, chosen by its name."""
+"""Each program is judged by the function for its name."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Python code."""
+"""Python code is judged by its syntax tree."""
 
 import pytest
 

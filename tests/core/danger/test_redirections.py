@@ -1,4 +1,4 @@
-"""Redirections."""
+"""A redirection is judged by its target."""
 
 import pytest
 

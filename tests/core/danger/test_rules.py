@@ -1,4 +1,4 @@
-"""The table of rules."""
+"""Simple programs are judged by the table of rules."""
 
 import pytest
 

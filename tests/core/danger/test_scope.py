@@ -1,4 +1,4 @@
-"""The state of a shell."""
+"""The state of a shell while a command is evaluated: variables, functions and aliases."""
 
 from hermes.core.danger.holes import ANYTHING, ONE_WORD, PLAIN_NAME, SECRET_TEXT
 from hermes.core.danger.scope import ShellScope

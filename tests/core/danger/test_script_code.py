@@ -1,4 +1,4 @@
-"""Code in languages that Hermes can't parse."""
+"""Code in a language that Hermes can't parse is judged by the functions that it calls."""
 
 import pytest
 

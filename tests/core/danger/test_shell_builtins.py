@@ -1,4 +1,4 @@
-"""Builtins of the shell."""
+"""The builtins of the shell change the state of the shell and run text."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Characters that mislead a reader."""
+"""Characters that mislead a person who reads a command are found."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The error that the parser raises."""
+"""The error that the parser raises is one of our errors."""
 
 from hermes.core.danger.syntax import NotParsed
 from hermes.types.errors import HermesError

@@ -1,4 +1,5 @@
-"""The tokens between words."""
+"""The tokens of a command other than plain words: blanks, comments, keywords, assignments and
+redirections."""
 
 import pytest
 

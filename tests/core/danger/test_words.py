@@ -1,4 +1,4 @@
-"""The words of a command."""
+"""The words of a command are parsed, with their quotes and expansions."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from hermes.core.danger.words import unescape
 
 
 def word(text: str) -> Word:
-    """Returns the second word of a command."""
+    """Parses the text as an argument of a command, and returns it as a `Word`."""
     command = parse(f"c {text}")[0].pipelines[0].commands[0]
     assert isinstance(command, SimpleCommand)
     return command.words[1]

@@ -1,4 +1,4 @@
-"""Programs that start other programs."""
+"""The program that a wrapper such as sudo or xargs starts is judged."""
 
 import pytest
 

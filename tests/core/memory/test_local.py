@@ -33,7 +33,7 @@ async def say(store: Store, *texts: str, generation: int = 0, turn: str = "earli
 
 
 def asking(text: str) -> Turn:
-    """Returns a turn in another conversation with the same person."""
+    """Returns a turn with this text, in another conversation of the same person."""
     return a_turn(UserMessage(text=text), person=ANN)
 
 

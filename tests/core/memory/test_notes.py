@@ -1,4 +1,4 @@
-"""Notes in the prompt."""
+"""Notes become a part of the prompt, marked as a quotation."""
 
 from hermes.core.memory.notes import NOTES_FRAME, as_prompt
 from hermes.state.memory import Remembered

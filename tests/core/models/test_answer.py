@@ -1,4 +1,4 @@
-"""The collection of a streamed answer."""
+"""A streamed answer is collected from its events."""
 
 import pytest
 

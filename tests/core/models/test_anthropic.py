@@ -1,4 +1,4 @@
-"""The wire format of Anthropic's messages."""
+"""Requests in the wire format of Anthropic's messages have the right body and headers."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The conversion of schemas for Anthropic's API."""
+"""JSON schemas are converted for Anthropic's API."""
 
 import json
 from typing import Any

@@ -1,4 +1,5 @@
-"""The choice of attachments for a model. Text replaces the attachments that are not sent."""
+"""Only the attachments that a model accepts are sent. A line of text replaces every other
+attachment."""
 
 from collections.abc import Mapping
 
@@ -40,7 +41,7 @@ def look(*attachments: Attachment, text: str = "Look.") -> UserMessage:
 
 
 class Files:
-    """Holds files by path, and records the paths that were read."""
+    """A fake media cache: maps paths to files, and records the paths that were read."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self._files = files

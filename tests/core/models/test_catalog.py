@@ -1,4 +1,4 @@
-"""The table of providers, and the provider that `auto` chooses."""
+"""The table of providers is consistent, and `auto` chooses a provider that has a key."""
 
 import msgspec
 import pytest

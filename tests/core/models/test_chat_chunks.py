@@ -1,4 +1,4 @@
-"""The streams of chat completions that real servers send."""
+"""The parser reads the streams of chat completions that real servers send."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Calls over HTTP, to correct and to faulty servers."""
+"""The client calls models over HTTP, and reports the errors of faulty servers."""
 
 from collections.abc import Mapping
 from pathlib import Path

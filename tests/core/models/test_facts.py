@@ -1,4 +1,4 @@
-"""The known facts about a chosen model, and their sources."""
+"""Each known fact about a chosen model has a source."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""Calls of fallback models, and a server that fails half of the time."""
+"""If a model fails, its fallbacks are called. Turns are answered even if a server fails half of the
+time."""
 
 import random
 import time
@@ -190,17 +191,17 @@ async def fast_sleep(seconds: float) -> None:
 
 
 class HalfFailing(FakeModel):
-    """A model server. Half of its first `failing` calls fail, in the same ways as on real
-    servers."""
+    """A model server on which each of the first `failing` calls fails with a probability of one
+    half, with the errors of real servers."""
 
     def __init__(self, failing: int) -> None:
         super().__init__()
         self.early: list[float] = []
-        """One item for each call that the client made too early, during a pause that it knew about:
-        the seconds that were left of the pause."""
+        """Each item is a call that the client made too early: it began during a pause that the
+        client knew about. The item is the rest of the pause in seconds."""
         self.pauses: dict[float, float] = {}
-        """Maps the length of each pause to the time at which the pause is over. All lengths are
-        different."""
+        """Maps the length of each pause in seconds to the time at which the pause is over. Each
+        pause has a different length, so the length identifies the pause."""
         self._told: list[tuple[float, float]] = []
         self._failing = failing
         self._chance = random.Random(SEED)
@@ -236,8 +237,9 @@ PLANS = (
 
 
 class Witness:
-    """Records the start of each call. When the client has read an error that asks for
-    a pause, notifies the server."""
+    """A provider around the client. The provider adds the start time to each request. When the
+    client has read an error that asks for a pause, the provider calls `heard` of the fake
+    server."""
 
     def __init__(self, provider: ModelProvider, server: HalfFailing) -> None:
         self._provider = provider
@@ -263,7 +265,7 @@ async def over_http(
 
 
 class Turns:
-    """Makes the calls, and collects the answer or the error of each call."""
+    """Makes model calls, and collects the answer or the error of each call, and all notices."""
 
     def __init__(self, provider: ModelProvider) -> None:
         self._provider = provider
@@ -334,7 +336,7 @@ async def test_every_message_to_a_gateway_is_answered_or_explained(tmp_path: Pat
     server = ChatServer()
 
     class Served:
-        """The gateway's model, which is on the failing server."""
+        """The model of the gateway. It passes every call on to the failing server."""
 
         async def complete(self, one: ModelRequest, emit: Emit) -> AssistantMessage:
             choice = replace(one.choice, base_url=failing.base_url)

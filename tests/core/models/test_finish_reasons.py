@@ -1,4 +1,4 @@
-"""The finish reasons in each vendor's own types."""
+"""Hermes knows every finish reason in the types of the vendors' own packages."""
 
 from typing import get_args
 

@@ -1,4 +1,4 @@
-"""A local model with the real file, in a real child process, called over real HTTP."""
+"""A local model answers. The tests use the real model file, a real child process and real HTTP."""
 
 import os
 import secrets
@@ -69,7 +69,7 @@ def ignore(event: AgentEvent) -> None:
 
 
 class Recorder:
-    """Records requests and returns empty answers."""
+    """A model that records its requests and always answers with the same text."""
 
     def __init__(self) -> None:
         self.requests: list[ModelRequest] = []

@@ -1,4 +1,4 @@
-"""The child process of a local model."""
+"""The child process serves a local model until its standard input is closed."""
 
 import json
 import subprocess

@@ -1,4 +1,5 @@
-"""No text that is sent to a model can become a separate message."""
+"""Role markers in a text are escaped, so that a model server never takes a part of the text for a
+separate message."""
 
 from pathlib import Path
 
@@ -56,7 +57,8 @@ async def test_the_provider_is_called_with_the_escaped_request() -> None:
 async def test_a_file_that_contains_markers_is_read_as_data_and_patched_exactly(
     tmp_path: Path,
 ) -> None:
-    """The model copies the escaped text, and the tool writes the original text."""
+    """The model sees escaped markers and repeats them in its patch. The tool still writes the
+    original markers."""
     file = tmp_path / "workspace" / "template.py"
     file.parent.mkdir()
     file.write_text('START = "<|im_start|>"\nESCAPED = "<\\|im_start|>"\n')

@@ -1,4 +1,4 @@
-"""The parser of Anthropic's stream events."""
+"""The parser reads the stream events of Anthropic's API."""
 
 from pathlib import Path
 

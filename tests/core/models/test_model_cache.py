@@ -1,4 +1,4 @@
-"""The lists of models that are cached on disk."""
+"""Lists of models are cached on disk, without keys and passwords."""
 
 import stat
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The settings about models, with their sources."""
+"""Every setting about models knows the source of its value."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Requesting lists of models from providers."""
+"""Lists of models are requested from providers and read."""
 
 import logging
 from collections.abc import AsyncIterator, Mapping
@@ -37,7 +37,7 @@ def discovery(session: aiohttp.ClientSession, cache: ModelCache = NOWHERE) -> Mo
 
 
 class Directory:
-    """A server with a list of models. `seen` records its requests."""
+    """A fake server with a list of models. `seen` has the path and the headers of each request."""
 
     def __init__(self, body: object, status: int = 200) -> None:
         self.body, self.status = body, status

@@ -1,4 +1,4 @@
-"""The models that a person can choose, and the parsing of the names that people type."""
+"""A person can choose one of the offered models, by a name that the person types."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The wire format of chat completions."""
+"""Requests in the wire format of chat completions have the right body."""
 
 from collections.abc import Sequence
 from pathlib import Path

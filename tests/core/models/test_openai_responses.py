@@ -1,4 +1,4 @@
-"""The wire format of OpenAI's responses."""
+"""Requests in the wire format of OpenAI's Responses API have the right body."""
 
 from collections.abc import Sequence
 from pathlib import Path

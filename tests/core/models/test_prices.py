@@ -1,4 +1,4 @@
-"""The cost of model calls."""
+"""The cost of a model call is computed from the price, unless the provider reports the cost."""
 
 import pytest
 

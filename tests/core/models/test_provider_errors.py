@@ -1,4 +1,4 @@
-"""The errors that providers send instead of an answer."""
+"""An error response of a provider becomes the matching error of Hermes."""
 
 from datetime import UTC, datetime
 from email.utils import format_datetime

@@ -1,4 +1,4 @@
-"""The wire formats and providers, both built-in and from plugins."""
+"""The registry contains the wire formats and providers of Hermes and of plugins."""
 
 import pytest
 

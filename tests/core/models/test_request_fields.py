@@ -1,4 +1,4 @@
-"""Request fields that several wire formats share."""
+"""Fields that several wire formats share are encoded in the same way."""
 
 import msgspec
 import pytest

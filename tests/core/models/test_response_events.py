@@ -1,4 +1,4 @@
-"""The parser of the stream events of OpenAI's Responses API."""
+"""The parser reads the stream events of OpenAI's Responses API."""
 
 from pathlib import Path
 
@@ -131,7 +131,7 @@ def test_an_incomplete_answer_counts_as_cut_off_for_every_reason(details: bytes,
 
 
 def whole(stream: bytes) -> bytes:
-    """Returns the response in the last event of a stream."""
+    """Returns the JSON of the complete response, which the last event of a stream contains."""
     *_, last = stream.strip().split(b"data: ")
     return msgspec.json.encode(msgspec.json.decode(last)["response"])
 

@@ -1,4 +1,4 @@
-"""Response formats in every wire format."""
+"""A response format is requested in the way of each wire format."""
 
 from collections.abc import Mapping
 from typing import Any

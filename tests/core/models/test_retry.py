@@ -1,4 +1,4 @@
-"""Retries of model calls."""
+"""A model call that fails for a temporary reason is repeated, with growing pauses."""
 
 import anyio
 import anyio.lowlevel

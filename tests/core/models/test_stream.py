@@ -1,4 +1,4 @@
-"""Streams of server-sent events."""
+"""The payloads of server-sent events are read from a stream."""
 
 import pytest
 

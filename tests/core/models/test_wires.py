@@ -13,7 +13,7 @@ from hermes.types.models import AnswerBuilder, ModelRequest, StreamParser
 
 
 class Lines:
-    """Parses an answer that is one line of text."""
+    """A parser for answers that are plain text."""
 
     def __init__(self, answer: AnswerBuilder) -> None:
         self._answer = answer

@@ -1,4 +1,4 @@
-"""The execution of one tool call."""
+"""A tool call is marked, run and redacted, and has a result in every case."""
 
 from pathlib import Path
 
@@ -197,7 +197,8 @@ async def test_markers_in_arguments_are_restored_before_the_tool_runs(tmp_path: 
 
 
 def changing(path: str, before: str, after: str) -> AnyTool:
-    """Returns a tool that reports a change of a file."""
+    """Returns a tool that reports that it has changed the file `path` from `before` to `after`. It
+    changes nothing."""
 
     async def change(context: ToolContext, arguments: Nothing) -> str:
         await context.show_change(path, before, after)

@@ -1,4 +1,4 @@
-"""Questions to the person."""
+"""The tool `clarify` asks the person a question, and the turn waits for the answer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The file tools as a whole."""
+"""All file tools declare what they do, and none reaches the home."""
 
 from pathlib import Path
 

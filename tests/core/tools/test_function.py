@@ -1,4 +1,4 @@
-"""Python functions as tools."""
+"""A Python function can be a tool."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The memory tool."""
+"""The tool `memory` changes the notes."""
 
 from pathlib import Path
 

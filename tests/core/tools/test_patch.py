@@ -1,4 +1,4 @@
-"""The patch tool."""
+"""The tool `patch` replaces a passage of a file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The process tool, which controls background commands."""
+"""The tool `process` controls background commands."""
 
 import re
 from collections.abc import Iterator

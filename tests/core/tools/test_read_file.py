@@ -1,4 +1,4 @@
-"""The tool that reads files and spilled results."""
+"""The tool `read_file` reads files, and long results that were stored in a file."""
 
 from pathlib import Path
 

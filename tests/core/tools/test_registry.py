@@ -1,4 +1,4 @@
-"""The selection of tools by toolset."""
+"""The toolsets select the tools of a turn."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""Redaction and spilling of tool results."""
+"""Secrets in a tool result are redacted, and a long result is stored in a file."""
 
 import threading
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The declarations of tools."""
+"""The declaration of a tool contains a simple JSON schema of its arguments."""
 
 from typing import Annotated, Literal
 

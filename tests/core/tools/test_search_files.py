@@ -1,4 +1,4 @@
-"""The tool that searches files."""
+"""The tool `search_files` finds lines and paths."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The tool that searches earlier conversations."""
+"""The tool `session_search` finds messages of earlier conversations."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Summaries of tool calls for people."""
+"""A tool call has a short summary for people, without secrets."""
 
 import json
 import threading

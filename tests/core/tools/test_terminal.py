@@ -1,4 +1,4 @@
-"""The tool that runs shell commands."""
+"""The tool `terminal` runs a shell command and returns its output."""
 
 import os
 import subprocess
@@ -154,7 +154,8 @@ async def test_a_command_that_can_not_be_started_is_reported_as_a_failure(
 
 
 class AtTheGate(Notebook):
-    """Inspects the process of the command while the process waits for the commit of its handle."""
+    """A checkpoint that records the environment of the command's process. At this moment the
+    process waits until its handle is committed."""
 
     async def started(self, call: CallId, handle: str | None = None) -> None:
         assert handle
@@ -187,7 +188,7 @@ async def test_no_secret_reaches_a_command(planted: LocalBackend, tmp_path: Path
     notes = AtTheGate()
     shown = await use(planted, tmp_path, {"command": LOOK}, notes)
     expect_no_secret(shown, 2)
-    # A process that waits for the commit of its handle has no environment variables yet.
+    # While the process waits for the commit of its handle, it has no environment variables at all.
     assert notes.log == [""]
 
 
@@ -281,7 +282,8 @@ async def test_a_restart_ends_foreground_commands_and_keeps_background_processes
     with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)]) as gateway:
         await until(lambda: cut.exists() and cut.read_text(), within=30.0)
         assert lives(int(cut.read_text()))
-        # The restart ends the foreground command and keeps the background process.
+        # After the kill, another gateway starts. It must end the foreground command and keep the
+        # background process.
         gateway.kill()
     server, model = ChatServer(), ScriptedModel([says("done")])
     conditions = Conditions(tools=terminal_tools(600.0, "none"))

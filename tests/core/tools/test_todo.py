@@ -1,4 +1,4 @@
-"""The agent's list of tasks."""
+"""The tool `todo` keeps a list of tasks for each conversation."""
 
 import time
 from pathlib import Path

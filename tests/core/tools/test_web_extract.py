@@ -1,4 +1,4 @@
-"""The tool that reads web pages."""
+"""The tool `web_extract` reads web pages and quotes them as untrusted text."""
 
 from collections.abc import Mapping
 

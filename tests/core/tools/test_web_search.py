@@ -1,4 +1,4 @@
-"""The tool that searches the web, with recorded responses of the real services."""
+"""The tool `web_search` searches the web. The tests use recorded responses of the real services."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager

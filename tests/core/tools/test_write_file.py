@@ -1,4 +1,4 @@
-"""The tool that writes files."""
+"""The tool `write_file` writes a file and shows the change."""
 
 from pathlib import Path
 

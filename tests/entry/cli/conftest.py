@@ -1,4 +1,4 @@
-"""The `hermes` command as a process, with a fake model."""
+"""Fixtures that run the `hermes` command as a process, with a fake model."""
 
 import json
 import os
@@ -29,8 +29,8 @@ class Service:
         )
         self.lines: list[str] = []
         self.shown: dict[str, str] = {}
-        """Maps each label in the output to the text after it. The key `curl` has the last line,
-        which is a command to try."""
+        """Maps each label in the output to the text after it, as in `model: fake`. The value of
+        `curl` is the last line: a command that sends a question to the API."""
 
     def __enter__(self) -> Self:
         assert self.process.stdout
@@ -48,14 +48,14 @@ class Service:
         self.process.communicate()
 
     def answer(self) -> str:
-        """Runs the command to try. Returns the text of the answer, however it was split into
-        events."""
+        """Runs the `curl` command of the output. Joins the events of the streamed answer, and
+        returns its text."""
         events = re.findall(r"^data: ({.*)$", self.curl(), re.MULTILINE)
         deltas = (choice["delta"] for event in events for choice in json.loads(event)["choices"])
         return "".join(delta.get("content") or "" for delta in deltas)
 
     def curl(self) -> str:
-        """Runs the command to try. Returns its output."""
+        """Runs the `curl` command of the output, and returns what it prints."""
         done = subprocess.run(
             ["bash", "-c", self.shown["curl"]],
             env={"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]},
@@ -66,7 +66,7 @@ class Service:
         return done.stdout
 
     def end(self) -> tuple[int, str]:
-        """Stops the process. Returns its exit code and its log."""
+        """Waits until the process has ended. Returns its exit code and its log."""
         logged = self.process.communicate(timeout=30)[1]
         return self.process.returncode, logged
 
@@ -85,7 +85,8 @@ def model_url() -> Iterator[str]:
 
 @pytest.fixture
 def environ(tmp_path: Path, model_url: str) -> dict[str, str]:
-    """Returns a clean environment: a home of its own, and the fake model."""
+    """Returns the environment variables for `hermes`: a new home, the fake model, and no settings
+    of this machine."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
@@ -123,8 +124,8 @@ def hermes(environ: dict[str, str]) -> Run:
 
 @pytest.fixture
 def until_asked() -> Callable[[str], None]:
-    """Returns a function that waits until the model at a URL writes an answer or refuses a
-    request."""
+    """Returns a function that waits until the fake model at a URL has a request that it has not
+    finished answering."""
 
     def wait(url: str) -> None:
         deadline = time.monotonic() + 20

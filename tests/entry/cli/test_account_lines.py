@@ -1,4 +1,4 @@
-"""The lines of `hermes gateway status` about chat accounts."""
+"""`hermes gateway status` has a line about each chat account."""
 
 from hermes.entry.cli.account_lines import account_lines
 from hermes.entry.cli.sessions import when

@@ -15,7 +15,8 @@ def used():
 return_large_blocks()
 before = used()
 for size in (8, 30, 20, 12):
-    # A normal heap shrinks only at its end, and the small block would stay there.
+    # A normal heap shrinks only at its end. The small block is allocated after the large block, so
+    # the heap could not shrink when the large block is freed.
     large = bytearray(size << 20)
     small = bytearray(100_000)
     held = globals().setdefault("held", [])

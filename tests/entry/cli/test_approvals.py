@@ -1,4 +1,4 @@
-"""The command `hermes approvals`."""
+"""The command `hermes approvals` explains the verdict on a shell command."""
 
 import json
 

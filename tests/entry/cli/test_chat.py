@@ -1,4 +1,4 @@
-"""The command `hermes chat`, used by people and by scripts."""
+"""The command `hermes chat` answers people and scripts."""
 
 import json
 import os
@@ -194,7 +194,7 @@ def test_a_wrong_option_is_reported(hermes: Run, args: tuple[str, ...]) -> None:
 
 @pytest.fixture
 def terminal(environ: dict[str, str], tmp_path: Path) -> Iterator[Terminal]:
-    """A chat in a terminal that can't move its cursor."""
+    """A chat in a terminal that can only print text and can't move its cursor."""
     with Terminal([*HERMES, "chat"], {**environ, "TERM": "dumb"}, tmp_path) as terminal:
         terminal.until(at_prompt(terminal))
         yield terminal

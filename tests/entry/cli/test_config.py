@@ -1,4 +1,4 @@
-"""The command `hermes config`."""
+"""The command `hermes config` shows, changes and checks settings."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,8 @@ KEY = "Qv7rXt2LmB9sKd4wZn6c"
 
 
 class FakeRuntime:
-    """A runtime whose check succeeds, or fails with `error`."""
+    """A fake of the application, which the commands call. Its check of the settings succeeds, or
+    raises `error`."""
 
     def __init__(self, error: HermesError | None = None) -> None:
         self.error = error

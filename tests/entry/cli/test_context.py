@@ -1,4 +1,4 @@
-"""The command `hermes context`."""
+"""The command `hermes context` allows and blocks context files."""
 
 import json
 from pathlib import Path

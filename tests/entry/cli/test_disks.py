@@ -1,4 +1,5 @@
-"""A home on a full or read-only disk: commands print one sentence, and the service answers 503."""
+"""If the home is on a full or read-only disk, commands print one sentence, and the service answers
+503."""
 
 import json
 import os
@@ -57,7 +58,7 @@ def disk(environ: dict[str, str]) -> Iterator[Path]:
 
 @pytest.fixture
 def used(disk: Path, hermes: Run) -> Path:
-    """Returns a home with a conversation and a changed setting."""
+    """Returns a home on the small disk, with a conversation and a changed setting in it."""
     assert hermes("chat", "--session", "trip", "-q", "hello").returncode == 0
     assert hermes("config", "set", "timezone", "UTC").returncode == 0
     return disk
@@ -195,7 +196,7 @@ def test_a_service_whose_database_is_removed_answers_503_and_the_next_start_rest
         taken = wait_for(lambda: sorted(home.glob("backups/hermes-*.db")))
         for name in names:
             (home / name).unlink()
-        # The gateway notices the missing database although it stores nothing.
+        # The gateway notices the missing database by itself, although it has nothing to store.
         service.until("/ready", 503)
         assert service.status("/v1/chat/completions", ASKED) == 503
         assert service.status("/health") == 200

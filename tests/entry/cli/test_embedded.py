@@ -1,4 +1,4 @@
-"""The offer and the download of the embedded model."""
+"""The embedded model is offered, downloaded and saved as the choice."""
 
 import os
 import sys
@@ -81,7 +81,7 @@ def test_a_declined_offer_says_how_to_configure_a_model(
 
 
 class DownloadingRuntime:
-    """A runtime whose download of the model ends at once."""
+    """A fake of the application whose download of the model ends at once."""
 
     models = staticmethod(models_of)
 
@@ -90,7 +90,8 @@ class DownloadingRuntime:
 
 
 def stood_in(home: Path, config: str) -> tuple[str, str]:
-    """Returns the model of a gateway with `--embedded`, and the content of config.yaml."""
+    """Writes `config` to config.yaml. Returns the model that a gateway with `--embedded` then uses,
+    and the new content of config.yaml."""
     file = home / "config.yaml"
     file.write_text(config)
     settings = stand_in(load(home, {}), cast("Runtime", DownloadingRuntime()), {})

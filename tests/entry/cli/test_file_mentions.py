@@ -1,4 +1,4 @@
-"""The files that a message mentions with @."""
+"""A file that a message mentions with @ is attached."""
 
 import os
 import sys
@@ -118,7 +118,7 @@ def test_a_file_that_cannot_be_attached_is_an_error_that_says_why(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such a file")
 def test_a_file_that_can_not_be_read_is_an_error(folder: Path) -> None:
-    # Not even root can read the first page of a process's memory.
+    # This file can be opened, but a read at its beginning fails even for root.
     with pytest.raises(FileNotAttached, match=r"'/proc/self/mem' can't be read: Input/output"):
         read_mentions("@/proc/self/mem", folder)
 

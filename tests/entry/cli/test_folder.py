@@ -1,4 +1,4 @@
-"""The workspace of a person at a terminal."""
+"""In a terminal, the workspace is the current directory."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`hermes gateway`."""
+"""The command `hermes gateway` starts a service that leads a new user to an answer."""
 
 import hashlib
 import json
@@ -54,7 +54,7 @@ def test_a_first_question_is_answered_before_the_ways_in_are_shown(
             f"The API key is in {environ['HERMES_HOME']}/api_server.key. In another terminal:"
         )
         assert any("you said:" in line and "good morning" in line for line in service.lines)
-        # The flag has no effect if a model is configured.
+        # A model is configured, so `--embedded` has no effect.
         assert service.shown["model"].startswith("fake (custom")
 
 
@@ -97,7 +97,7 @@ def test_the_embedded_model_answers_without_a_network_and_ends_with_the_service(
     hello = ("--embedded", "--hello", "Hello! What can you do?")
     with Service(offline, "--port", "0", *hello) as service:
         assert "small demo model" in service.shown["model"]
-        # `hermes chat` then uses the same model.
+        # The choice is saved in config.yaml, so `hermes chat` uses the same model.
         assert load(home, {}).model.provider == "local"
         asked = service.lines.index("asked: Hello! What can you do?")
         assert service.lines[asked + 1].split()

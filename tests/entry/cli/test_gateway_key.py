@@ -1,4 +1,4 @@
-"""The API key of `hermes gateway`."""
+"""`hermes gateway` has an API key that nobody can guess, and does not show it."""
 
 import stat
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`hermes gateway` with a plugin that adds a platform and an agent."""
+"""`hermes gateway` runs with a plugin that adds a platform and an agent."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The text for new users, and the first question."""
+"""A new user sees how to connect, and the answer to a first question."""
 
 from pathlib import Path
 
@@ -67,7 +67,8 @@ def test_the_command_for_another_terminal_names_an_unusual_home(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     assert own_command(load(tmp_path / ".hermes", {})) == "hermes"
-    # The command must also work in a shell that has not activated this environment.
+    # Here `hermes` is on the PATH only because its virtual environment is active. It may not be
+    # active in another terminal, so the command has the full path.
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
     assert own_command(load(tmp_path / ".hermes", {})) == str(script)
 

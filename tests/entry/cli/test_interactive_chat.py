@@ -1,4 +1,4 @@
-"""The command `hermes chat` in a terminal. The tests type keys and read the screen."""
+"""`hermes chat` works in a terminal. The tests type keys and read the screen."""
 
 import json
 import os
@@ -64,7 +64,7 @@ class Person:
         return Terminal([*HERMES, "chat", *args], environ, self.folder, columns=columns)
 
     def hears(self, plan: Plan) -> None:
-        """Sets the next answers of the model."""
+        """Makes the model answer with this plan from now on."""
         address = self.model_url.removesuffix("/v1") + "/_ctl"
         with urlopen(Request(address, msgspec.json.encode({"default": plan}))):
             pass
@@ -103,7 +103,8 @@ def ask(terminal: Terminal, text: str) -> list[str]:
     """Sends a question, and returns the lines on the screen from the question on."""
     before = terminal.text.count("\n")
     terminal.send(text + ENTER)
-    # The test waits for new lines, because the prompt may disappear only for a moment.
+    # It is not enough to wait for the prompt: the old prompt may still be on the screen. So the
+    # test also waits for new lines.
     terminal.until(lambda: terminal.text.count("\n") > before and at_prompt(terminal)())
     return terminal.text.split("\n")[before:]
 
@@ -185,7 +186,8 @@ def test_a_status_line_shows_the_model_and_the_used_share_of_its_window(terminal
     terminal.until(lambda: any(line == f"{above} · Esc stops" for line in terminal.lines))
     terminal.send(CTRL_C)
     terminal.until(at_prompt(terminal))
-    # The status line is shown only once: sent messages leave no copy of it above them.
+    # Only the current status line is on the screen: when a message is sent, no copy of the line is
+    # left above it.
     assert terminal.text.count("fake · context") == 1
 
 
@@ -195,7 +197,8 @@ def test_esc_stops_the_turn_and_keeps_the_line(terminal: Terminal) -> None:
     terminal.send("not sent yet")
     terminal.until(lambda: terminal.row == "› not sent yet")
     terminal.send("\x1b")
-    # While the agent works, the status line ends with a hint.
+    # While the agent works, the status line ends with a hint. A line without the hint means that
+    # the turn has stopped.
     terminal.until(lambda: STATUS.search(terminal.text))
     terminal.until(lambda: terminal.row == "› not sent yet")
     assert "Stopped." in terminal.lines

@@ -75,7 +75,8 @@ def test_a_full_file_is_rotated_by_one_of_two_processes(tmp_path: Path) -> None:
     for _ in range(5):
         one.write(LINE)
         other.write(LINE)
-    # One writer after the other notices that the file is full.
+    # First one writer fills the file and rotates it, and then the other writer notices that the
+    # file is full.
     for file in (one, other):
         for _ in range(6):
             file.write(LINE)

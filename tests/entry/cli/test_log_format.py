@@ -1,4 +1,4 @@
-"""The format of log records as lines."""
+"""A log record is written as one line, or as a JSON object."""
 
 import json
 import logging

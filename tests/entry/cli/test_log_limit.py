@@ -14,8 +14,8 @@ class Log:
     def __init__(self, seconds: float = SAME_FAULT_SECONDS) -> None:
         self.now = 1000.0
         self.written: list[tuple[str, int | None]] = []
-        """The written messages. Each has the number of similar records that were left out before
-        it."""
+        """Pairs: a message that was written, and the number of similar records that were left out
+        before it (None for no number)."""
         self.limit = RepeatedFaults(self._write, seconds)
 
     def __call__(self, message: str, *args: object, level: int = logging.WARNING) -> None:
@@ -96,7 +96,7 @@ async def test_the_number_of_left_out_lines_is_reported_after_a_minute() -> None
 
 
 class Large(Exception):
-    """An exception that would keep much memory alive."""
+    """An exception that stands for an exception whose stack uses much memory."""
 
 
 def test_a_record_that_is_left_out_keeps_no_stack_alive() -> None:

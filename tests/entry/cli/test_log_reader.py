@@ -1,4 +1,4 @@
-"""The command `hermes logs`."""
+"""The command `hermes logs` shows and follows the log file."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The log on stderr and in a file of the home."""
+"""The log is written to stderr and to a file of the home, without secrets."""
 
 import json
 import logging
@@ -111,7 +111,8 @@ def test_a_repeated_error_has_one_line_per_minute_except_at_level_debug(
     start_service_log(replace(settings, logging=LoggingSettings(level="DEBUG")), ())
     for number in range(50):
         log.error("message %s can't be stored", number)
-    # When the first log was closed, it reported how many lines were left out.
+    # The second `start_service_log` has closed the first log, which then wrote the number of lines
+    # that were left out.
     assert "[48 more like this" in lines_of(settings)[1]
     assert len(lines_of(settings)) == 52
     assert len(capsys.readouterr().err.splitlines()) == 52
@@ -138,7 +139,8 @@ def test_the_log_continues_without_its_file(
 
 @pytest.fixture
 def written() -> Iterator[list[str]]:
-    """Yields a list with the text of each write of the logger `hermes.test`."""
+    """Yields a list to which each write of the logger `hermes.test` adds its text. One write can
+    have several lines."""
     texts: list[str] = []
     writer = LogWriter([texts.append], text_format)
     log.addHandler(writer)
@@ -179,7 +181,8 @@ def test_a_message_with_wrong_arguments_does_not_raise_an_error_in_the_caller(
 
 
 def test_the_two_lines_of_a_turn_cost_little(settings: Settings) -> None:
-    """The limit is generous, because machines differ. About 16 µs were measured."""
+    """The two lines took about 16 µs when they were measured. The limit of the test is much higher,
+    because machines differ."""
     start_service_log(settings, ["a" * 32])
     accepted = {
         "message_id": "m" * 32,

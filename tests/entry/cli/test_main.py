@@ -1,4 +1,4 @@
-"""The whole command line: its start time, its list of commands and its errors."""
+"""The command line starts quickly, lists its commands, and reports errors in one sentence."""
 
 import os
 import subprocess
@@ -50,7 +50,8 @@ def test_version_is_quick(hermes: Run) -> None:
         before = os.times()
         done = hermes("--version")
         after = os.times()
-        # CPU time, because a busy machine delays the command and adds little to its CPU time.
+        # The test measures the CPU time of the child, because a busy machine changes the CPU time
+        # less than the duration.
         used.append(sum(after[2:4]) - sum(before[2:4]))
         assert done.stdout == f"hermes {__version__}\n"
     assert min(used) < 0.25

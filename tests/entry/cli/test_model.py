@@ -1,4 +1,4 @@
-"""The command `hermes model`."""
+"""The command `hermes model` shows, lists, chooses and tests models."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ DEAR = ListedModel(id="dear", context_length=1000, price=Price(input=1.0, output
 
 
 class FakeRuntime:
-    """A runtime whose providers answer, or fail with `error`."""
+    """A fake of the application. Its calls to providers succeed, or raise `error`."""
 
     def __init__(self, error: HermesError | None = None, text: str = "ready") -> None:
         self.error, self.text = error, text

@@ -1,4 +1,4 @@
-"""The model on the command line of `hermes chat`."""
+"""The option `-m` of `hermes chat` chooses the model."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The display of progress on a terminal and in a log."""
+"""Progress is shown as a bar on a terminal, and as lines in a log."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""The command `hermes prompt`."""
+"""The command `hermes prompt` shows the parts of the prompt with their sizes."""
 
 import json
 from pathlib import Path

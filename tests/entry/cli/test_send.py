@@ -34,7 +34,8 @@ def hermes(home: Path, *args: str, given: str = "", **variables: str) -> Result:
 
 
 async def sends(home: Path, *args: str, given: str = "", **variables: str) -> Result:
-    """Runs the command in a thread, so that the gateway of the test can send the message."""
+    """Runs `hermes send` in a thread, so that the gateway in the test's event loop can send the
+    message meanwhile."""
     return await anyio.to_thread.run_sync(partial(hermes, home, *args, given=given, **variables))
 
 

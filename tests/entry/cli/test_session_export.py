@@ -1,4 +1,4 @@
-"""The export of conversations."""
+"""A conversation is exported as Markdown or JSON."""
 
 import json
 

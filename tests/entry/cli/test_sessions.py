@@ -1,4 +1,4 @@
-"""The command `hermes sessions`."""
+"""The command `hermes sessions` lists, shows and changes earlier conversations."""
 
 import json
 import shutil

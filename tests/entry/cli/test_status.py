@@ -1,4 +1,4 @@
-"""The command `hermes status`."""
+"""The command `hermes status` shows the model, the service and the home."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The command `hermes store copy`."""
+"""The command `hermes store copy` copies the store and explains the result."""
 
 import json
 import os

@@ -35,7 +35,7 @@ COLORS = calls(("ask", {"question": "Which?", "choices": ["red", "blue", "3"]}))
 
 
 class Heard:
-    """A screen that records its content."""
+    """A fake screen that records everything that it is to show."""
 
     def __init__(self) -> None:
         self.events: list[AgentEvent] = []
@@ -72,7 +72,7 @@ class Stage:
         self.model = model
         self.screen = Heard()
         self.used: list[ContextUse] = []
-        """The values that the status line was given."""
+        """The values for the status line, in the order in which the session passed them."""
         self.session = TerminalSession(gateway, "s", lambda: self.screen, folder, self.used.append)
 
     async def say(self, text: str, piped: str = "") -> TurnEnding:
@@ -270,7 +270,8 @@ def test_the_words_of_a_choice_take_precedence_over_numbers() -> None:
 
 
 class Waiting:
-    """Waits for a turn while signals arrive."""
+    """Runs a turn in a task, so that the test can send signals meanwhile. Records how the turn
+    ended."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage

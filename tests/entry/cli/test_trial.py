@@ -1,4 +1,4 @@
-"""The test call of a model."""
+"""A test call of a model reports the time and the cost of the answer."""
 
 import anyio
 import pytest

@@ -1,4 +1,4 @@
-"""The API as OpenAI's own client uses it."""
+"""OpenAI's own client can use the chat completions of the API."""
 
 from pathlib import Path
 

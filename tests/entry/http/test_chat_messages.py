@@ -1,4 +1,4 @@
-"""The messages of a request: history, new messages of a session, and results of tools."""
+"""The messages of a request are divided into history, new messages and results of tools."""
 
 import msgspec
 import pytest

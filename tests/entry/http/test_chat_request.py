@@ -1,4 +1,4 @@
-"""The body of a chat completion request: messages, options and errors."""
+"""The body of a chat completion request is read, and errors name the wrong field."""
 
 import msgspec
 import pytest

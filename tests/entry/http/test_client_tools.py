@@ -1,4 +1,4 @@
-"""The tools that a request declares, and its `tool_choice`."""
+"""A request can declare tools and a `tool_choice`."""
 
 import msgspec
 import pytest

@@ -1,4 +1,5 @@
-"""Our subclass of uvicorn's protocol, and the parts of uvicorn on which it relies."""
+"""`HttpConnection` extends uvicorn's protocol class, and uvicorn has the parts on which it
+relies."""
 
 import asyncio
 import gc
@@ -31,7 +32,8 @@ REQUEST = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 class Served:
-    """A connection over a pair of sockets, and the scopes of its requests."""
+    """An `HttpConnection` on one end of a socket pair; the test uses the other end as the client.
+    Also records the scopes of the requests."""
 
     def __init__(self) -> None:
         self.scopes: list[Scope] = []
@@ -47,7 +49,7 @@ class Served:
         return not self.state.connections and not self.state.tasks
 
     def answer(self) -> bytes:
-        """Returns the next data for the client, or nothing at the end."""
+        """Returns the next bytes that the client receives; empty if the connection is closed."""
         self.far.settimeout(5)
         return self.far.recv(65_536)
 
@@ -148,7 +150,8 @@ async def test_a_cut_closes_the_connection_at_once_and_drops_unread_data(served:
 
 
 def state_of(served: Served) -> ClientState | None:
-    """Returns the state of the connection in the table; None while its request runs."""
+    """Returns the state that the connection table has for the connection; None while a request
+    runs, because the client then waits for the server."""
     states = [
         state for state, waiting in served.table._waiting.items() if served.connection in waiting
     ]
@@ -234,7 +237,8 @@ async def test_a_header_that_is_too_large_is_refused_and_no_later_data_is_read(
             served.far.sendall(request_data[start : start + piece])
         found = served.answer()
         assert served.answer() == b""
-        # The client can still send: the server must not reset the connection.
+        # The server no longer reads, but it must not reset the connection: otherwise the client
+        # could lose the answer.
         served.far.sendall(b"x" * 3_000_000)
         return found
 

@@ -39,7 +39,7 @@ from hermes.types.messages import Attachment, UserMessage
 from hermes.types.web import WebFile
 
 OPEN_DOOR = replace(TEST_OVERRIDES, download=Egress(allowed=lambda address, port: True).download)
-"""Lets requests fetch files from addresses on this machine."""
+"""Options of a gateway that may fetch files from this machine, which is otherwise forbidden."""
 PAYLOADS = Path(__file__).parents[2] / "core" / "models" / "payloads"
 
 
@@ -90,7 +90,7 @@ def test_broken_base64_is_a_bad_request(data: bytes, at: int, wrong: str) -> Non
 
 
 class Shelf:
-    """Stores files in memory, and knows the files of some URLs."""
+    """A fake media intake: it keeps files in memory, and returns prepared files for some URLs."""
 
     def __init__(self, files: Mapping[str, WebFile] | None = None) -> None:
         self._files = files or {}

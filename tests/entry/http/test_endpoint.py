@@ -1,4 +1,4 @@
-"""Endpoints are ASGI apps."""
+"""An endpoint is an ASGI app that calls a function and sends its response."""
 
 import pytest
 from starlette.requests import ClientDisconnect, Request

@@ -1,4 +1,4 @@
-"""Errors in the format of OpenAI's API."""
+"""Errors have the format of OpenAI's API."""
 
 import io
 import logging
@@ -72,7 +72,7 @@ def test_paths_of_the_operator_are_not_shown_to_clients() -> None:
 
 @contextmanager
 def logged() -> Iterator[io.StringIO]:
-    """Collects the log during the block. The log has the same limit as in the gateway."""
+    """Collects the log lines of the block. As in the gateway, repeated lines are limited."""
     before, out = (logging.root.handlers[:], logging.root.level), io.StringIO()
     start_logging("INFO", (), out)
     try:

@@ -1,4 +1,4 @@
-"""Health and readiness."""
+"""`/health` and `/ready` report the state of the gateway."""
 
 from pathlib import Path
 
@@ -28,7 +28,8 @@ async def test_the_gateway_is_ready_while_messages_can_be_stored(
     tmp_path: Path, trouble: str | None
 ) -> None:
     class Failing(TroubledStore):
-        """A store that reports `trouble` as the result of its last commit."""
+        """A store whose property `trouble` has a given value: the reason why the last commit
+        failed, or None."""
 
         @property
         def trouble(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Chat completions that are repeated with an idempotency key."""
+"""A chat completion that is repeated with its idempotency key is answered without a second run."""
 
 from pathlib import Path
 

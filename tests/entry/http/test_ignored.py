@@ -1,4 +1,4 @@
-"""The header with the ignored parts of a request."""
+"""The header `X-Hermes-Ignored` names the fields of a request that were ignored."""
 
 import pytest
 

@@ -62,7 +62,8 @@ async def test_slow_readers_of_a_plain_answer_cost_little_memory(tmp_path: Path)
             for _ in range(150):
                 reader = socket.socket()
                 reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                # With larger segments, the kernel would buffer megabytes for each reader.
+                # With the larger segments of the loopback interface, the kernel would buffer
+                # megabytes for each reader.
                 reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1460)
                 readers.append(reader)
                 reader.connect(("127.0.0.1", gateway.port))
@@ -72,7 +73,7 @@ async def test_slow_readers_of_a_plain_answer_cost_little_memory(tmp_path: Path)
             for _ in range(100):
                 assert (await request(gateway.port, "GET", "/health"))[0] == 200
                 peak = max(peak, process.memory_info().rss)
-            # If each reader had the answer in memory, the answers would cost 120 MB.
+            # One copy of the answer for each reader would cost 120 MB.
             assert peak - before < 40_000_000
         finally:
             for reader in readers:

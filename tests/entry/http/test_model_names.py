@@ -1,4 +1,4 @@
-"""The model names of a chat completion, and the agents that they select."""
+"""The model name of a chat completion selects an agent or a model."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The models of the API: the listed agents, and the meaning of a request's `model`."""
+"""The API lists the agents as models, and knows the meaning of a request's `model`."""
 
 import msgspec
 import pytest
@@ -10,7 +10,7 @@ from hermes.testing.asgi import call, http_scope
 
 
 def models(*, sole: bool) -> Models:
-    """Returns the models of a gateway with one agent or several agents."""
+    """Returns the models of a gateway with one agent (`sole`) or with several agents."""
     aliases, reachable = frozenset({"alias"}), {"vendor/known"}
     return Models(("kim", "main"), aliases, reachable.__contains__, sole=sole)
 

@@ -1,4 +1,4 @@
-"""Limits that are checked before a body is decoded."""
+"""Some limits on a request are checked before its body is decoded."""
 
 import time
 

@@ -1,4 +1,5 @@
-"""The field `response_format`, as OpenAI's own client sends it and with invalid values."""
+"""The field `response_format` is accepted in the form that OpenAI's own client sends, and invalid
+values are refused."""
 
 import json
 from pathlib import Path

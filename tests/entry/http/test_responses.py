@@ -1,4 +1,4 @@
-"""JSON responses and their headers."""
+"""A JSON response has a length and security headers."""
 
 from hermes.entry.http.health import Readiness
 from hermes.entry.http.responses import JsonResponse, json_response, raw

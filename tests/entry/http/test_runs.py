@@ -1,4 +1,5 @@
-"""Reading a run again: from any event, while it runs, and after a restart."""
+"""A client can read the events of a run again: from any event on, while the run is going on, and
+after a restart."""
 
 import socket
 import time
@@ -110,8 +111,8 @@ async def until_turn(service: Service) -> TurnId:
 
 
 async def test_a_run_outlives_the_process_that_began_it(tmp_path: Path) -> None:
-    """An event tells readers to discard the text of the interrupted model call. The remaining text
-    is the answer."""
+    """After the restart, an event tells readers to discard the text of the interrupted model call.
+    The text after this event is the whole answer."""
     async with serving(tmp_path) as service:
         with anyio.move_on_after(0.5):
             await run_of(service, "tokens:60 delay:0.02", x_hermes_session_id="s")
@@ -201,7 +202,7 @@ LONG_TOKENS = 120_000
 
 
 async def stored_run(port: int) -> str:
-    """Returns the path of the events of a long run that has ended."""
+    """Runs a turn with a long answer to its end. Returns the URL path of its events."""
     said = f"tokens:{LONG_TOKENS}".encode()
     body = b'{"model":"main","messages":[{"role":"user","content":"%b"}]}' % said
     status, headers, answer = await request(port, "POST", "/v1/chat/completions", body)
@@ -251,7 +252,8 @@ async def test_slow_readers_cost_little_memory(tmp_path: Path) -> None:
             for _ in range(150):
                 reader = socket.socket()
                 reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                # With larger segments, the kernel would buffer megabytes for each reader.
+                # With the larger segments of the loopback interface, the kernel would buffer
+                # megabytes for each reader.
                 reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1460)
                 readers.append(reader)
                 reader.connect(("127.0.0.1", gateway.port))

@@ -1,4 +1,4 @@
-"""The HTTP server with clients that misbehave."""
+"""The HTTP server stays available while clients misbehave."""
 
 import time
 from pathlib import Path
@@ -108,7 +108,8 @@ async def test_a_client_that_sends_too_much_gets_an_error_and_is_disconnected(
         stream = await anyio.connect_tcp("127.0.0.1", service.port)
         async with stream:
             await stream.send(f"{HEAD_OF_CHAT}{framing}\r\n\r\n".encode())
-            # The answer comes early. The client must not lose it by sending the rest of the body.
+            # The server answers before it has read the whole body. The client must get the answer
+            # although it still sends.
             await send_times(stream, part, 100)
             answer = await stream.receive()
             assert answer.startswith(b"HTTP/1.1 413 ")
@@ -246,7 +247,8 @@ async def test_a_client_that_stops_sending_is_disconnected(tmp_path: Path) -> No
         assert seconds < 2.5
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert b'"code":"body_timeout"' in answer
-        # A wrong key is refused at once. The server waits only a while for the rest of the body.
+        # A wrong key is refused at once, before the body has arrived. The server then closes the
+        # connection soon, even if the rest of the body never comes.
         seconds, answer = await closed_after(service.port, UPLOAD.replace(b"Bearer", b"Basic"))
         assert seconds < 2.5
         assert answer.startswith(b"HTTP/1.1 401 ")
@@ -438,7 +440,8 @@ async def test_a_request_of_9_mb_does_not_delay_other_requests(
                     begun = time.monotonic()
                     assert (await request(gateway.port, "GET", "/health"))[0] == 200
                     slowest = max(slowest, time.monotonic() - begun)
-            # The machine may be busy, so the limit is relative and one good run of ten is enough.
+            # The machine may be busy. So the limit depends on the duration of the upload, and the
+            # test needs only one good run out of ten.
             if slowest < max(0.2, (time.monotonic() - since) / 5):
                 break
         else:

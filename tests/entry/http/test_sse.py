@@ -1,4 +1,4 @@
-"""The server-sent events for one client: their order, their size, and comments during pauses."""
+"""A client gets the server-sent events in order and in small pieces, and comments during pauses."""
 
 from pathlib import Path
 

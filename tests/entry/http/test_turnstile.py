@@ -32,5 +32,6 @@ async def test_the_requests_of_an_app_share_one_turnstile() -> None:
             for scope in scopes:
                 group.start_soon(call, behind, scope)
     assert len(rounds) == BURST
-    # Waiting requests are woken in one iteration and run in the next, together with new requests.
+    # Requests that were woken in one iteration run in the next, together with as many new requests.
+    # So twice the limit can start in one iteration.
     assert max(rounds.count(number) for number in set(rounds)) <= 2 * PER_ROUND

@@ -1,5 +1,5 @@
-"""Platforms deliver messages by webhook requests, which need no key but pass all other
-middleware."""
+"""Platforms deliver messages by webhook requests. These requests need no API key, but all other
+middleware applies to them."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

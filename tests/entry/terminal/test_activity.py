@@ -1,4 +1,4 @@
-"""The line about the agent's activity."""
+"""A line shows what the agent is doing."""
 
 import pytest
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ RUN = ToolStarted(call=TWO, name="terminal", label="make\n  all")
 
 
 def line(*events: AgentEvent, after: float = 0.5) -> str:
-    """Returns the line that is shown this many seconds after the events."""
+    """Returns the activity line that is shown `after` seconds after the last of the events."""
     status = Activity(100.0)
     for event in events:
         status.feed(event, 100.0)

@@ -1,4 +1,4 @@
-"""Completion at the prompt."""
+"""The prompt completes commands and file names."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def completed(folder: Path, text: str) -> list[str]:
-    """Returns the completions of the text."""
+    """Returns the texts to which Tab can complete the typed text."""
     completions = Completions(COMMANDS, folder)
     found = completions.get_completions(Document(text), CompleteEvent(completion_requested=True))
     return [text[: len(text) + one.start_position] + one.text for one in found]

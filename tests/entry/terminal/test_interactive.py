@@ -1,4 +1,4 @@
-"""The interactive terminal, tested without the program that uses it."""
+"""The interactive terminal on a pseudo-terminal, without `hermes chat`."""
 
 import logging
 import os
@@ -19,7 +19,8 @@ from hermes.testing.running import until
 
 
 class Seat:
-    """The test's end of a pseudo-terminal."""
+    """The end of a pseudo-terminal that a person would use. The test types into it and reads from
+    it."""
 
     def __init__(self, descriptor: int, terminal: InteractiveTerminal) -> None:
         self._descriptor = descriptor
@@ -47,7 +48,7 @@ def seat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seat]:
 
 
 class Broken(LineEditor):
-    """A prompt that fails because of the terminal."""
+    """A prompt whose `read` raises the error of a terminal that can't be used."""
 
     def __init__(self) -> None:
         pass

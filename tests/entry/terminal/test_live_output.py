@@ -14,7 +14,7 @@ line_lists = st.lists(st.text("ab 文", max_size=30), max_size=6)
 
 
 class Sheet:
-    """A live output on a terminal of the test."""
+    """A `LiveOutput` whose output a terminal emulator displays."""
 
     def __init__(self, columns: int = 20, rows: int = 8) -> None:
         self.size = os.terminal_size((columns, rows))

@@ -1,4 +1,4 @@
-"""The screen that shows a turn."""
+"""The live screen shows a turn while it runs."""
 
 import os
 from io import StringIO
@@ -42,7 +42,7 @@ parts = st.lists(st.sampled_from(PARTS), max_size=20)
 
 
 class Watched:
-    """A screen, its content and a clock."""
+    """A `LiveScreen` with an emulated terminal and a clock that the test sets."""
 
     def __init__(self, columns: int = 40, rows: int = 12) -> None:
         self.now = 0.0

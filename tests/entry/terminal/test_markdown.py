@@ -1,4 +1,4 @@
-"""Markdown in a terminal."""
+"""Markdown is shown with styles in a terminal."""
 
 from io import StringIO
 

@@ -1,4 +1,4 @@
-"""The plain terminal."""
+"""A plain terminal reads lines and prints events, without an editor."""
 
 import json
 import os

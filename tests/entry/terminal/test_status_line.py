@@ -1,4 +1,4 @@
-"""The status line."""
+"""The status line shows the model and the used share of its context window."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Suggestions from the history."""
+"""The prompt suggests lines from the history."""
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document

@@ -1,4 +1,4 @@
-"""Text that is typed while the agent works."""
+"""A person can edit and send text while the agent works."""
 
 import pytest
 

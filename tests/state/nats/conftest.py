@@ -1,4 +1,4 @@
-"""A NATS server for all tests of this folder."""
+"""Fixtures with a NATS server for the tests of this folder."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,8 @@ from hermes.testing.nats import NatsProcess, running_nats
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives the first attempt to connect more time, so that it succeeds on a slow machine too."""
+    """Gives a bus more time for its first attempt to connect, so that the attempt also succeeds on
+    a slow machine."""
     monkeypatch.setattr(bus, "NATS_CONNECT_SECONDS", 30)
 
 
@@ -22,7 +23,7 @@ def shared_server() -> Iterator[NatsProcess]:
 
 @pytest.fixture
 def server(shared_server: NatsProcess) -> Iterator[NatsProcess]:
-    """A running server, which the test may stop."""
+    """A running NATS server, which the test may stop. It is started again after the test."""
     try:
         yield shared_server
     finally:

@@ -1,4 +1,4 @@
-"""Messages between processes over NATS."""
+"""Processes send each other messages over NATS."""
 
 import logging
 from collections.abc import AsyncIterator, Iterator
@@ -73,7 +73,8 @@ def opened(
 
 
 async def next_commit(one: Bus) -> int:
-    """Returns the next announced commit. Reports of lost announcements before it are ignored."""
+    """Returns the number of the next announced commit. Ignores None, which means that announcements
+    may be lost."""
     with anyio.fail_after(20):
         async for commit in one.announced():
             if commit is not None:
@@ -148,7 +149,8 @@ async def test_without_a_server_at_the_start_the_bus_connects_later(
         with anyio.fail_after(20):
             await one.send(["lost"])
             await one.announce(1)
-            # None tells the reader to look at the store.
+            # None means that announcements may be lost, so that the reader must look for changes in
+            # the store.
             assert [await anext(gaps) for _ in range(3)] == [None, None, None]
         server.start()
         await send_until_received(one, "again", two.received())

@@ -1,4 +1,4 @@
-"""Creates a PostgreSQL database for each test."""
+"""Fixtures with a PostgreSQL database for each test of this folder."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,5 +16,5 @@ def store_kind() -> Iterator[str]:
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """A migrated, empty database."""
+    """The address of a database that has all tables and no rows."""
     return store_url(tmp_path)

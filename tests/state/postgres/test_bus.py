@@ -1,4 +1,4 @@
-"""Messages between the processes of a database, as notifications."""
+"""The processes of a database send each other messages as notifications."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -17,7 +17,8 @@ from hermes.types.store import Store
 
 
 class NotifiedProcesses(BusProcesses):
-    """Processes whose connections for locks and notifications go through a proxy."""
+    """Processes whose direct connections (for locks and notifications) go through a proxy, so that
+    the test can cut them."""
 
     def __init__(self, url: str, direct_url: str, proxy: CuttingProxy) -> None:
         self._url = url

@@ -1,4 +1,4 @@
-"""A PostgreSQL database as the source or the target of a copy."""
+"""A PostgreSQL database can be the source or the target of a copy."""
 
 from pathlib import Path
 

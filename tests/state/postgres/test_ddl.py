@@ -1,4 +1,4 @@
-"""The translation of the shared migrations for PostgreSQL."""
+"""The shared migrations are translated for PostgreSQL."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""PostgreSQL's errors become our errors. Some are retried at once, some later, and some need the
-operator."""
+"""PostgreSQL's errors become our errors. The kind of error says whether to retry at once, to retry
+later, or to wait for the operator."""
 
 from pathlib import Path
 
@@ -49,7 +49,8 @@ def test_a_wrong_setting_is_a_configuration_error(reason: str, hint: str) -> Non
     error = psycopg.OperationalError(reason)
     with pytest.raises(ConfigError, match=hint):
         raise connect_error(error, "the database", starting=True)
-    # A running gateway waits for the operator to fix the problem.
+    # A gateway that is already running does not end: it waits until the operator has fixed the
+    # problem.
     assert type(connect_error(error, "the database", starting=False)) is StoreUnavailable
 
 

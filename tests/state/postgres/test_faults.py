@@ -88,7 +88,8 @@ async def test_the_connection_may_be_cut_at_every_statement_of_a_turn(
                 for number in range(1, count + 1):
                     proxy.arm(number, moment)
                     await one_turn(server, f"m{number}")
-                    # The proxy may make the cut only after the answer, so the test waits for it.
+                    # The statement at which the proxy cuts may come after the answer, so the test
+                    # waits for the cut.
                     await until(lambda n=number: proxy.cuts == n)  # type: ignore[misc]
     check(server, tmp_path, count + 2)
 
@@ -184,13 +185,15 @@ async def _talk(server: ChatServer) -> None:
 async def _restart(postgres: PostgresProcess, gateway: Gateway, how: signal.Signals) -> None:
     await anyio.to_thread.run_sync(postgres.stop, how)
     await until(lambda: gateway.trouble)
-    # The server ends with the thread that started it, so the main thread starts it.
+    # The kernel ends the server when the thread that started it ends. So the server is started in
+    # the main thread and not in a worker thread.
     postgres.start()
     await until(lambda: gateway.trouble is None, within=10)
 
 
 async def stopped_and_started(folder: Path, postgres: PostgresProcess) -> None:
-    """Stops the server of a service and starts it again; checks what clients get meanwhile."""
+    """Stops the PostgreSQL server of a running service and starts it again. Checks the answers that
+    clients get meanwhile."""
     headers = {"Authorization": f"Bearer {SERVICE_KEY}"}
     async with (
         serving(folder) as service,
@@ -270,7 +273,8 @@ async def test_a_gateway_ends_when_it_is_told_to_although_its_server_is_gone(
             for number in range(8):
                 group.start_soon(_ask_for_ever, ClusterClient([gateway], f"s{number}"))
             await until(lambda: gateway.log.count(" completed in ") > 20, within=60)
-            # Some transactions are being committed at this moment.
+            # The clients send requests all the time, so the crash of the server hits transactions
+            # that are being committed.
             postgres.stop(signal.SIGQUIT)
             await until(lambda: "is lost" in gateway.log, within=20)
             with anyio.fail_after(30):

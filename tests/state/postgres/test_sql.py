@@ -1,4 +1,4 @@
-"""The translation of the shared statements for PostgreSQL."""
+"""The shared statements are translated for PostgreSQL."""
 
 import pytest
 

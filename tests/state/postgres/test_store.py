@@ -36,9 +36,11 @@ async def test_a_cancelled_caller_waits_only_a_while_for_the_outcome_of_a_commit
         connected_store(proxy.url(databases.name_of(tmp_path)), direct_url=url) as store,
     ):
         await store.run(put, "counter")
-        # The last statement is the announcement of the commit.
+        # The fifth statement is the announcement of the commit. When the proxy has passed it on,
+        # the first transaction is over.
         await until(lambda: proxy.statements == 5)
-        # The next transaction must find the connection idle, because the proxy refuses new ones.
+        # The proxy will refuse new connections, so the next transaction must find an idle
+        # connection in the pool.
         await until(lambda: store._pool._idle)
         proxy.arm(4, "after")
         proxy.refusing = True
@@ -55,6 +57,7 @@ async def test_a_cancelled_caller_waits_only_a_while_for_the_outcome_of_a_commit
                 proxy.refusing = not reached_again
         proxy.refusing = False
         assert results == ([1] if reached_again else [])
-    # A new store reads the result, because the proxy may have closed the connections of the first.
+    # A store without the proxy reads the result, because the connections of the first store may be
+    # cut.
     async with connected_store(url) as other:
         assert await other.read(value, "counter") == 1

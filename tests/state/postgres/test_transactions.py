@@ -1,4 +1,4 @@
-"""The statements of a transaction, and its outcome after the connection was cut."""
+"""After a connection was cut, the outcome of its transaction can be looked up."""
 
 import signal
 import time
@@ -65,7 +65,8 @@ async def test_a_commit_without_an_answer_can_be_looked_up(
         await transactions.commit(cut, lambda: put("counter"))
         before = proxy.statements
         await transactions.commit(cut, lambda: add("counter"))
-        # The commit is the last statement of a transaction.
+        # The transaction has as many statements as the one before it, and its last statement is the
+        # commit. The proxy cuts at this statement.
         proxy.arm(proxy.statements - before, moment)
         with pytest.raises(CommitDoubtful) as raised:
             await transactions.commit(cut, lambda: add("counter"))
@@ -82,7 +83,8 @@ async def test_a_commit_without_an_answer_can_be_looked_up(
 async def test_a_transaction_that_the_server_lost_in_a_crash_counts_as_not_committed() -> None:
     with running_postgres() as postgres:
         async with await Server(postgres.url()).connect() as connection:
-            # The transaction is rolled back, so none of its records reach the disk.
+            # The transaction gets a number. It is rolled back, so nothing about it is written to
+            # disk before the crash.
             async with connection.transaction(force_rollback=True):
                 found = await connection.execute("select pg_current_xact_id()::text")
                 row = await found.fetchone()

@@ -1,4 +1,4 @@
-"""A SQLite database as the source or the target of a copy."""
+"""A SQLite database can be the source or the target of a copy."""
 
 import sqlite3
 from contextlib import closing

@@ -31,7 +31,8 @@ async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
     async with open_store(tmp_path / STORE_NAME) as store:
         for number in range(199):
             await store.run(put, f"{number:03}")
-        # After the checkpoint nearly all rows are in the main file.
+        # The checkpoint moves these rows from the WAL to the database file. Only the next row is in
+        # the WAL.
         with closing(connect(store.path)) as connection:
             connection.execute("pragma wal_checkpoint")
         await store.run(put, "199")
@@ -117,7 +118,8 @@ async def test_the_wal_of_an_emptied_database_is_not_deleted(store: SQLiteStore)
 
 def test_a_growing_file_is_not_mistaken_for_a_truncated_file(tmp_path: Path) -> None:
     path = tmp_path / STORE_NAME
-    # The files are no database, so the test fails if the watch checks them for truncation.
+    # The files are not a valid database. If the watch took the growing file for a truncated one, it
+    # would read it as a database, and the test would fail.
     path.write_bytes(b"no database")
     wal_of(path).write_bytes(b"")
     watch, over = FileWatch(path), threading.Event()
@@ -174,7 +176,7 @@ async def test_a_file_that_is_moved_back_is_used_again(
     monkeypatch.setattr(writer, "WATCH_SECONDS", 0.05)
     elsewhere = store.path.with_name("elsewhere")
     store.path.rename(elsewhere)
-    # Meanwhile another file has the name of the database. A reader must not open that file.
+    # An empty file now has the name of the database. A reader must not open this file.
     store.path.write_bytes(b"")
     await until(lambda: store.trouble)
     with pytest.raises(StoreUnavailable):

@@ -34,8 +34,8 @@ from hermes.types.store import Work
 PAGE = 4096
 ROWS = 120
 DAMAGED_FILES = 16
-"""The number of files for each kind of damage. A long run uses 40, which makes 200 files in
-total."""
+"""The number of damaged files that are tried for each kind of damage. Set it to 40 for a longer run
+with 200 files in total."""
 
 AT_WORK = """
 import os, sys
@@ -171,7 +171,8 @@ async def test_a_start_finds_or_restores_a_working_database_after_any_damage(
                 await use(home)
                 break
             except StoreDamaged:
-                # The check at the start missed the damage, and the store found it during use.
+                # The check at the start has not found the damage. The store found it later, and the
+                # next start must replace the database.
                 assert start < 2
         folders = quarantined(home)
         assert len(folders) <= 1
@@ -262,7 +263,8 @@ async def test_the_schema_is_not_upgraded_while_a_process_of_an_earlier_version_
     process = at_work(home)
     try:
         with closing(sqlite3.connect(home.store)) as connection:
-            # From here on, the process counts as a process of an earlier version.
+            # The database now has the schema version of an earlier release, so the running process
+            # looks like a process of this release.
             connection.execute(f"pragma user_version = {len(MIGRATIONS) - 1}")
         with pytest.raises(StoreUnavailable, match="hermes gateway stop"), guarded(home):
             pass
@@ -345,7 +347,8 @@ async def test_a_suspected_file_is_read_completely_even_if_it_is_large(
 async def test_the_last_process_to_exit_removes_the_locks_of_killed_processes(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The last process has checkpointed the WAL, so a missing WAL means no loss."""
+    """The last process checkpoints the WAL and removes the locks. So the next start does not take
+    the missing WAL for a loss of data."""
     with guarded(home):
         async with open_store(home.store):
             end(at_work(home))

@@ -77,8 +77,8 @@ def test_only_the_lock_files_of_dead_processes_are_removed(tmp_path: Path) -> No
 
 
 def test_the_locked_file_is_the_file_that_other_processes_see(tmp_path: Path) -> None:
-    """A file may be removed after its owner has opened it and before the owner has locked it. Even
-    then, the owner must not look dead."""
+    """Another process may remove a lock file after its owner has opened the file and before the
+    owner has locked it. Even then, the owner must not look dead."""
     lock = OwnerLock(tmp_path)
     stale = lock_path(tmp_path, lock.id)
     stale.touch()

@@ -39,7 +39,8 @@ def open_work() -> Work[None]:
 
 
 async def make(root: Path) -> Home:
-    """Returns a home. Its snapshot contains open work, and its database has one more commit."""
+    """Makes a home with a database and a snapshot. The snapshot contains open work. The database
+    has one commit more than the snapshot."""
     home = Home(root=root)
     home.ensure()
     async with open_store(home.store) as store:
@@ -84,7 +85,8 @@ async def test_open_turns_fail_and_deliveries_are_marked_as_possible_repeats(hom
     assert turn is not None
     assert (turn.state, turn.code) == ("failed", RESTORED)
     assert "4 min old" in (turn.reason or "")
-    # The first delivery is the new notice. The second is doubtful: it may already have been sent.
+    # The pairs are (state, doubtful). The first delivery is the notice, which is new. The second
+    # delivery was in the snapshot and may already have been sent.
     assert owed == [("ready", 0), ("ready", 1)]
 
 
@@ -98,7 +100,8 @@ def _deliveries() -> Work[list[tuple[str, int]]]:
 async def test_a_truncated_database_is_restored(
     home: Home, share: float, large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A large file is not read completely, but a truncated file is noticed."""
+    """A large file is not checked completely at the start. A truncated large file is noticed all
+    the same."""
     if large:
         monkeypatch.setattr(guard, "CHECKED_BYTES", 0)
     size = home.store.stat().st_size
@@ -111,7 +114,8 @@ async def test_a_truncated_database_is_restored(
 async def test_the_newest_intact_snapshot_is_used(home: Home) -> None:
     (good,) = snapshots(home)
     data = bytearray(good.read_bytes())
-    # The structure is intact, but an index lacks a row. Only a complete check finds this.
+    # This newer snapshot has an index without a row of its table. Only a complete check finds this
+    # damage.
     bad = home.backups / "hermes-9999999999999.db"
     bad.write_bytes(data)
     with closing(connect(bad)) as connection:
@@ -158,7 +162,8 @@ async def test_after_a_kill_at_any_point_the_next_start_restores_the_snapshot(
     if missing:
         pattern.store.unlink()
     else:
-        # The damage is only in the WAL. Without the WAL, the database looks intact but is older.
+        # The damage is only in the WAL. If the start dropped the WAL and kept the database, commits
+        # would be lost unnoticed.
         with closing(prepare(pattern.store)) as connection:
             connection.execute("drop table questions")
             wal, data = wal_of(pattern.store).read_bytes(), pattern.store.read_bytes()

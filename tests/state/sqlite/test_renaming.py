@@ -124,7 +124,7 @@ async def test_a_file_with_the_old_name_is_ignored_if_there_is_a_new_database(ho
 
 async def test_a_process_of_an_earlier_version_must_be_stopped_first(home: Home) -> None:
     write_former(home.former_store)
-    # A running process of an earlier version holds the same shared lock.
+    # `guarded` holds the shared lock that a running process of an earlier version would hold.
     with guarded(Home(root=home.root)):
         home.store.unlink(missing_ok=True)
         write_former(home.former_store)

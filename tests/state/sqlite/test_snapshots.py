@@ -160,8 +160,8 @@ def test_without_room_no_snapshot_is_taken_and_old_snapshots_are_kept(
 
 
 def limit_disk(home: Home, monkeypatch: pytest.MonkeyPatch, copies: float) -> None:
-    """Limits the free space of the disk. A tenth of it has room for `copies` copies of the
-    database."""
+    """Sets the free space that the disk reports, so that a tenth of it has room for `copies` copies
+    of the database."""
     size = home.store.stat().st_size + wal_of(home.store).stat().st_size
 
     def disk_usage(folder: Path) -> SimpleNamespace:

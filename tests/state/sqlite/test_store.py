@@ -233,7 +233,8 @@ async def test_a_process_that_is_killed_while_it_writes_loses_no_acknowledged_co
             busy.kill()
             assert busy.stdout
             acknowledged += busy.stdout.read().split("\n")[:-1]
-        # The killed process holds no lock any more, and all rows that it acknowledged are there.
+        # The killed process holds no lock any more, so this process can write. All rows whose
+        # commits the killed process printed must be in the store.
         await store.run(put, "ours")
         found = await store.read(names)
         assert set(acknowledged) <= set(found)
@@ -245,7 +246,7 @@ async def test_a_process_that_is_killed_while_it_writes_loses_no_acknowledged_co
 
 
 def _emptied() -> Work[list[str]]:
-    """Deletes all rows. Returns the names in the rows that remain; the list should be empty."""
+    """Deletes all rows. Returns the names of the rows that are then left, which must be none."""
     yield "delete from leases", ()
     return (yield from names())
 
@@ -280,7 +281,8 @@ async def test_only_commits_of_other_processes_are_noticed_as_changes(
                 at = float(await anyio.to_thread.run_sync(ask, other, f"theirs{number}"))
                 with anyio.fail_after(5):
                     while not noticed:
-                        # Our own commits must not delay the notice of the other process's commit.
+                        # This process also commits all the time. Its own commits must not delay the
+                        # moment at which it notices the other process's commit.
                         await store.run(put, f"{number} {time.time_ns()}")
                         await anyio.sleep(0.02)
                 assert noticed.pop() - at < 0.2
@@ -297,8 +299,8 @@ async def test_only_commits_of_other_processes_are_noticed_as_changes(
 
 
 async def until_quiet(noticed: list[float]) -> None:
-    """Waits until no more changes are noticed, and discards the noticed changes. The start and the
-    end of the other process may appear as changes."""
+    """Waits until no further changes are noticed, and empties the list. The start and the end of
+    the other process can count as changes, which the test must not count."""
     seen = -1
     while seen != len(noticed):
         seen = len(noticed)

@@ -37,7 +37,8 @@ async def main():
     async with open_store(path) as store:
         await store.run(put, "before")
         size = path.with_name(path.name + "-wal").stat().st_size
-        # A write beyond the limit fails with EFBIG: for SQLite, an I/O error and not a full disk.
+        # A write beyond this limit fails with EFBIG. SQLite reports this failure as an I/O error,
+        # not as a full disk.
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 40_000, resource.RLIM_INFINITY))
         done = failed = 0
         while failed < 5:
@@ -60,7 +61,8 @@ anyio.run(main)
 
 
 def big(number: int) -> Work[None]:
-    """Inserts two rows that belong together, with about a page of text between them."""
+    """Inserts a row, a message of about a page of text, and another row. They must be stored
+    together or not at all."""
     yield from put(f"a{number:05}")
     message = UserMessage(text=f"{number} " * 2000)
     yield from transcript.append(writer(f"t{number}"), 0, 0, message, NOW)
@@ -95,7 +97,8 @@ async def test_a_full_database_refuses_whole_transactions_and_recovers_by_itself
         assert done > 5
         works = [partial(big, number) for number in range(done, done + 20)]
         outcomes = await outcomes_of(store, works)
-        # The transactions may share a commit, but each caller gets an error of its own.
+        # Several transactions may share the commit that fails. Each caller must get an error object
+        # of its own.
         assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes)
         assert len({id(outcome) for outcome in outcomes}) == 20
         await holds_exactly(store, range(done))
@@ -170,7 +173,8 @@ def test_a_failing_disk_loses_no_acknowledged_commit(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_a_power_cut_at_any_byte_keeps_acknowledged_commits(tmp_path: Path) -> None:
-    """Data that was written after the last acknowledged commit may be missing, cut or garbage."""
+    """In the images of the disk, the data after the last acknowledged commit is missing, cut off or
+    random."""
     chance = random.Random(7)
     path, log = tmp_path / STORE_NAME, tmp_path / f"{STORE_NAME}-wal"
     safe: list[int] = []
@@ -217,7 +221,8 @@ async def test_damage_that_is_found_during_use_is_recorded_for_the_next_start(
             await store.run(big, number)
     with path.open("r+b") as file:
         size = file.seek(0, os.SEEK_END)
-        # Only the second half is damaged, because every start reads the schema in the first half.
+        # Only the second half of the file is damaged. The first half contains the schema, which
+        # every start reads.
         for at in range(size // 2 // 4096 * 4096, size, 4096):
             file.seek(at)
             file.write(b"\xff" * 100)

@@ -1,5 +1,5 @@
-"""Transactions are committed in groups, and callers get results even if the writer or the loop
-ends."""
+"""Transactions are committed in groups. Every caller gets a result or an error, even if the
+writer's thread or the event loop ends."""
 
 import asyncio
 import threading
@@ -32,7 +32,8 @@ async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
 
 
 async def test_transactions_that_arrive_together_share_a_commit(store: SQLiteStore) -> None:
-    """The test counts the frames of the WAL that end a commit. A frame has 24 + 4096 bytes."""
+    """The test reads the WAL and counts the frames that end a commit. A frame has a header of 24
+    bytes and a page of 4096 bytes."""
     await store.run(put, "counter")
 
     def commits() -> int:
@@ -70,7 +71,8 @@ async def test_a_failing_transaction_of_the_same_commit_does_not_damage_the_full
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 async def test_when_the_thread_dies_no_caller_waits_forever(store: SQLiteStore) -> None:
     class Poison(Job):
-        """Ends the writer's thread at a point where no error is caught."""
+        """A job that raises SystemExit in the writer's thread, which ends the thread because the
+        writer does not catch this exception."""
 
         def fail(self, error: StoreUnavailable) -> None:
             if threading.current_thread() is not threading.main_thread():

@@ -78,8 +78,8 @@ class InvitedBy:
 async def hearing(
     platform: MatrixPlatform, listener: InvitedBy | Listener, cursor: MemoryCursor | None = None
 ) -> AsyncIterator[None]:
-    """Runs the adapter until the block ends. Unlike `listening`, it accepts events from rooms other
-    than `platform.room`."""
+    """Runs the adapter until the block ends. Unlike `listening`, this function also accepts events
+    from other rooms than `platform.room`."""
     adapter = MatrixAdapter("matrix", platform.credentials)
     async with anyio.create_task_group() as group:
         start = cursor or MemoryCursor(platform.start)

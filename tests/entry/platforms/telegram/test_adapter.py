@@ -182,7 +182,8 @@ async def test_an_album_whose_pieces_arrive_apart_is_one_message() -> None:
         def photo(number: int) -> None:
             platform.server.says(PERSON, photo=[{"file_id": f"p{number}"}], media_group_id="a")
 
-        # The rest of the album arrives while the adapter has received only a part of it.
+        # The album has three photos. The second and the third arrive only after the polls that
+        # return the photos before them.
         platform.server.after_polls = [partial(photo, 2), partial(photo, 3)]
         photo(1)
         platform.says("between")
@@ -421,7 +422,8 @@ async def test_a_chat_in_a_penalty_window_is_left_alone_until_the_window_ends(
         platform.server.penalize(PERSON, 3)
         platform.says("hi")
         await until(lambda: platform.server.texts(PERSON) == ["hello there"], 20)
-    # The typing mark and the preview may have started at the same time.
+    # The bot learns about the window from its first refused call. Two more calls may have started
+    # before: the typing indicator and the preview.
     assert 1 <= len(platform.server.impatient) <= 3
 
 
@@ -448,7 +450,8 @@ async def test_two_bots_in_a_group_each_answer_only_their_own_messages(tmp_path:
         accounts = {"other": TelegramAccount(token="200:other")}
         config = replace(platform.config, accounts=accounts)
         adapters = [TelegramAdapter(name, config) for name in ("telegram", "telegram.other")]
-        # Each bot mentions the other one in its answer, which must not start another turn.
+        # The answer of each bot mentions the other bot. This mention must not start a turn of the
+        # other bot.
         model = ScriptedModel([says("@other_bot hello"), says("@our_bot hello")])
         answers = ["@other_bot hello", "@our_bot hello"]
         async with running(tmp_path, adapters, model):
@@ -459,7 +462,8 @@ async def test_two_bots_in_a_group_each_answer_only_their_own_messages(tmp_path:
             await until(lambda: server.texts(GROUP) == answers)
             server.says(GROUP, "/status@other_bot")
             await until(lambda: server.texts(GROUP) == [*answers, "Idle."])
-            # The reply is delivered to both bots, and each bot polls again after it.
+            # Both bots have received the reply `Idle.` as an update and acknowledged it, so no turn
+            # can start any more.
             await until(lambda: not platform.bot.pending and not other.pending)
         assert [one.token for one in server.messages.values()] == [TOKEN, "200:other", "200:other"]
         assert len(model.requests) == 2
@@ -470,7 +474,7 @@ async def test_two_bots_in_a_group_each_answer_only_their_own_messages(tmp_path:
 
 
 def asked(request: ModelRequest) -> list[str]:
-    """Returns the texts of people in a conversation."""
+    """Returns the texts of the user messages in a model request."""
     return [one.text for one in request.messages if isinstance(one, UserMessage)]
 
 
@@ -610,7 +614,8 @@ LONG_ANSWER = "\n\n".join(
 
 
 def streamed(text: str, pause: float = 0.0) -> Answer:
-    """Returns an answer that is written word by word, as fast as possible or with pauses."""
+    """Returns an answer that is written word by word, with a pause of this many seconds after each
+    word."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         for word in re.findall(r"\s*\S+", text):
@@ -700,7 +705,7 @@ async def test_a_text_that_telegram_can_not_read_is_sent_without_formatting(
 
 
 class EchoModel:
-    """Answers every message with its own text."""
+    """A model that answers every message with the text of the message."""
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
         asked = request.messages[-1]
@@ -741,5 +746,5 @@ async def test_no_answer_is_lost_repeated_or_out_of_order_after_failures_and_res
 
 
 def answers(server: BotApiServer, chat: int) -> list[str]:
-    """The complete answers in a chat."""
+    """Returns the messages in a chat that are complete answers."""
     return [text for text in server.texts(chat) if re.fullmatch(r"the answer to message \d", text)]

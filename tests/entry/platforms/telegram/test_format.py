@@ -26,7 +26,7 @@ html = TelegramHtml()
 
 
 def letters(text: str) -> str:
-    """The characters that every rendering of a text has, in order."""
+    """Returns the letters and digits of a text. Rendering changes only other characters."""
     return "".join(re.findall(r"\w", text))
 
 

@@ -1,4 +1,5 @@
-"""The settings of Telegram come from config.yaml and the environment, and bad ones are refused."""
+"""The settings of Telegram come from config.yaml and the environment, and wrong settings are
+refused."""
 
 from pathlib import Path
 
