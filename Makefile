@@ -9,7 +9,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PY := $(BIN)/python
 STAMP := .venv/.with-dev,local
-RUNNABLE := .venv/.with-local
+RUNNABLE := .venv/.with-local,sandbox
 STORE := sqlite
 PIP_INSTALL := $(PY) -m pip install -q --disable-pip-version-check
 # With compiled bytecode, the many processes of the tests do not each compile the packages.

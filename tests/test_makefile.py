@@ -42,7 +42,7 @@ def test_another_python_can_be_named(checkout: Path) -> None:
 
 def test_an_environment_of_another_python_is_replaced(checkout: Path) -> None:
     python(checkout / ".venv" / "bin", "python", "3 11")
-    (checkout / ".venv" / ".with-local").touch()
+    (checkout / ".venv" / ".with-local,sandbox").touch()
     newer = python(checkout / "opt", "python3.12", "3 12")
     same = python(checkout / "opt", "python3.11", "3 11")
     assert "rm -rf .venv" in make(checkout, "-n", f"PYTHON={newer}", "run").stdout
