@@ -81,9 +81,6 @@ class BotApiServer:
         """Number of updates that have delivered a bot's own messages back to the bot."""
         self.impatient: list[ApiCall] = []
         """The calls that a bot made for a chat during a penalty window of the chat (`penalize`)."""
-        self.after_polls: list[Callable[[], object]] = []
-        """Functions of the test. After each poll that returns updates, the server removes the first
-        function from the list and calls it."""
         self._penalties: dict[int, float] = {}
         self._chats: dict[int, ApiObject] = {}
         self._bots: dict[BotToken, FakeBot] = {}
@@ -286,8 +283,6 @@ class BotApiServer:
             bot.pending = [one for one in bot.pending if set(one) <= set(allowed)]
             found = bot.pending[: wanted.limit]
             self.echoed += sum(update_sender(one) == bot.user for one in found)
-            if found and self.after_polls:
-                self.after_polls.pop(0)()
             return found
         raise ApiRefusal(
             409,

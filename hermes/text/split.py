@@ -26,6 +26,11 @@ _WINDOW = 256
 """Number of characters that are searched for white space at once."""
 
 
+def utf8_bytes(text: str) -> int:
+    """Returns the length of a text in bytes, as Matrix counts it."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
 def utf16_units(text: str) -> int:
     """Returns the length of a text in UTF-16 code units, as Telegram and others count it."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -12,7 +12,7 @@ from hermes.text.dialect import Dialect
 from hermes.text.html_dialect import BrowserHtml
 from hermes.text.markdown import parse, print_markdown, print_plain
 from hermes.text.slices import visible
-from hermes.text.split import Measure, Render, split, utf16_units
+from hermes.text.split import Measure, Render, split, utf8_bytes, utf16_units
 from hermes.types import nodes
 
 LINES = (
@@ -36,10 +36,6 @@ class Escaped(Dialect):
 
     def text(self, node: nodes.Text) -> str:
         return re.sub(r"([^\w\s])", r"\\\1", node.text)
-
-
-def utf8_bytes(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
 
 
 RENDERS: dict[str, Render] = {

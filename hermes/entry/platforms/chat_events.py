@@ -1,6 +1,6 @@
 """Creates the events that adapters report."""
 
-from hermes.types.identity import Source, Target
+from hermes.types.identity import ChatKind, Source, Target
 from hermes.types.messages import Body, MessageEvent, Origin
 
 
@@ -20,4 +20,24 @@ def chat_event(
         received_at=now,
         body=body,
         addressed=addressed,
+    )
+
+
+def chat_source(
+    platform: str,
+    account: str,
+    kind: ChatKind,
+    chat_id: str,
+    user_id: str = "",
+    chat_name: str | None = None,
+) -> Source:
+    """Returns the source of a user's events in a chat. Without a user id, it is the source of the
+    chat itself."""
+    return Source(
+        platform=platform,
+        account=account,
+        chat_kind=kind,
+        chat_id=chat_id,
+        user_id=user_id,
+        chat_name=chat_name,
     )

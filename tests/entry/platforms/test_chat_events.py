@@ -1,6 +1,6 @@
 """The answer to a message goes to the chat and thread that the message came from."""
 
-from hermes.entry.platforms.chat_events import chat_event
+from hermes.entry.platforms.chat_events import chat_event, chat_source
 from hermes.types.identity import Source, Target
 from hermes.types.messages import Said
 
@@ -15,3 +15,8 @@ def test_the_answer_goes_to_the_chat_and_thread_of_the_source() -> None:
     assert event.origin.reply_to == Target(account="chat.x", chat_id="1", thread_id="4")
     assert (event.origin.bot, event.origin.principal) == ("our_bot", None)
     assert (event.source, event.received_at, event.addressed) == (SOURCE, 5.0, False)
+
+
+def test_the_source_of_a_chat_has_no_user() -> None:
+    source = chat_source("chat", "chat.x", "group", "1", chat_name="Team")
+    assert (source.user_id, source.chat_name, source.thread_id) == ("", "Team", None)

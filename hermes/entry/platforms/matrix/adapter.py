@@ -8,18 +8,18 @@ from itertools import takewhile
 
 import msgspec
 from aiohttp import BytesPayload
-from msgspec.structs import replace
 
 from hermes.entry.platforms import http
-from hermes.entry.platforms.chat_events import chat_event
+from hermes.entry.platforms.chat_events import chat_event, chat_source
 from hermes.entry.platforms.matrix import events
 from hermes.entry.platforms.matrix.api import MatrixApi, api_path
 from hermes.entry.platforms.matrix.format import TEXT_LIMIT, render
 from hermes.entry.platforms.matrix.manifest import MatrixAccount
 from hermes.entry.platforms.matrix.rooms import FACTS, RoomCache
 from hermes.entry.platforms.matrix.schema import MXC, Page, RoomEvent, RoomNews, Sync, Timeline
+from hermes.text.split import utf8_bytes
 from hermes.types.errors import Disconnected, HermesError, Rejected
-from hermes.types.identity import Target, new_id
+from hermes.types.identity import ChatKind, Target, new_id
 from hermes.types.messages import Attachment, Content, Invited, MessageRef, Refused
 from hermes.types.platforms import Cursor, PlatformLimits
 from hermes.types.protocols import Accept
@@ -40,14 +40,12 @@ _WANTED, _FILTER = (msgspec.json.encode(one).decode() for one in (_EVENTS, _ALL)
 
 class MatrixAdapter:
     limits = PlatformLimits(text=TEXT_LIMIT, attachments=True, deduplicates=True)
-    render = staticmethod(render)
+    render, measure = staticmethod(render), staticmethod(utf8_bytes)
 
     def __init__(self, account: str, credentials: MatrixAccount) -> None:
         self.account = account
         self._api = MatrixApi(credentials, device_id=f"hermes-{account}")
-
-    def measure(self, text: str) -> int:
-        return len(text.encode())
+        self.verify = self._api.verify
 
     async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
         async with self._api.http.open():
@@ -68,16 +66,12 @@ class MatrixAdapter:
                 since, timeout = batch.next_batch, SYNC_SECONDS
                 await cursor.save(since)
 
-    async def verify(self) -> str:
-        return await self._api.verify()
-
     async def _join(self, rooms: RoomCache, room_id: str, news: RoomNews, accept: Accept) -> None:
-        state = news.invite_state.events
-        invitation = next((one for one in state if one.lets_in(rooms.us)), None)
-        inviter = invitation.sender if invitation else ""
-        source, key = rooms.source(room_id, inviter), f"{room_id}:invited:{inviter}"
-        if invitation and invitation.content.is_direct:
-            source = replace(source, chat_kind="private")
+        found = [one for one in news.invite_state.events if one.lets_in(rooms.us)]
+        inviter, direct = (found[0].sender, found[0].content.is_direct) if found else ("", False)
+        kind: ChatKind = "private" if direct else "group"
+        source = chat_source("matrix", self.account, kind, room_id, inviter)
+        key = f"{room_id}:invited:{inviter}"
         if isinstance(await accept(chat_event(source, key, Invited(), time.time())), Refused):
             return
         try:
@@ -108,19 +102,18 @@ class MatrixAdapter:
                 continue
             room = await rooms.get(room_id)
             if room.encrypted:
-                return await self._explain_encryption(rooms.us, room_id)
+                await self._explain_encryption(rooms.us, room_id)
+                return
             related = None
             if id := events.related_event(event):
                 related = await self._api.find(api_path("rooms", room_id, "event", id), RoomEvent)
             said = events.to_event(room, event, related, time.time())
             if said is not None and not isinstance(await accept(said), Refused):
                 read = event.event_id
-        try:
-            if read is not None:
+        if read is not None:
+            with suppress(HermesError):
                 path = api_path("rooms", room_id, "receipt", "m.read", read)
                 await self._api.call("POST", path, object, {})
-        except HermesError as error:
-            log.info("%s can't mark a message as read: %s", self.account, error)
 
     async def _explain_encryption(self, us: str, room_id: str) -> None:
         """Says once in the log and once in the room that an encrypted room can't be read."""
@@ -165,16 +158,16 @@ class MatrixAdapter:
     async def _put(self, room_id: str, message: Mapping[str, object], key: str) -> str:
         """Sends a message once, however often the key is used. Returns the id of its event."""
         path = api_path("rooms", room_id, "send", "m.room.message", key)
-        sent = await self._api.call("PUT", path, dict[str, str], {**message, "m.mentions": {}})
-        return sent["event_id"]
+        message = {**message, "m.mentions": {}}
+        return (await self._api.call("PUT", path, dict[str, str], message))["event_id"]
 
     async def _uploaded(self, file: Attachment) -> dict[str, object]:
         """Uploads a file. Returns the fields of its message."""
         data = await http.read_attachment(file, 100 * 1024 * 1024, "Matrix")
         name, kind = file.file_name, file.media_type
         body, query = BytesPayload(data, content_type=kind), {"filename": name}
-        wait = http.FILE_SECONDS
-        answer = await self._api.call("POST", UPLOAD, dict[str, str], body, query, wait)
+        call, wait = self._api.call, http.FILE_SECONDS
+        answer = await call("POST", UPLOAD, dict[str, str], body, query, wait)
         file_fields = {"url": answer["content_uri"], "info": {"mimetype": kind, "size": len(data)}}
         return {"msgtype": f"m.{file.kind}", "body": name, "filename": name, **file_fields}
 

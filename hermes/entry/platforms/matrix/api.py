@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import TypeVar
 from urllib.parse import quote
 
-import msgspec
 from msgspec.structs import replace
 
 from hermes.entry.platforms import http
@@ -23,9 +22,8 @@ def api_path(*parts: str) -> str:
 
 def error_for(response: http.PlatformResponse) -> HermesError:
     """Returns the error for a call that failed."""
-    try:
-        problem = msgspec.json.decode(response.body, type=Problem)
-    except msgspec.MsgspecError:
+    problem = http.decoded_or(Problem(), response.body)
+    if not problem.errcode:
         # The response is from a proxy in front of the homeserver.
         return Disconnected(f"HTTP status {response.status}")
     pause = None if problem.retry_after_ms is None else problem.retry_after_ms / 1000
@@ -64,8 +62,7 @@ class MatrixApi:
             raise AuthFailed(f"the login of {self._account.user} failed: {error}") from None
 
     async def verify(self) -> str:
-        """Returns the user id, if the homeserver accepts the access token. A password is not tried,
-        because a second login would end the login of a running gateway."""
+        """Returns the user id. A password is not tried, because a login ends earlier logins."""
         if self._account.access_token:
             return (await self.login()).user_id
         await self._send(PlatformRequest(method="GET", path=api_path("login")))

@@ -18,7 +18,7 @@ class Login(Value):
 
 
 class Problem(Value):
-    errcode: str
+    errcode: str = ""
     error: str = ""
     retry_after_ms: float | None = None
 
@@ -52,7 +52,6 @@ class EventContent(Value):
     name: str = ""
     membership: str = ""
     is_direct: bool = False
-    """Whether an invitation is to a private chat."""
     displayname: str | None = None
     msgtype: str = ""
     body: str = ""

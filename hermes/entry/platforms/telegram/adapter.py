@@ -26,10 +26,6 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 50
 """Longest time that Telegram waits for an update before it answers a poll."""
-MOST_UPDATES = 100
-"""Largest number of updates that one poll returns."""
-ALBUM_SECONDS = 1.0
-"""An album counts as complete when none of its messages has arrived for this time."""
 PHOTO_BYTES, UPLOAD_BYTES = 10 * 1024 * 1024, 50 * 1024 * 1024
 """Largest photo and largest file that a bot can send."""
 MENU_COMMANDS = 100
@@ -69,9 +65,9 @@ class TelegramAdapter:
             offset = int(cursor.value or 0)
             while True:
                 ready()
-                found = await self._updates(offset)
-                for pieces in updates.grouped(found):
-                    await self.receive(pieces, accept)
+                found = await self._poll(offset)
+                for update in found:
+                    await self.receive(update, accept)
                 if found:
                     # After a week without updates, Telegram may continue with smaller numbers.
                     offset = found[-1].update_id + 1
@@ -80,12 +76,12 @@ class TelegramAdapter:
     async def verify(self) -> str:
         return f"@{(await self._recipient()).user.username}"
 
-    async def receive(self, pieces: Sequence[Update], accept: Accept) -> None:
-        """Reports one message, album or button press to the gateway."""
-        event = updates.to_event(await self._recipient(), pieces, time.time())
+    async def receive(self, update: Update, accept: Accept) -> None:
+        """Reports a message or a button press to the gateway."""
+        event = updates.to_event(await self._recipient(), update, time.time())
         if event is not None:
             await accept(event)
-        if query := pieces[0].callback_query:
+        if query := update.callback_query:
             try:
                 await self._api.call("answerCallbackQuery", bool, {"callback_query_id": query.id})
             except HermesError as error:
@@ -98,22 +94,9 @@ class TelegramAdapter:
             self._us = updates.Recipient(account=self.account, user=me)
         return self._us
 
-    async def _updates(self, offset: int) -> list[Update]:
-        """Waits for updates. If they contain a part of an album, waits for the other parts too."""
-        found = await self._poll(offset, POLL_SECONDS)
-        while pieces := sum(updates.album_of(one) is not None for one in found):
-            if len(found) == MOST_UPDATES:
-                return updates.without_last_album(found)
-            await anyio.sleep(ALBUM_SECONDS)
-            # The same offset acknowledges nothing, so the server returns these updates again.
-            found = await self._poll(offset, 0)
-            if sum(updates.album_of(one) is not None for one in found) == pieces:
-                break
-        return found
-
-    async def _poll(self, offset: int, seconds: int) -> list[Update]:
-        wanted = {"offset": offset, "timeout": seconds, "allowed_updates": UPDATES}
-        raw = await self._api.call("getUpdates", list[dict[str, object]], wanted, wait=seconds)
+    async def _poll(self, offset: int) -> list[Update]:
+        wanted = {"offset": offset, "timeout": POLL_SECONDS, "allowed_updates": UPDATES}
+        raw = await self._api.call("getUpdates", list[dict[str, object]], wanted, wait=POLL_SECONDS)
         return [self._read(one) for one in raw]
 
     def _read(self, raw: dict[str, object]) -> Update:

@@ -1,8 +1,5 @@
 """Turns updates of the Bot API into events. It does no I/O."""
 
-from collections.abc import Iterable, Sequence
-from itertools import takewhile
-
 from msgspec.structs import replace
 
 from hermes.entry.platforms.telegram.format import TEXT_LIMIT
@@ -42,28 +39,26 @@ class Recipient(Value):
     user: User
 
 
-def to_event(us: Recipient, pieces: Sequence[Update], now: float) -> MessageEvent | None:
-    """Returns the event of an update, or of all updates of an album. If an album arrives in single
-    updates, as by webhook, the gateway joins their events.
+def to_event(us: Recipient, update: Update, now: float) -> MessageEvent | None:
+    """Returns the event of an update. Each part of an album is an event of its own.
 
     Returns None for updates that are not for the agent: our own messages, and service messages such
     as a new member.
     """
-    first = pieces[0]
-    if first.callback_query is not None:
-        return _press(us, first.callback_query, now)
-    if (message := first.edited_message) is not None:
+    if update.callback_query is not None:
+        return _press(us, update.callback_query, now)
+    if (message := update.edited_message) is not None:
         key = f"{message.message_id}:edited:{message.edit_date}"
         body = Edited(message_id=str(message.message_id), text=message.text or message.caption)
-        return _event(us, key, [message], body, now)
-    messages = [piece.message for piece in pieces if piece.message is not None]
-    said = _said(messages) if messages else None
+        return _event(us, key, message, body, now)
+    message = update.message
+    said = _said(message) if message is not None else None
+    if message is None or said is None:
+        return None
     # The key has no update number: after a week without updates, Telegram may repeat numbers.
-    event = _event(us, str(messages[0].message_id), messages, said, now) if said else None
-    if event is None or len(messages) > 1:
-        return event
-    album = messages[0].media_group_id or ""
-    return replace(event, album=album, cut_with=_cut_with(messages[0].text))
+    event = _event(us, str(message.message_id), message, said, now)
+    album = message.media_group_id or ""
+    return event and replace(event, album=album, cut_with=_cut_with(message.text))
 
 
 def _cut_with(text: str) -> str | None:
@@ -72,29 +67,6 @@ def _cut_with(text: str) -> str | None:
     if units < CUT_UNITS:
         return None
     return "" if units == TEXT_LIMIT else "\n"
-
-
-def grouped(updates: Iterable[Update]) -> list[list[Update]]:
-    """Returns groups in the order of their first updates: a whole album, or one other update."""
-    groups: dict[object, list[Update]] = {}
-    for update in updates:
-        groups.setdefault(album_of(update) or update.update_id, []).append(update)
-    return list(groups.values())
-
-
-def without_last_album(updates: list[Update]) -> list[Update]:
-    """Removes the album at the end, which may be incomplete, unless nothing would be left."""
-    last = album_of(updates[-1])
-    kept = list(takewhile(lambda one: last is None or album_of(one) != last, updates))
-    return kept or updates
-
-
-def album_of(update: Update) -> tuple[int, str] | None:
-    """Returns the chat and the id of the update's album; None if it belongs to no album."""
-    message = update.message
-    if message is None or message.media_group_id is None:
-        return None
-    return message.chat.id, message.media_group_id
 
 
 def target_of(account: str, message: Message) -> Target:
@@ -106,20 +78,18 @@ def target_of(account: str, message: Message) -> Target:
 
 
 def _event(
-    us: Recipient, key: str, messages: Sequence[Message], body: Body, now: float
+    us: Recipient, key: str, message: Message, body: Body, now: float
 ) -> MessageEvent | None:
-    first = messages[0]
-    author = first.sender_chat or first.sender
+    author = message.sender_chat or message.sender
     if author is None or author.id == us.user.id:
         return None
-    addressed = any(_addresses(us.user, message) for message in messages)
     return MessageEvent(
-        dedupe_key=f"{us.account}:{first.chat.id}:{key}",
-        source=_source(us, first, author),
-        origin=Origin(reply_to=target_of(us.account, first), bot=us.user.username),
+        dedupe_key=f"{us.account}:{message.chat.id}:{key}",
+        source=_source(us, message, author),
+        origin=Origin(reply_to=target_of(us.account, message), bot=us.user.username),
         received_at=now,
         body=body,
-        addressed=first.chat.type == "private" or addressed,
+        addressed=message.chat.type == "private" or _addresses(us.user, message),
     )
 
 
@@ -174,41 +144,39 @@ def _addresses(user: User, message: Message) -> bool:
     return False
 
 
-def _said(messages: Sequence[Message]) -> Said | None:
-    """Returns the text and the files of a message or an album; None if it has neither."""
-    texts = [text for message in messages if (text := message.text or message.caption)]
-    texts += [message.sticker.emoji for message in messages if message.sticker]
-    files: list[Attachment] = []
-    for message in messages:
-        for file in _files(message):
-            if file.size > DOWNLOAD_BYTES:
-                texts.append(f"{file.label[:-1]} was not received: it is larger than 20 MB]")
-            else:
-                files.append(file)
-    if not texts and not files:
+def _said(message: Message) -> Said | None:
+    """Returns the text and the file of a message; None if it has neither."""
+    texts = [text for text in (message.text or message.caption,) if text]
+    texts += [message.sticker.emoji] if message.sticker else []
+    file = _file(message)
+    if file is not None and file.size > DOWNLOAD_BYTES:
+        texts.append(f"{file.label[:-1]} was not received: it is larger than 20 MB]")
+        file = None
+    if not texts and file is None:
         return None
-    answered = messages[0].reply_to_message
+    answered = message.reply_to_message
     return Said(
         text="\n\n".join(texts),
-        attachments=tuple(files),
-        message_id=str(messages[0].message_id),
+        attachments=() if file is None else (file,),
+        message_id=str(message.message_id),
         reply_to=str(answered.message_id) if answered else None,
     )
 
 
-def _files(message: Message) -> Iterable[Attachment]:
+def _file(message: Message) -> Attachment | None:
     if message.photo:
-        yield _attachment("image", message.photo[-1], "photo.jpg", "image/jpeg")
-    elif message.voice:
-        yield _attachment("audio", message.voice, "voice.ogg", "audio/ogg")
-    elif message.audio:
-        yield _attachment("audio", message.audio, "audio.mp3", "audio/mpeg")
-    elif found := message.video or message.animation or message.video_note:
-        yield _attachment("video", found, "video.mp4", "video/mp4")
-    elif message.document:
-        image = message.document.mime_type in ("image/png", "image/jpeg", "image/webp")
-        kind: AttachmentKind = "image" if image else "file"
-        yield _attachment(kind, message.document, "file", "application/octet-stream")
+        return _attachment("image", message.photo[-1], "photo.jpg", "image/jpeg")
+    if message.voice:
+        return _attachment("audio", message.voice, "voice.ogg", "audio/ogg")
+    if message.audio:
+        return _attachment("audio", message.audio, "audio.mp3", "audio/mpeg")
+    if found := message.video or message.animation or message.video_note:
+        return _attachment("video", found, "video.mp4", "video/mp4")
+    if message.document is None:
+        return None
+    image = message.document.mime_type in ("image/png", "image/jpeg", "image/webp")
+    kind: AttachmentKind = "image" if image else "file"
+    return _attachment(kind, message.document, "file", "application/octet-stream")
 
 
 def _attachment(kind: AttachmentKind, file: RemoteFile, name: str, media_type: str) -> Attachment:

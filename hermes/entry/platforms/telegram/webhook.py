@@ -31,7 +31,7 @@ def webhook_route(account: str, config: TelegramConfig) -> WebhookRoute:
             # After an error status, Telegram would deliver the update again and again.
             log.error("an update of %s can't be read: %s", account, error)
             return WebhookResponse()
-        await adapter.receive([update], accept)
+        await adapter.receive(update, accept)
         return WebhookResponse()
 
     path = urlsplit(webhook_url(account, config)).path

@@ -4,7 +4,6 @@ import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -43,7 +42,6 @@ from hermes.types.messages import (
     MessageEvent,
     MessageRef,
     Receipt,
-    Said,
     UserMessage,
 )
 from hermes.types.models import ModelRequest
@@ -123,9 +121,6 @@ class TestTelegram(AdapterContract):
             yield platform
 
 
-# --- receiving -------------------------------------------------------------------------------
-
-
 def polls(server: BotApiServer) -> list[ApiCall]:
     return [call for call in server.calls if call.method == "getUpdates"]
 
@@ -176,37 +171,18 @@ async def test_an_update_that_can_not_be_read_does_not_block_the_next_one() -> N
     assert listener.texts() == ["next"]
 
 
-async def test_an_album_whose_pieces_arrive_apart_is_one_message() -> None:
+async def test_the_parts_of_an_album_are_one_message_for_the_agent(tmp_path: Path) -> None:
+    model = ScriptedModel([says("Nice.")])
     async with telegram() as platform:
-
-        def photo(number: int) -> None:
-            platform.server.says(PERSON, photo=[{"file_id": f"p{number}"}], media_group_id="a")
-
-        # The album has three photos. The second and the third arrive only after the polls that
-        # return the photos before them.
-        platform.server.after_polls = [partial(photo, 2), partial(photo, 3)]
-        photo(1)
-        platform.says("between")
-        async with listening(platform) as listener:
-            await until(lambda: len(listener.heard) == 2, 20)
-    album = listener.heard[0].body
-    assert isinstance(album, Said)
-    assert [file.path for file in album.attachments] == ["p1", "p2", "p3"]
-    assert listener.texts()[1] == "between"
-
-
-async def test_an_album_at_the_end_of_a_full_batch_is_not_cut() -> None:
-    async with telegram() as platform:
-        for number in range(98):
-            platform.says(str(number))
-        for number in range(5):
+        platform.server.files |= {"p1": PNG, "p2": PNG}
+        for number in (1, 2):
             photo = [{"file_id": f"p{number}"}]
-            platform.server.says(PERSON, photo=photo, media_group_id="a")
-        async with listening(platform) as listener:
-            await until(lambda: len(listener.heard) == 99, 20)
-    album = listener.heard[-1].body
-    assert isinstance(album, Said)
-    assert len(album.attachments) == 5
+            platform.server.says(PERSON, photo=photo, media_group_id="a", caption="")
+        async with running(tmp_path, [platform.adapter], model):
+            await until(lambda: platform.server.texts(PERSON) == ["Nice."], 20)
+    asked = model.requests[0].messages[-1]
+    assert isinstance(asked, UserMessage)
+    assert len(asked.attachments) == 2
 
 
 async def test_a_button_press_is_acknowledged() -> None:
@@ -251,9 +227,6 @@ async def test_in_webhook_mode_the_webhook_is_set_and_nothing_is_polled() -> Non
         async with listening(platform) as listener:
             platform.says("polled again")
             await until(lambda: listener.heard)
-
-
-# --- sending ---------------------------------------------------------------------------------
 
 
 async def test_an_edit_to_the_same_text_is_a_success() -> None:
@@ -314,9 +287,6 @@ async def test_a_file_that_can_not_be_sent_is_rejected(tmp_path: Path) -> None:
             content = Content(text="", attachments=(Attachment(kind="file", path=str(path)),))
             with pytest.raises(Rejected, match=problem):
                 await platform.adapter.send(platform.target, content, "k1")
-
-
-# --- with a gateway --------------------------------------------------------------------------
 
 
 async def test_a_message_is_answered_by_a_preview_that_grows_into_the_answer(

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from hermes.entry.platforms.telegram.schema import Update, User
-from hermes.entry.platforms.telegram.updates import Recipient, grouped, to_event, without_last_album
+from hermes.entry.platforms.telegram.updates import Recipient, to_event
 from hermes.types.identity import Source, Target
 from hermes.types.messages import Attachment, Edited, MessageEvent, Pressed, Said
 
@@ -23,8 +23,8 @@ def message(id: object = 9, chat: object = PRIVATE, **fields: object) -> dict[st
     return {"message_id": id, "date": 1_600_000_000, "chat": chat, "from": ANN, **fields}
 
 
-def event_of(*pieces: Update) -> MessageEvent:
-    event = to_event(US, pieces, NOW)
+def event_of(received: Update) -> MessageEvent:
+    event = to_event(US, received, NOW)
     assert event is not None
     return event
 
@@ -33,9 +33,6 @@ def said(**fields: object) -> Said:
     body = event_of(update(message=message(**fields))).body
     assert isinstance(body, Said)
     return body
-
-
-# --- messages --------------------------------------------------------------------------------
 
 
 def test_a_private_message() -> None:
@@ -93,7 +90,7 @@ def test_an_anonymous_administrator_is_the_group() -> None:
     ids=["ours", "service", "unknown", "press-without-message", "press-unreadable"],
 )
 def test_some_updates_are_not_for_the_agent(ignored: dict[str, object]) -> None:
-    assert to_event(US, [update(**ignored)], NOW) is None
+    assert to_event(US, update(**ignored), NOW) is None
 
 
 def test_the_message_of_another_bot_says_so() -> None:
@@ -119,9 +116,6 @@ def test_a_pressed_button() -> None:
     assert event.source.user_id == "7"
     assert event.received_at == NOW
     assert event.addressed
-
-
-# --- groups ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -183,9 +177,6 @@ def test_a_group_message_is_addressed_by_mention_reply_or_command(
     assert event.source.chat_kind == "group"
 
 
-# --- files -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
@@ -232,55 +223,13 @@ def test_a_sticker_is_its_emoji() -> None:
     assert said(sticker={"file_id": "s", "emoji": "👍"}).text == "👍"
 
 
-# --- albums ----------------------------------------------------------------------------------
-
-
-def piece(number: int, album: str = "a", caption: str = "") -> Update:
-    photo = [{"file_id": f"p{number}"}]
-    sent = message(id=number, photo=photo, media_group_id=album, caption=caption)
-    return update(number, message=sent)
-
-
-def test_an_album_is_one_message() -> None:
-    album = [piece(1), piece(2, caption="my holiday"), piece(3)]
-    event = event_of(*album)
+def test_a_part_of_an_album_names_the_album() -> None:
+    part = message(photo=[{"file_id": "p"}], media_group_id="a", caption="my holiday")
+    event = event_of(update(message=part))
+    assert event.album == "a"
     assert isinstance(event.body, Said)
     assert event.body.text == "my holiday"
-    assert [file.path for file in event.body.attachments] == ["p1", "p2", "p3"]
-    assert event.dedupe_key == "telegram:7:1"
-
-
-def test_the_pieces_of_an_album_are_joined_and_other_updates_stay_in_order() -> None:
-    between, last = (update(n, message=message(id=n, text="x")) for n in (2, 6))
-    found = grouped([piece(1), between, piece(3), piece(4, "b"), piece(5, "b"), last])
-    numbers = [[one.update_id for one in group] for group in found]
-    assert numbers == [[1, 3], [2], [4, 5], [6]]
-
-
-def test_albums_of_two_chats_are_never_joined() -> None:
-    elsewhere = message(chat=GROUP, photo=[{"file_id": "p"}], media_group_id="a")
-    assert len(grouped([piece(1), update(2, message=elsewhere)])) == 2
-
-
-def test_an_album_is_addressed_by_the_caption_of_any_piece() -> None:
-    mention = [{"type": "mention", "offset": 0, "length": 8}]
-    album = {"chat": GROUP, "photo": [{"file_id": "p"}], "media_group_id": "a"}
-    plain = update(1, message=message(id=1, **album))
-    named = message(id=2, **album, caption="@our_bot look", caption_entities=mention)
-    assert event_of(plain, update(2, message=named)).addressed
-    assert not event_of(plain).addressed
-
-
-def test_an_album_at_the_end_of_a_batch_is_left_for_the_next_batch() -> None:
-    text = update(3, message=message(id=3, text="x"))
-    assert without_last_album([text, piece(4), piece(5)]) == [text]
-    assert without_last_album([piece(1), piece(2), text]) == [piece(1), piece(2), text]
-    assert without_last_album([piece(1), piece(2)]) == [piece(1), piece(2)]
-
-
-def test_a_single_part_of_an_album_names_the_album() -> None:
-    assert event_of(piece(1)).album == "a"
-    assert event_of(piece(1), piece(2)).album == ""
+    assert [file.path for file in event.body.attachments] == ["p"]
 
 
 @pytest.mark.parametrize(
