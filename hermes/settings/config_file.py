@@ -171,8 +171,8 @@ def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]
 
 
 def _places(lines: list[str], before: list[str]) -> list[int | None]:
-    """Returns the index in `lines` of each line of `before`, and the index of the end. An unknown
-    index is None."""
+    """Returns for each line of `before` its index in `lines`, or None if the line is not found. The
+    last value is the index of the end of `lines`."""
     if len(lines) == len(before):
         return [*range(len(lines) + 1)]
     places: list[int | None] = [None] * (len(before) + 1)

@@ -280,7 +280,7 @@ class MemorySandbox:
         return MemoryProcess(id, command)
 
     async def shell(self) -> Sequence[str]:
-        raise ToolFailed("A person can't use the shell in memory.")
+        raise ToolFailed("This sandbox is in memory, so no shell can be opened in it.")
 
     def _owns(self, command: MemoryCommand) -> bool:
         return command.scope.session == self._scope.session

@@ -21,7 +21,8 @@ _AHEAD = 8
 _GRAPHEME = 32
 """Maximum number of code points that are kept together as one character."""
 _ROOM = 8
-"""Markup is replaced by plain text if it leaves less than 1/8 of the limit for the text."""
+"""If markup takes so much of the limit that less than 1/8 of it is left for text, the markup is
+replaced by plain text."""
 _WINDOW = 256
 """Number of characters that are searched for white space at once."""
 

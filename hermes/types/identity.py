@@ -29,7 +29,7 @@ counts as this person."""
 
 
 def person_of(platform: str, user_id: str) -> PersonId:
-    """Returns the person whom a user id names, unless the id is linked to another person."""
+    """Returns the person to whom a user id belongs if it is not linked to another person."""
     return PersonId(f"{platform}:{user_id}")
 
 

@@ -46,8 +46,8 @@ VISIBLE_WITHOUT_A_SANDBOX = {
     "connect_to_a_service",
     "connect_to_an_abstract_socket",
 }
-"""Attempts that succeed on every Linux machine if commands are not isolated. They show that the
-attempts are made correctly."""
+"""Attempts that must succeed without a sandbox on every Linux machine. If one of them failed there,
+its failure in a sandbox would prove nothing."""
 
 
 @contextmanager

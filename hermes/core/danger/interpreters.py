@@ -163,8 +163,8 @@ def _run_source(
 
 
 def run_interpreter(call: Invocation) -> str:
-    """Judges the code that an interpreter such as Perl or Ruby runs. Returns the output of the
-    interpreter."""
+    """Judges the code of an interpreter such as Perl or Ruby, without running it. Returns the output
+    that the code would print, as far as it is known."""
     name = call.program
     options = CODE_OPTIONS[name].split()
     valued = [*options, *_VALUED.get(name, "").split()]

@@ -98,7 +98,7 @@ def _schema(schema: object) -> dict[str, object]:
 
 
 def _of_kind(schema: Mapping[str, object], kind: str) -> Mapping[str, object]:
-    """Returns the schema for one of the types that the schema lists."""
+    """Narrows a schema that allows several types to one of these types."""
     return {**schema, "type": kind} if kind != "null" else {"type": kind}
 
 

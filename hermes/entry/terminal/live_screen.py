@@ -67,7 +67,7 @@ class LiveScreen:
         self._labels: dict[CallId, str] = {}
         """The line that describes each running call."""
         self._targets: dict[CallId, str] = {}
-        """The same line for each running call, with only the first argument, such as the path."""
+        """Maps each running call to its line in a short form, which has only the first argument."""
         self._usage: UsageReported | None = None
 
     def show_question(self, text: str) -> None:
