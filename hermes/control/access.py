@@ -45,7 +45,7 @@ class PlatformAccess(Value):
 
     allowed: AllowedUsers = AllowedUsers()
     accounts: Mapping[str, AllowedUsers] = {}
-    """Maps an account to its users. For an account that is listed here, `allowed` does not apply."""
+    """Maps an account to its users. For the accounts in this mapping, `allowed` does not apply."""
     strangers: StrangerRule = ""
     bots: BotRule = "none"
     bot_hops: int = 3

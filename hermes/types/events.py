@@ -145,7 +145,7 @@ class TurnFinished(Value, tag=True):
     code: str = ""
     """Why the turn failed, as a code for programs: `rate_limited`, `auth_failed`, `deadline` …"""
     status: int = 500
-    """The HTTP status of the response to an API request, if its turn failed with the code in `code`."""
+    """The HTTP status of the response to an API request whose turn failed with this `code`."""
     retry_after: float | None = None
     """Seconds after which a new attempt makes sense; None if unknown."""
     finish_reason: FinishReason = "stop"

@@ -163,7 +163,7 @@ def _run_source(
 
 
 def run_interpreter(call: Invocation) -> str:
-    """Judges the code of an interpreter such as Perl or Ruby, without running it. Returns the output
+    """Judges the code of an interpreter such as Perl or Ruby, without running it. Returns the text
     that the code would print, as far as it is known."""
     name = call.program
     options = CODE_OPTIONS[name].split()

@@ -113,8 +113,8 @@ def _leaving(settings: Settings, meant: ModelName, *, custom: bool) -> list[tupl
     new provider.
 
     The address of a `custom` endpoint is saved under another name, so that the user can switch
-    back. Raises ConfigError if config.yaml contains an API key, because the key would be sent to the new
-    provider.
+    back. Raises ConfigError if config.yaml contains an API key, because the key would be sent to
+    the new provider.
     """
     if settings.sources.layer("model.api_key") == CONFIG:
         raise ConfigError(
