@@ -347,7 +347,7 @@ class TerminalSettings(Value):
     backend: Annotated[str, Aliases(env=("TERMINAL_ENV",))] = "sandbox"
     """The backend for commands: `sandbox` (isolated on this machine), `none` (no commands), `local`
     (on this machine with your rights), or the name of a plugin's backend."""
-    scope: Sharing = "session"
+    scope: Annotated[Sharing, Aliases(env=("TERMINAL_SCOPE",))] = "session"
     """The conversations that share a sandbox with its files: the turns of one `session`, all
     sessions of one `person`, or all sessions of the `agent`."""
     timeout: Annotated[Seconds, Aliases(env=("TERMINAL_TIMEOUT",))] = 180.0

@@ -86,6 +86,8 @@ class GatewayProcess:
             "HERMES_BUS_URL": store.bus_url if store else "",
             "HERMES_CUSTOM_BASE_URL": model_url,
             "HERMES_MODEL": "scripted",
+            # All sessions work in `workspace`, where tests expect their files.
+            "TERMINAL_SCOPE": "agent",
             "HERMES_STORE_URL": store.url if store else "",
             "HERMES_STORE_DIRECT_URL": store.direct_url if store else "",
             "HERMES_STORE_SHARED_FOLDER": store.shared_folder if store else "",

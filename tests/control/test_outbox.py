@@ -215,7 +215,7 @@ async def test_a_chat_gets_its_messages_in_order_and_does_not_wait_for_other_cha
         await until(lambda: server.texts("2"))
         assert server.texts() == []
         await until(lambda: len(server.texts()) == 3)
-    assert [text[:5] for text in server.texts()] == ["Idle.", "/stop", "Nothi"]
+    assert [text[:5] for text in server.texts()] == ["Idle.", "Conve", "Nothi"]
 
 
 @pytest.mark.parametrize("adapter", [PlainAdapter, EditingAdapter])

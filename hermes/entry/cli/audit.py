@@ -24,7 +24,9 @@ LONGEST_ARGUMENTS = 200
 @click.pass_obj
 @plainly
 def audit(runtime: Runtime, name: str, as_json: bool) -> None:
-    """Trace a message: person, agent, model calls, tool calls, decisions and deliveries.
+    """Trace a message from its sender to the answer.
+
+    Shows the person, the agent, the model calls, the tool calls with decisions, and the deliveries.
 
     MESSAGE is the id of a message in the log, or the message of a platform as ACCOUNT:CHAT:ID.
     """

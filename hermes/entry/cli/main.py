@@ -131,7 +131,7 @@ SUBCOMMANDS = {
     "logs": Lazy("hermes.entry.cli.log_reader:logs", "Show the log of the service."),
     "audit": Lazy(
         "hermes.entry.cli.audit:audit",
-        "Trace a message: person, agent, model calls, tool calls, decisions and deliveries.",
+        "Trace a message from its sender to the answer.",
     ),
     "prompt": Lazy("hermes.entry.cli.prompt:prompt", "Inspect the system prompt."),
     "approvals": Lazy(

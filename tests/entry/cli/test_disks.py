@@ -33,6 +33,9 @@ COMMANDS = [
     "store copy --to copy.db",
     "approvals explain pwd",
     "send --list",
+    *("pairing list", "pairing approve telegram ABCD2345", "pairing revoke telegram 7"),
+    *("people list", "people link telegram:7 matrix:@a:b.c", "people unlink telegram:7"),
+    *("audit 1", "doctor", "sandbox list", "sandbox shell trip", "sandbox reset trip --yes"),
     *("context list", "context allow AGENTS.md", "context revoke AGENTS.md"),
 ]
 

@@ -283,8 +283,8 @@ def test_commands_are_completed_with_their_help(terminal: Terminal) -> None:
     assert any("/stop" in line and "stop the running turn" in line for line in terminal.lines)
     terminal.send(TAB + TAB)
     terminal.until(lambda: terminal.row.startswith("› /status"))
-    ask(terminal, "")
-    assert "Idle." in terminal.text
+    terminal.send(ENTER)
+    terminal.until("Idle.")
 
 
 def test_files_of_the_current_directory_are_completed(terminal: Terminal) -> None:
