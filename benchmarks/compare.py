@@ -38,6 +38,11 @@ async def compare(checkout: Path, pairs: int, count: int) -> None:
     """Prints, for each kind of load, the milliseconds of CPU time per turn of both checkouts, and
     the median of their ratios."""
     async with staged(Record()) as stage:
+        # The model then gets the same tools from both, whichever backend is the default.
+        for home in ("home", "other"):
+            (stage.folder / home).mkdir(exist_ok=True)
+            (stage.folder / home / "config.yaml").write_text("terminal: {backend: none}\n")
+        await stage.restart()
         other = other_gateway(stage, checkout)
         try:
             await stage.healthy(other)

@@ -70,6 +70,8 @@ class Stage:
             "HERMES_CUSTOM_BASE_URL": f"http://127.0.0.1:{self._model_port}/v1",
             "HERMES_MODEL": "fake-model",
             "API_SERVER_KEY": KEY,
+            # All sessions read the same file in `workspace`.
+            "TERMINAL_SCOPE": "agent",
         }
 
     def new_passthrough(self) -> Target:
