@@ -104,10 +104,15 @@ def svg(cells: list[list[Char]]) -> str:
             line.append("".join(cell.data for cell in run), look)
         line.rstrip()
         console.print(line)
-    image = console.export_svg(title="hermes chat", theme=MONOKAI, unique_id="hermes")
+    return image(console, "hermes chat")
+
+
+def image(console: Console, title: str) -> str:
+    """Returns the output that the console has recorded as an SVG image."""
+    picture = console.export_svg(title=title, theme=MONOKAI, unique_id="hermes")
     # The reference to a web font is removed, so that a browser that shows the picture loads nothing
     # from the web.
-    return re.sub(r"@font-face \{.*?\}\s*", "", image, flags=re.DOTALL)
+    return re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
 
 
 def style(cell: Char) -> Style:

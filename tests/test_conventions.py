@@ -25,6 +25,7 @@ GENERAL = (
     "test_conventions",
     "test_crash_postgres",
     "test_docs",
+    "test_evening",
     "test_imports",
     "test_makefile",
     "test_node_folders",

@@ -19,6 +19,7 @@ def find_trail(name: str) -> Work[AuditTrail]:
     if found is None:
         raise UnknownMessage(
             f"there is no message or turn {name!r}: give the id from the log, or a message of a"
-            " platform as ACCOUNT:CHAT:ID. Old messages are deleted after retention.inbox_days."
+            " platform, such as telegram:CHAT:ID or matrix:EVENT. Old messages are deleted after"
+            " retention.inbox_days."
         )
     return found

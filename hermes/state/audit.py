@@ -90,7 +90,8 @@ class AuditedModelCall(Value):
 
 
 class AuditedDelivery(Value):
-    """A message that was owed to a chat because of the turn."""
+    """A message that was owed to a chat because of the turn: an answer, a notice, or a message that
+    a tool has sent."""
 
     id: str
     account: str
@@ -208,10 +209,13 @@ def _tool_calls(
 
 def _deliveries(turn: str) -> Work[tuple[AuditedDelivery, ...]]:
     names = [name for name in AuditedDelivery.__struct_fields__ if name != "receipts"]
+    # The send key of a message that a tool has sent begins with the id of the tool call, which
+    # begins with the id of the turn.
+    prefix = f"{turn}_"
     rows = yield (
         f"select {', '.join(names)}, placed from deliveries where turn = ?"  # noqa: S608
-        " order by seq",
-        (turn,),
+        " or (send_key is not null and substr(send_key, 1, cast(? as integer)) = ?) order by seq",
+        (turn, len(prefix), prefix),
     )
     return tuple(
         AuditedDelivery(

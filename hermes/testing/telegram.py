@@ -105,6 +105,11 @@ class BotApiServer:
         self._deliver("message", message)
         return message
 
+    def edits(self, message: ApiObject, text: str) -> None:
+        """Makes a person edit a message that `says` has returned."""
+        edited = {**message, "text": text, "edit_date": int(time.time())}
+        self._deliver("edited_message", edited)
+
     def presses(self, chat: int, label: str, user: int = 7) -> None:
         """Makes a person press the button with this label. If several messages have this button,
         the person presses the button of the newest message."""

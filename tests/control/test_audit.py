@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hermes.control.audit import AuditTrail, UnknownMessage, find_trail
+from hermes.core.tools.send_message import send_message
 from hermes.entry.cli.audit import lines_of
-from hermes.testing.platforms import ChatServer, PlainAdapter
-from hermes.testing.running import running, until
+from hermes.testing.platforms import ChatServer, PlainAdapter, fake_targets
+from hermes.testing.running import QUIET, running, until
 from hermes.testing.scripted import ScriptedModel, calls, says
 
 
@@ -72,3 +74,23 @@ async def test_the_trail_is_shown_as_lines(tmp_path: Path) -> None:
     assert "session   agent:main:plain:private:7" in lines
     assert any("“Which one?”: answered by plain:7 at 20" in line for line in lines)
     assert lines[-1].endswith(", 1 attempt, messages m2")
+
+
+async def test_the_deliveries_include_the_messages_that_a_tool_has_sent(tmp_path: Path) -> None:
+    server = ChatServer()
+    sending = {"to": "origin", "text": "A message of the tool."}
+    model = ScriptedModel([calls(("send_message", sending)), says("Sent."), says("Nothing else.")])
+    conditions = replace(QUIET, tools=(send_message,), targets=fake_targets("plain"))
+    async with running(tmp_path, [PlainAdapter(server)], model, conditions) as gateway:
+        asked = server.says("Send it.", chat="7")
+        await until(lambda: "Sent." in server.texts("7"))
+        next_one = server.says("And now?", chat="7")
+        await until(lambda: "Nothing else." in server.texts("7"))
+        await until(lambda: not gateway.busy)
+        await gateway._outbox.idle()
+        first = await gateway.read(find_trail, f"plain:{asked}")
+        second = await gateway.read(find_trail, f"plain:{next_one}")
+    assert server.texts("7") == ["A message of the tool.", "Sent.", "Nothing else."]
+    assert sorted(id for one in first.deliveries for id in one.receipts) == ["m1", "m2"]
+    assert [one.receipts for one in second.deliveries] == [("m3",)]
+    assert any(" completed in " in line and ": 2 steps, " in line for line in lines_of(first))

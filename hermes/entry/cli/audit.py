@@ -28,7 +28,8 @@ def audit(runtime: Runtime, name: str, as_json: bool) -> None:
 
     Shows the person, the agent, the model calls, the tool calls with decisions, and the deliveries.
 
-    MESSAGE is the id of a message in the log, or the message of a platform as ACCOUNT:CHAT:ID.
+    MESSAGE is the id of a message in the log, or the message of a platform: telegram:CHAT:ID for
+    Telegram, and matrix:EVENT for Matrix.
     """
 
     async def read() -> AuditTrail:
@@ -76,9 +77,10 @@ def _turn_lines(trail: AuditTrail) -> Iterator[str]:
         yield "turn      none: the message is a command, or it still waits"
         return
     took = f" in {turn.finished_at - turn.started_at:.1f} s" if turn.finished_at else ""
+    steps = counted(len(trail.model_calls), "step")
     cost = "" if turn.cost is None else f", ${turn.cost:.4f}"
     tokens = f"{turn.prompt_tokens or 0} tokens in, {turn.completion_tokens or 0} out{cost}"
-    yield f"turn      {turn.id}, {turn.state}{took}: {counted(turn.steps, 'step')}, {tokens}"
+    yield f"turn      {turn.id}, {turn.state}{took}: {steps}, {tokens}"
     if turn.stop_requested:
         yield f"stopped   by {turn.stop_requested}"
     if turn.reason:
