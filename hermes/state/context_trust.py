@@ -167,8 +167,8 @@ _WRITTEN = dict[str, tuple[str, ...]]
 
 
 def _digests(path: Path) -> dict[str, str] | None:
-    """Returns the record of a command; None if it is missing, expired or damaged by a power
-    failure."""
+    """Returns the digests of the context files from before a command, which are recorded at the
+    path. Returns None if the record is missing, expired or damaged by a power failure."""
     try:
         if path.stat().st_mtime < time.time() - WATCHED_SECONDS:
             return None

@@ -54,8 +54,12 @@ def steered_turns(owner: OwnerId) -> Work[list[TurnId]]:
 
 
 def edited(session: str, message_id: str, turn: TurnId | None) -> Work[StoredMessage | None]:
-    """Returns the message of the session with this id of the platform, if it waits or has opened
-    `turn`, the open turn of the session; None otherwise."""
+    """Finds a message of the session that can still be edited. `message_id` is the platform's id
+    of the message, and `turn` is the open turn of the session.
+
+    Returns the message if it waits or is a part of the message that opened the turn. Returns None
+    for any other message.
+    """
     rows = yield (
         "select id, event, crc, body_name, 1 from inbox where session = ? and message_id = ?"
         " and state = 'pending' order by seq desc limit 1",
