@@ -55,8 +55,7 @@ def backend_options(settings: Settings) -> BackendOptions:
         secrets={name: environ[name] for name in terminal.secrets if name in environ},
         sandboxes=settings.files.sandboxes,
         sharing=terminal.scope,
-        # A person who has chosen a workspace, or is at a terminal, wants to work in that folder.
-        own_workspaces=settings.workspace == settings.files.workspace,
+        own_workspaces=_has_own_workspaces(settings),
         hidden=(settings.home.root,),
         limits=CommandLimits(
             processes=terminal.max_processes,
@@ -68,6 +67,13 @@ def backend_options(settings: Settings) -> BackendOptions:
         mounts=tuple(map(parsed_mount, terminal.mounts)),
         network=network_policy(terminal),
     )
+
+
+def _has_own_workspaces(settings: Settings) -> bool:
+    """Returns whether each sandbox has a workspace of its own. A person who has chosen a workspace,
+    or is at a terminal, wants to work in that folder."""
+    chosen = "workspace" in settings.sources.found
+    return not chosen and settings.workspace == settings.files.workspace
 
 
 def parsed_mount(text: str) -> Mount:

@@ -4,8 +4,10 @@ import time
 from collections.abc import Callable
 
 import anyio
+from msgspec.structs import replace
 
 from hermes.types.accounts import AccountState, AccountStatus
+from hermes.types.messages import MessageEvent
 
 
 class AccountTable:
@@ -17,6 +19,19 @@ class AccountTable:
         self._redact = redact
         self._found: dict[str, AccountStatus] = {}
         self._changed = anyio.Event()
+        self._own_users: set[tuple[str, str]] = set()
+
+    def recognize(self, platform: str, user_id: str) -> None:
+        """Notes the user id of one of our own accounts."""
+        self._own_users.add((platform, user_id))
+
+    def marked(self, event: MessageEvent) -> MessageEvent:
+        """Marks a message of one of our own accounts as the message of a bot. Other messages are
+        not changed."""
+        source = event.source
+        if (source.platform, source.user_id) not in self._own_users:
+            return event
+        return replace(event, source=replace(source, is_bot=True))
 
     def set(self, account: str, state: AccountState, reason: str = "") -> None:
         """Sets the state of the account. If the account already has this state, `since` does not

@@ -26,6 +26,8 @@ def new_messages(event: MessageEvent) -> tuple[Message, ...]:
             # Two slashes at the beginning mean that the text is not a command.
             said = unescaped(text)
             return (UserMessage(text=said, sender=sender, attachments=attachments),)
+        case Asked(stateless=False, messages=(*before, UserMessage() as last)):
+            return (*before, replace(last, text=unescaped(last.text)))
         case Asked(messages=messages):
             return messages
         case _:

@@ -152,6 +152,7 @@ class Gateway:
 
     async def accept(self, event: MessageEvent) -> Receipt:
         """Accepts a message. Returns when it is stored durably."""
+        event = self.accounts.marked(event)
         source, principal = event.source, event.origin.principal
         self._need_open(source)
         if not self._admission.admits(event):

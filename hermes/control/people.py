@@ -50,7 +50,9 @@ def known_people(policy: AccessPolicy) -> Work[list[KnownPerson]]:
         ids[id] = None
         if paired.user_name:
             names[id] = paired.user_name
-    return _listed(rules, [*ids, *known.linked], names)
+    # Other ids are linked to the id that a person is named after.
+    named = (parse_id(person) for person in known.linked.values() if person != OWNER)
+    return _listed(rules, [*ids, *named, *known.linked], names)
 
 
 def _listed(

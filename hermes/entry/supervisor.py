@@ -14,7 +14,13 @@ from hermes.control.gateway import Gateway
 from hermes.types.accounts import AccountState
 from hermes.types.errors import AuthFailed, ClaimLost, Disconnected, HermesError, RateLimited
 from hermes.types.messages import MessageEvent, Receipt
-from hermes.types.platforms import CanFetch, CanListCommands, Cursor, PlatformAdapter
+from hermes.types.platforms import (
+    CanFetch,
+    CanListCommands,
+    Cursor,
+    HasUserId,
+    PlatformAdapter,
+)
 from hermes.types.protocols import Accept
 from hermes.types.value import Value
 
@@ -133,6 +139,9 @@ class _Supervisor:
             if run.note_sign_of_life():
                 log.info("%s is connected", self._account)
                 gateway.accounts.set(self._account, "connected")
+                if isinstance(adapter, HasUserId):
+                    platform = self._account.partition(".")[0]
+                    gateway.accounts.recognize(platform, adapter.user_id)
 
         async def watch_account() -> None:
             nonlocal ended

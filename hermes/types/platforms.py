@@ -134,6 +134,15 @@ class CanFetch(Protocol):
 
 
 @runtime_checkable
+class HasUserId(Protocol):
+    """An adapter that knows its own user. It is for platforms that do not say which users are
+    bots."""
+
+    user_id: str
+    """The account's own user id. The attribute exists while the adapter is connected."""
+
+
+@runtime_checkable
 class CanVerify(Protocol):
     async def verify(self) -> str:
         """Checks that the platform accepts the credentials of the account, for `hermes doctor`.

@@ -99,6 +99,9 @@ def test_a_chosen_workspace_is_shared_by_all_sessions(tmp_path: Path) -> None:
     usual = load(tmp_path, {})
     assert backend_options(usual).own_workspaces
     assert not backend_options(replace(usual, workspace=tmp_path / "project")).own_workspaces
+    chosen = load(tmp_path, {"HERMES_WORKSPACE": "workspace"})
+    assert chosen.workspace == usual.workspace
+    assert not backend_options(chosen).own_workspaces
 
 
 def test_a_relative_mount_is_refused() -> None:

@@ -3,6 +3,7 @@
 import anyio
 
 from hermes.control.account_table import AccountTable
+from hermes.testing.rows import said
 from hermes.types.accounts import AccountState
 
 
@@ -57,3 +58,13 @@ async def test_a_change_is_announced_and_a_repetition_is_not() -> None:
         await anyio.wait_all_tasks_blocked()
         group.cancel_scope.cancel()
     assert changes == ["connecting", "connected"]
+
+
+def test_messages_of_our_own_accounts_are_marked_as_messages_of_bots() -> None:
+    accounts, event = table(), said("k")
+    assert accounts.marked(event) is event
+    accounts.recognize(event.source.platform, event.source.user_id)
+    assert accounts.marked(event).source.is_bot
+    accounts = table()
+    accounts.recognize("elsewhere", event.source.user_id)
+    assert accounts.marked(event) is event

@@ -38,6 +38,12 @@ def test_a_message_names_its_sender_only_where_several_people_talk() -> None:
 
 def test_a_message_that_begins_with_two_slashes_is_not_a_command() -> None:
     assert new_messages(event(Said(text="//stop"))) == (UserMessage(text="/stop"),)
+    asked = Asked(messages=(UserMessage(text="//first"), UserMessage(text="//stop")))
+    in_session = Asked(messages=asked.messages, stateless=False)
+    found = (UserMessage(text="//first"), UserMessage(text="/stop"))
+    assert new_messages(event(in_session)) == found
+    # A stateless request has no commands, so its text is not changed.
+    assert new_messages(event(asked)) == asked.messages
 
 
 def test_a_request_adds_its_messages_and_a_button_adds_none() -> None:

@@ -39,6 +39,10 @@ async def test_people_are_listed_with_all_their_ids_and_their_highest_role(tmp_p
                 person=PersonId("t:2"), role="owner", ids=("t:2", "m:@ann"), names=("Ann",)
             ),
         ]
+        # Neither of these ids is named in the settings or paired.
+        await store.run(people.link, ("t:42", "m:@bob"), 3.0)
+        listed = await store.read(people.known_people, policy)
+        assert [one.ids for one in listed if one.person == "t:42"] == [("t:42", "m:@bob")]
         assert await store.run(people.link, ("t:3", "owner"), 3.0) == OWNER
         assert await store.run(people.link, ("t:3", "t:9"), 4.0) == OWNER
         with pytest.raises(UnknownId):

@@ -35,6 +35,8 @@ def approvals() -> None:
 def explain(runtime: Runtime, words: tuple[str, ...], as_json: bool) -> None:
     """Show whether the shell command COMMAND would run, and why. The command is not run.
 
+    This only explains: the tools of the agent do not ask for approvals yet.
+
     \b
     run    the command needs no approval
     ask    the command needs approval

@@ -49,7 +49,8 @@ class MatrixAdapter:
 
     async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
         async with self._api.http.open():
-            rooms = RoomCache(self._api, self.account, (await self._api.login()).user_id)
+            self.user_id = (await self._api.login()).user_id
+            rooms = RoomCache(self._api, self.account, self.user_id)
             since, timeout = cursor.value, 0
             while True:
                 query = {"filter": _FILTER, "since": since, "timeout": str(1000 * timeout)}

@@ -96,9 +96,6 @@ def plain(text: str) -> Content:
     return Content(text=MatrixAdapter.render(parse(text)))
 
 
-# --- receiving -------------------------------------------------------------------------------
-
-
 async def test_messages_of_several_pages_are_all_heard_in_order_and_older_ones_are_not() -> None:
     count = 2 * PAGE + 10
     async with matrix_platform() as platform:
@@ -350,9 +347,6 @@ async def test_a_received_file_can_be_fetched() -> None:
                 await platform.adapter.fetch(replace(file, path=wrong))
 
 
-# --- sending ---------------------------------------------------------------------------------
-
-
 async def test_a_message_has_a_plain_and_a_formatted_body() -> None:
     async with matrix_platform() as platform:
         await platform.adapter.send(platform.target, plain("a **b** < c"), "k1")
@@ -470,9 +464,6 @@ async def test_without_a_homeserver_a_call_fails_as_disconnected() -> None:
         await MatrixAdapter("matrix", account).send(target, plain("hello"), "k1")
 
 
-# --- with a gateway --------------------------------------------------------------------------
-
-
 async def test_a_message_is_answered_by_a_preview_that_grows_into_the_answer(
     tmp_path: Path,
 ) -> None:
@@ -564,3 +555,20 @@ async def test_a_stranger_who_invites_to_a_private_chat_is_offered_pairing(tmp_p
     assert chat in joined
     assert group not in joined
     assert "hermes pairing approve matrix" in text
+
+
+async def test_two_accounts_of_one_gateway_do_not_answer_each_other(tmp_path: Path) -> None:
+    async with matrix_platform() as platform:
+        second = new_user(platform.server, "second")
+        account = replace(platform.credentials, access_token=second.token)
+        other = MatrixAdapter("matrix.second", account)
+        model = ScriptedModel([says("hello!")])
+        async with running(tmp_path, [platform.adapter, other], model) as gateway:
+            room = second.create_room(platform.bot)
+            platform.bot.join(room)
+            await until(lambda: ("matrix", second.id) in gateway.accounts._own_users, PATIENCE)
+            second.say(room, "Is anybody here?")
+            platform.says("hello")
+            await until(lambda: platform.proxy.sent, PATIENCE)
+        assert second.texts(room, platform.bot) == []
+    assert len(model.requests) == 1
