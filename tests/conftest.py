@@ -44,6 +44,22 @@ def embedded_model() -> Path:
         pytest.skip(str(error))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Puts slow tests at the beginning of the part of each worker. At the end, one worker would run
+    them one after the other while the other workers have nothing to do."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    rest = [item for item in items if not item.get_closest_marker("slow")]
+    size = len(items) / workers
+    ordered: list[pytest.Item] = []
+    for number in range(workers):
+        part = slow[number::workers]
+        quick = round((number + 1) * size) - len(ordered) - len(part)
+        ordered += [*part, *rest[:quick]]
+        del rest[:quick]
+    items[:] = ordered
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """In CI no test may be skipped: a run with a skipped test fails."""

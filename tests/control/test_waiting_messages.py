@@ -255,7 +255,7 @@ async def test_parts_are_joined_while_a_turn_runs_and_enter_it_as_one_message(
         await take(gateway, part(8, "first", cut_with="\n"))
         await take(gateway, part(9, "second"))
         gateway.notice_change()
-        await until(lambda: gateway._runner._steered)
+        await until(lambda: gateway._runner._steered and server.texts() == [STEERED])
         go.set()
         await until(lambda: "done" in server.texts())
     assert server.texts() == [STEERED, "done"]
