@@ -52,6 +52,7 @@ async def test_a_first_evening_on_telegram(tmp_path: Path) -> None:
         await play_evening(tmp_path, chat)
 
 
+@pytest.mark.usefixtures("store_kind")
 async def test_a_first_evening_on_matrix(tmp_path: Path) -> None:
     async with matrix_evening() as chat:
         await play_evening(tmp_path, chat)

@@ -20,6 +20,7 @@ from hermes.state.paths import write_private
 from hermes.state.postgres import presence
 from hermes.testing.running import until
 from hermes.testing.service import SERVICE_KEY
+from hermes.testing.stores import store_url
 from hermes.types.value import Value
 
 START_SECONDS = 30
@@ -42,6 +43,13 @@ class SharedStore(Value):
     """The folder with the files of all gateways. If it is empty, each gateway keeps its files in
     its home."""
     folder_seconds: float = stranded_work.FOLDER_SECONDS
+
+
+def impatient_store(folder: Path) -> SharedStore | None:
+    """Returns the database of the home, in which a killed gateway soon counts as dead; None for
+    SQLite."""
+    url = store_url(folder)
+    return SharedStore(url=url, beat_seconds=0.2, stale_seconds=2.0) if url else None
 
 
 _WITH_TIMES = """

@@ -4,6 +4,7 @@ the person sees one answer to each message, in order.
 - `python -m hermes.testing.matrix_crash` sends 10 messages in each of 20 rooms, with 5 kills and a
   restart of Synapse.
 - With `--rooms 4 --messages 5 --kills 2`, the run is shorter.
+- With `--store postgres`, the gateway uses PostgreSQL.
 """
 
 import itertools
@@ -22,7 +23,8 @@ import anyio.to_thread
 import click
 
 from hermes.control.sending import REPEAT
-from hermes.testing.gateway_process import GatewayProcess
+from hermes.testing.crash import use_store
+from hermes.testing.gateway_process import GatewayProcess, impatient_store
 from hermes.testing.model import FakeModel
 from hermes.testing.scripted import is_complete
 from hermes.testing.synapse import MatrixUser, SynapseProcess
@@ -236,7 +238,9 @@ async def play(plan: TrialSize, seconds: float) -> bool:
                 "MATRIX_ALLOWED_USERS": person.id,
             }
             async with FakeModel() as model:
-                gateway = GatewayProcess(Path(folder), model.base_url, environ=environ)
+                home = Path(folder)
+                store = impatient_store(home)
+                gateway = GatewayProcess(home, model.base_url, store=store, environ=environ)
                 trial = MatrixTrial(plan, server, gateway)
                 violations = await trial.play(person, bot, seconds)
         finally:
@@ -258,6 +262,13 @@ async def play(plan: TrialSize, seconds: float) -> bool:
 @click.option("--restarts", default=1, help="of the homeserver")
 @click.option("--seed", type=int, help="random by default")
 @click.option("--seconds", default=600.0, help="maximum time for the whole run")
+@click.option(
+    "--store",
+    type=click.Choice(["sqlite", "postgres"]),
+    default="sqlite",
+    expose_value=False,
+    callback=use_store,
+)
 def main(
     rooms: int, messages: int, kills: int, restarts: int, seed: int | None, seconds: float
 ) -> None:

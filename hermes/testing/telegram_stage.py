@@ -10,10 +10,10 @@ from pathlib import Path
 import anyio
 
 from hermes.testing.crash_stage import POLL_SECONDS
-from hermes.testing.gateway_process import GatewayProcess, SharedStore
+from hermes.testing.gateway_process import GatewayProcess, impatient_store
 from hermes.testing.loop_delays import read_delays
 from hermes.testing.scripted import is_complete
-from hermes.testing.stores import open_test_store, store_url, stored_rows
+from hermes.testing.stores import open_test_store, stored_rows
 from hermes.testing.telegram import BotApiServer
 from hermes.testing.telegram_child import CHILD_PROGRAM, DELAYS
 from hermes.testing.telegram_records import BotMessage, BotToken
@@ -21,9 +21,6 @@ from hermes.types.store import Work
 from hermes.types.value import Value
 
 TRIAL_TOKEN: BotToken = "100:trial"  # noqa: S105
-BEAT_SECONDS, STALE_SECONDS = 0.2, 2.0
-"""The heartbeat interval of a gateway on PostgreSQL, and the time after which it counts as dead.
-Both are given in seconds. They are short, so that a killed process soon counts as dead."""
 
 _TOKEN = re.compile(r"(?<!\S)q(-?\d+)x(\d+)(?!\S)")
 
@@ -61,12 +58,7 @@ class TelegramStage:
         self.kills = 0
         self.begun: list[float] = []
         """For each start of the gateway, the time at which it was ready."""
-        url = store_url(folder)
-        self._store = (
-            SharedStore(url=url, beat_seconds=BEAT_SECONDS, stale_seconds=STALE_SECONDS)
-            if url
-            else None
-        )
+        self._store = impatient_store(folder)
         environ = {
             "TELEGRAM_BOT_TOKEN": TRIAL_TOKEN,
             "TELEGRAM_BASE_URL": server.url,
