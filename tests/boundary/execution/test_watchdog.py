@@ -21,7 +21,8 @@ LIMITS = CommandLimits(
     workspace_bytes=100_000_000,
     cpu_seconds=1,
 )
-FORK_BOMB = "bomb() { bomb | bomb & }; bomb; sleep 600"
+# Without the pause, the bomb would have thousands of processes before a busy machine checks it.
+FORK_BOMB = "bomb() { sleep 0.05; bomb | bomb & }; bomb; sleep 600"
 MEMORY_HOG = "x=$(head -c 30000000 /dev/zero | tr '\\0' x); y=$x$x$x$x; sleep 600"
 DISK_FILLER = "for n in 1 2 3 4; do head -c 40000000 /dev/zero > f$n; done; sleep 600"
 HIDDEN_FILLER = (
