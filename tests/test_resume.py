@@ -2,7 +2,7 @@
 
 A restarted gateway knows only the data on the disk and on the platform. So the test copies both
 after every change, and another gateway resumes the turn from the copy. All kills between two
-changes have the same effect, so one copy stands for all of them. One test also kills real
+changes have the same effect, so the test needs only one copy. One test also kills real
 processes.
 """
 

@@ -14,7 +14,7 @@ class UnknownMessage(HermesError):
 
 
 def find_trail(name: str) -> Work[AuditTrail]:
-    """Returns the trail of a message or a turn. Raises UnknownMessage if there is none."""
+    """Returns the trail of a message or a turn. Raises UnknownMessage if neither is found."""
     found = yield from audit.trail(name)
     if found is None:
         raise UnknownMessage(

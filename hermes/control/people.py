@@ -58,7 +58,7 @@ def known_people(policy: AccessPolicy) -> Work[list[KnownPerson]]:
 def _listed(
     rules: Access, ids: Sequence[tuple[str, str]], names: Mapping[tuple[str, str], str]
 ) -> list[KnownPerson]:
-    """Groups the ids by the people to whom they belong."""
+    """Groups the ids of each person."""
     found: dict[PersonId, list[tuple[str, str]]] = {}
     for id in dict.fromkeys(ids):
         found.setdefault(rules.person(_source(*id), None), []).append(id)

@@ -25,7 +25,7 @@ class WaitingMessages:
         is answered."""
         if joined := (yield from self.join(message, now)):
             return joined
-        match self._mode(message):
+        match self._mode(message, turn):
             case "queue":
                 return (yield from self.queue(message, when, now))
             case "steer":
@@ -113,13 +113,15 @@ class WaitingMessages:
     def _folder(self, message: Incoming) -> FolderId | None:
         return self._transactions.placement.folder if files_of(message.event) else None
 
-    def _mode(self, message: Incoming) -> BusyMode:
+    def _mode(self, message: Incoming, turn: TurnRow) -> BusyMode:
         event, mode = message.event, message.mode
         if mode is None:
             # An API client or a terminal waits for the answer to its own message.
             in_chat = event.origin.reply_to is not None
             profile = self._transactions.agent(message.key.agent).profile
             mode = profile.busy_mode_in(event.source) if in_chat else "queue"
-        # The node that runs the turn may not have the files of the message.
+        # The node that runs the turn may not have the files of the message. In the turn of another
+        # person, the message would have that person's role.
         far = self._transactions.placement.checked and files_of(event)
-        return "queue" if mode == "steer" and far else mode
+        foreign = message.person != turn.person
+        return "queue" if mode == "steer" and (far or foreign) else mode

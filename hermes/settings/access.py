@@ -6,7 +6,7 @@ from hermes.settings.sections import PlatformSettings
 from hermes.types.identity import PersonId
 
 EVERYONE = "*"
-"""The entry in a list of users that stands for everybody."""
+"""The entry in a list of users that admits everybody."""
 
 
 def access_policy(settings: Settings) -> AccessPolicy:

@@ -15,7 +15,7 @@ class KnownPeople(Value):
     paired: Mapping[tuple[str, str], Role] = {}
     """The roles of paired users. A key is an account and a user id."""
     linked: Mapping[tuple[str, str], PersonId] = {}
-    """The people to whom linked user ids belong. A key is a platform and a user id."""
+    """Maps each linked user id to its person. A key is a platform and a user id."""
 
 
 class PairedUser(Value):

@@ -39,7 +39,7 @@ class Planted(TypedDict):
     port: int
     """A port on which the host listens, on all addresses."""
     address: str
-    """An address of the host that is not a loopback address; empty if there is none."""
+    """An address of the host that is not a loopback address; empty if the host has none."""
     socket: str
     """A Unix socket on which the host listens."""
     abstract: str

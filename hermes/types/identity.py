@@ -29,7 +29,7 @@ counts as this person."""
 
 
 def person_of(platform: str, user_id: str) -> PersonId:
-    """Returns the person to whom a user id belongs if it is not linked to another person."""
+    """Returns the person of a user id that is not linked to another person."""
     return PersonId(f"{platform}:{user_id}")
 
 

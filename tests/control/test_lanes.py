@@ -43,8 +43,8 @@ async def test_sessions_do_not_wait_for_each_other(tmp_path: Path) -> None:
 
 
 def breaks() -> Answer:
-    """Returns a scripted answer that raises an unexpected exception. The exception stands for a bug
-    in our code, not for an error of the model."""
+    """Returns a scripted answer that raises an unexpected exception, as a bug in our code would.
+    It is not an error of the model."""
 
     async def answer(request: ModelRequest, emit: Emit) -> AssistantMessage:
         raise ZeroDivisionError

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import anyio
+import pytest
 from msgspec.structs import replace
 
 from hermes.control.gateway import Gateway
@@ -49,6 +50,24 @@ async def test_a_message_that_steers_enters_the_turn_before_the_next_model_call(
     assert refused(model.requests[1]) is None
     assert len({turn for _, turn in states}) == 1
     assert [state for state, _ in states] == ["done"] * 3
+
+
+@pytest.mark.parametrize("text", ["in blue", "/steer in blue"])
+async def test_a_message_of_another_person_does_not_enter_the_turn(
+    tmp_path: Path, text: str
+) -> None:
+    server, go = ChatServer(), anyio.Event()
+    model = ScriptedModel([held(go, calls(APPEND)), says("done"), says("blue")])
+    async with running(tmp_path, [PlainAdapter(server)], model, STEERING):
+        server.says("work")
+        await until(lambda: model.requests)
+        server.says(text, user="8")
+        await until(server.texts)
+        assert server.texts()[0].startswith("Queued (1)")
+        go.set()
+        await until(lambda: server.texts()[1:] == ["done", "blue"])
+    assert texts(model.requests[1]) == ["work"]
+    assert texts(model.requests[2])[-1] == "in blue"
 
 
 async def test_a_message_that_comes_too_late_to_steer_gets_a_turn_of_its_own(

@@ -35,7 +35,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def landlock_version() -> int:
-    """Returns the version of Landlock in the running kernel; 0 if there is none."""
+    """Returns the version of Landlock in the running kernel; 0 if the kernel has no Landlock."""
     version: int = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
     return max(0, version)
 

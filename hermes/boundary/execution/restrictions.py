@@ -90,7 +90,7 @@ def exit_code(status: int, *, wrapped: bool) -> int:
 
 
 def limit_of(code: int) -> str:
-    """Returns the limit for which the kernel ended the command; empty if there is none."""
+    """Returns the limit for which the kernel ended the command; empty if it ended otherwise."""
     with contextlib.suppress(KeyError):
         return _LIMIT_SIGNALS[code]
     # A shell reports the signal of its last command as an exit code.

@@ -1,6 +1,6 @@
 """Creates the events that adapters report."""
 
-from hermes.types.identity import ChatKind, Source, Target
+from hermes.types.identity import Source, Target
 from hermes.types.messages import Body, MessageEvent, Origin
 
 
@@ -26,17 +26,18 @@ def chat_event(
 def chat_source(
     platform: str,
     account: str,
-    kind: ChatKind,
     chat_id: str,
     user_id: str = "",
+    *,
+    direct: bool,
     chat_name: str | None = None,
 ) -> Source:
     """Returns the source of a user's events in a chat. Without a user id, it is the source of the
-    chat itself."""
+    chat itself. `direct` says whether the user talks to us alone."""
     return Source(
         platform=platform,
         account=account,
-        chat_kind=kind,
+        chat_kind="private" if direct else "group",
         chat_id=chat_id,
         user_id=user_id,
         chat_name=chat_name,

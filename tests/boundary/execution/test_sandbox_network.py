@@ -68,7 +68,7 @@ async def test_a_command_learns_from_the_proxy_which_setting_allows_a_host(tmp_p
 async def test_a_server_on_this_machine_can_not_be_reached_with_an_open_policy(
     tmp_path: Path,
 ) -> None:
-    """The server stands for the API of the gateway."""
+    """The server takes the place of the gateway's API."""
     async with serving({}, host="0.0.0.0") as site, opened(tmp_path, OPEN) as (_, sandbox):
         places = [f"{host}:{site.port}" for host in own_names()]
         targets = [f"CONNECT {place}" for place in places]

@@ -18,5 +18,6 @@ def test_the_answer_goes_to_the_chat_and_thread_of_the_source() -> None:
 
 
 def test_the_source_of_a_chat_has_no_user() -> None:
-    source = chat_source("chat", "chat.x", "group", "1", chat_name="Team")
-    assert (source.user_id, source.chat_name, source.thread_id) == ("", "Team", None)
+    source = chat_source("chat", "chat.x", "1", direct=False, chat_name="Team")
+    assert (source.user_id, source.chat_name, source.chat_kind) == ("", "Team", "group")
+    assert chat_source("chat", "chat.x", "1", "7", direct=True).chat_kind == "private"

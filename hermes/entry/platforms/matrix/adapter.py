@@ -19,7 +19,7 @@ from hermes.entry.platforms.matrix.rooms import FACTS, RoomCache
 from hermes.entry.platforms.matrix.schema import MXC, Page, RoomEvent, RoomNews, Sync, Timeline
 from hermes.text.split import utf8_bytes
 from hermes.types.errors import Disconnected, HermesError, Rejected
-from hermes.types.identity import ChatKind, Target, new_id
+from hermes.types.identity import Target, new_id
 from hermes.types.messages import Attachment, Content, Invited, MessageRef, Refused
 from hermes.types.platforms import Cursor, PlatformLimits
 from hermes.types.protocols import Accept
@@ -69,10 +69,9 @@ class MatrixAdapter:
 
     async def _join(self, rooms: RoomCache, room_id: str, news: RoomNews, accept: Accept) -> None:
         found = [one for one in news.invite_state.events if one.lets_in(rooms.us)]
-        inviter, direct = (found[0].sender, found[0].content.is_direct) if found else ("", False)
-        kind: ChatKind = "private" if direct else "group"
-        source = chat_source("matrix", self.account, kind, room_id, inviter)
-        key = f"{room_id}:invited:{inviter}"
+        sender, direct = (found[0].sender, found[0].content.is_direct) if found else ("", False)
+        source = chat_source("matrix", self.account, room_id, sender, direct=direct)
+        key = f"{room_id}:invited:{sender}"
         if isinstance(await accept(chat_event(source, key, Invited(), time.time())), Refused):
             return
         try:
@@ -103,18 +102,19 @@ class MatrixAdapter:
                 continue
             room = await rooms.get(room_id)
             if room.encrypted:
-                await self._explain_encryption(rooms.us, room_id)
-                return
+                return await self._explain_encryption(rooms.us, room_id)
             related = None
             if id := events.related_event(event):
                 related = await self._api.find(api_path("rooms", room_id, "event", id), RoomEvent)
             said = events.to_event(room, event, related, time.time())
             if said is not None and not isinstance(await accept(said), Refused):
                 read = event.event_id
-        if read is not None:
-            with suppress(HermesError):
+        try:
+            if read is not None:
                 path = api_path("rooms", room_id, "receipt", "m.read", read)
                 await self._api.call("POST", path, object, {})
+        except HermesError as error:
+            log.info("%s can't mark a message as read: %s", self.account, error)
 
     async def _explain_encryption(self, us: str, room_id: str) -> None:
         """Says once in the log and once in the room that an encrypted room can't be read."""

@@ -4,7 +4,6 @@ from hermes.entry.platforms.chat_events import chat_source
 from hermes.entry.platforms.matrix.api import MatrixApi, api_path
 from hermes.entry.platforms.matrix.events import Room
 from hermes.entry.platforms.matrix.schema import EventContent, RoomEvent, Timeline
-from hermes.types.identity import ChatKind
 
 FACTS = ("m.room.member", "m.room.name", "m.room.encryption")
 
@@ -32,8 +31,7 @@ class RoomCache:
             marked = await self._api.find(self._direct_rooms, dict[str, list[str]]) or {}
             direct = len(names) <= 2 or any(room_id in rooms for rooms in marked.values())
             name = state.get(("m.room.name", ""), EventContent()).name or None
-            chat_kind: ChatKind = "private" if direct else "group"
-            source = chat_source("matrix", self._account, chat_kind, room_id, chat_name=name)
+            source = chat_source("matrix", self._account, room_id, direct=direct, chat_name=name)
             secret = ("m.room.encryption", "") in state
             self._rooms[room_id] = Room(us=self.us, source=source, names=names, encrypted=secret)
         return self._rooms[room_id]
