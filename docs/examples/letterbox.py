@@ -83,9 +83,10 @@ class PoliteSandbox(LocalSandbox):
         *,
         workdir: str = ".",
         seconds: float,
+        place: execution.CommandPlace | None = None,
     ) -> execution.CommandOutcome:
         polite = f"nice -n 19 sh -c {shlex.quote(command)}"
-        return await super().run(polite, observer, workdir=workdir, seconds=seconds)
+        return await super().run(polite, observer, workdir=workdir, seconds=seconds, place=place)
 
 
 class PoliteBackend(LocalBackend):

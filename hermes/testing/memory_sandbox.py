@@ -7,6 +7,7 @@ a gateway is restarted:
         backend = MemoryBackend(machine)
 """
 
+import hashlib
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -34,11 +35,13 @@ from hermes.types.execution import (
     BackendFinding,
     CommandObserver,
     CommandOutcome,
+    CommandPlace,
     FileInfo,
     ProcessOutput,
     ProcessStatus,
     SandboxInfo,
     SandboxScope,
+    Script,
     SearchHit,
     SearchQuery,
     SearchResult,
@@ -238,12 +241,36 @@ class MemorySandbox:
             remarks=tuple(remarks),
         )
 
+    private_files = True
+
+    async def locate(self, workdir: str, scripts: Sequence[str]) -> CommandPlace:
+        folder = self._folder("", workdir)
+        found = [joined(folder, one) for one in scripts]
+        return CommandPlace(
+            backend="memory",
+            folder=folder,
+            scripts=tuple(
+                [Script(path=one, digest=_hashed(await self.read(one))) for one in found]
+            ),
+        )
+
+    async def _check(self, place: CommandPlace | None, workdir: str) -> None:
+        if place and place != await self.locate(workdir, [f"/{one.path}" for one in place.scripts]):
+            raise ToolFailed("Not run: something has changed since the approval.")
+
     async def run(
-        self, command: str, observer: CommandObserver, *, workdir: str = ".", seconds: float
+        self,
+        command: str,
+        observer: CommandObserver,
+        *,
+        workdir: str = ".",
+        seconds: float,
+        place: CommandPlace | None = None,
     ) -> CommandOutcome:
         folder = self._folder(command, workdir)
         handle = f"memory:{new_id()}"
         await observer.started(handle)
+        await self._check(place, workdir)
         running = MemoryCommand(self._scope, command)
         running.lines.close()
         self._machine.foreground[handle] = running
@@ -262,8 +289,11 @@ class MemorySandbox:
             timed_out=limit.cancelled_caught,
         )
 
-    async def start(self, command: str, *, workdir: str = ".") -> "MemoryProcess":
+    async def start(
+        self, command: str, *, workdir: str = ".", place: CommandPlace | None = None
+    ) -> "MemoryProcess":
         folder = self._folder(command, workdir)
+        await self._check(place, workdir)
         id, started = new_id(), MemoryCommand(self._scope, command)
         self._machine.background[id] = started
         self._machine.begin(started, folder)
@@ -398,3 +428,7 @@ def _matches(files: dict[str, bytes], task: ScanTask) -> list[Hit]:
         if len(hits) > task.limit:
             break
     return hits
+
+
+def _hashed(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -370,3 +370,36 @@ class SandboxContract:
             with pytest.raises(ToolFailed):
                 await stranger.process(id)
         assert (await process.status()).running
+
+    async def test_an_approved_command_runs_only_in_its_place(self, sandbox: Sandbox) -> None:
+        await sandbox.write("a/x.sh", b"one")
+        place = await sandbox.locate("a", ["x.sh"])
+        assert [script.digest for script in place.scripts] == [
+            "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
+        ]
+        outcome = await sandbox.run(
+            "cat x.sh", RecordedCommand(), workdir="a", seconds=30.0, place=place
+        )
+        assert outcome.text.rstrip() == "one"
+        with pytest.raises(ToolFailed, match="changed"):
+            await sandbox.run("cat a/x.sh", RecordedCommand(), seconds=30.0, place=place)
+        with pytest.raises(ToolFailed, match="changed"):
+            await sandbox.start("echo > ran", place=place)
+
+    async def test_a_script_that_was_changed_after_the_approval_does_not_run(
+        self, sandbox: Sandbox
+    ) -> None:
+        await sandbox.write("x.sh", b"one")
+        place = await sandbox.locate(".", ["x.sh"])
+        await sandbox.write("x.sh", b"two")
+        for call in (
+            lambda: sandbox.run("echo > ran", RecordedCommand(), seconds=30.0, place=place),
+            lambda: sandbox.start("echo > ran", place=place),
+        ):
+            with pytest.raises(ToolFailed, match="changed"):
+                await call()
+        assert await sandbox.stat("ran") is None
+
+    async def test_a_script_that_does_not_exist_can_not_be_approved(self, sandbox: Sandbox) -> None:
+        with pytest.raises(ToolFailed):
+            await sandbox.locate(".", ["x.sh"])

@@ -114,6 +114,28 @@ class ProcessOutput(Value):
     """Whether `data` is the whole output. False if earlier output has been dropped."""
 
 
+class Script(Value):
+    """A file that a command runs."""
+
+    path: str
+    """The absolute path as commands see it."""
+    digest: str
+    """The SHA-256 hash of the content."""
+
+
+class CommandPlace(Value):
+    """The place where a command would run. A person's approval of the command is for this place
+    only."""
+
+    backend: str
+    folder: str
+    """The folder in which the command begins, without symbolic links."""
+    environment: tuple[tuple[str, str], ...] = ()
+    """The names of the variables that the command sees, each with the hash of its value."""
+    scripts: tuple[Script, ...] = ()
+    """The files that the command runs."""
+
+
 class CommandObserver(Protocol):
     """Follows one foreground command. A ToolContext is an observer."""
 
@@ -162,6 +184,12 @@ class Sandbox(Protocol):
     workspace and follow no symbolic link. An operation that fails raises ToolFailed.
     """
 
+    @property
+    def private_files(self) -> bool:
+        """Whether the workspace belongs to the sandbox alone, so that no other files can be
+        lost."""
+        ...
+
     async def read(self, path: str) -> bytes:
         """Returns the whole file."""
         ...
@@ -191,18 +219,35 @@ class Sandbox(Protocol):
         """Searches within the query's time limit, whatever the pattern is."""
         ...
 
+    async def locate(self, workdir: str, scripts: Sequence[str]) -> CommandPlace:
+        """Finds out where a command would run, and hashes the scripts. A script is a path that the
+        command would use, absolute or relative to `workdir`. Raises ToolFailed if a script can't be
+        read."""
+        ...
+
     async def run(
-        self, command: str, observer: CommandObserver, *, workdir: str = ".", seconds: float
+        self,
+        command: str,
+        observer: CommandObserver,
+        *,
+        workdir: str = ".",
+        seconds: float,
+        place: CommandPlace | None = None,
     ) -> CommandOutcome:
         """Runs a shell command without input, for at most this number of seconds.
+
+        If `place` is given, the command runs exactly there: with the same folder, environment and
+        scripts. If one of them has changed, raises ToolFailed and runs nothing.
 
         After this method has returned, raised or been cancelled, nothing that the command
         started is still running.
         """
         ...
 
-    async def start(self, command: str, *, workdir: str = ".") -> SandboxProcess:
-        """Starts a shell command in the background."""
+    async def start(
+        self, command: str, *, workdir: str = ".", place: CommandPlace | None = None
+    ) -> SandboxProcess:
+        """Starts a shell command in the background. `place` has the same meaning as for `run`."""
         ...
 
     async def processes(self) -> Sequence[ProcessStatus]:

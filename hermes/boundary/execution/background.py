@@ -102,6 +102,7 @@ class Background:
                 sandbox=launch.sandbox,
             )
             await anyio.to_thread.run_sync(_keep, folder, record)
+            await anyio.to_thread.run_sync(launch.check)
             # The secrets are not in the arguments, which everybody on the machine can read.
             order = json.dumps(launch.secrets).encode() + b"\n"
             begun = os.write(gate, order) == len(order)

@@ -55,6 +55,9 @@ class FileView(Value):
     """A folder with devices that replace those of this machine; None to use the devices of this
     machine."""
     mounts: tuple[Mount, ...] = ()
+    copies: tuple[tuple[Path, str], ...] = ()
+    """Copies of files on this machine, each with the path of the file inside the sandbox. Commands
+    see the copy there and can't change it."""
 
 
 @cache
@@ -119,6 +122,7 @@ def view_arguments(view: FileView) -> tuple[str, ...]:
         *("--dir", "/var/tmp", "--dir", "/run"),  # noqa: S108
         *_mounted(view),
         *_bound(view, view.workspace, view.shown),
+        *(word for copy, path in view.copies for word in ("--ro-bind", str(copy), path)),
         # Only now is everything in its place.
         *("--remount-ro", "/"),
     )

@@ -4,6 +4,7 @@ started."""
 import time
 
 import anyio
+import anyio.to_thread
 
 from hermes.boundary.execution.launch import CommandLaunch
 from hermes.boundary.execution.output import Output
@@ -40,6 +41,7 @@ class Foreground:
             raise ToolFailed(f"The command could not be started: {error}.") from error
         try:
             await observer.started(supervised.handle)
+            await anyio.to_thread.run_sync(launch.check)
             await supervised.release()
             return await _attend(supervised, seconds, observer)
         finally:

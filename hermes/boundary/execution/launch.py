@@ -2,14 +2,16 @@
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
+from hermes.boundary.execution.command_place import PlaceCheck, ScriptFiles
 from hermes.boundary.execution.restrictions import RestrictionFields
-from hermes.types.execution import CommandLimits
+from hermes.types.execution import CommandLimits, CommandPlace
 from hermes.types.value import Value
 
 
@@ -75,14 +77,23 @@ class CommandLaunch(Value):
     """The id of the sandbox in which the command runs; empty for none."""
     secrets: tuple[str, ...] = ()
     """Values that are redacted in the output of a background command."""
+    check: Callable[[], None] = lambda: None
+    """Called right before the command begins. Raises ToolFailed if the command must not begin."""
 
 
 class Launcher(Protocol):
     """Decides how the commands of a sandbox are started."""
 
-    def launch(self, command: str, folder: Path, *, background: bool) -> CommandLaunch:
-        """Returns the launch of a shell command in a folder of this machine. Raises ToolFailed if
-        commands can't run."""
+    def locate(self, folder: Path, scripts: Sequence[str]) -> CommandPlace:
+        """Returns the place of a command that begins in a folder of this machine and runs the
+        scripts."""
+        ...
+
+    def launch(
+        self, command: str, folder: Path, *, background: bool, place: CommandPlace | None = None
+    ) -> CommandLaunch:
+        """Returns the launch of a shell command in a folder of this machine. If `place` is given,
+        the command runs only there. Raises ToolFailed if commands can't run."""
         ...
 
     def shell(self) -> tuple[str, ...]:
@@ -96,11 +107,21 @@ class ShellLauncher:
     def __init__(self, shell: str, environment: Mapping[str, str]) -> None:
         self._shell = shell
         self._environment = environment
+        files = ScriptFiles(environment.get("HOME", "/"))
+        self._place_check = PlaceCheck("local", environment, files)
 
-    def launch(self, command: str, folder: Path, *, background: bool) -> CommandLaunch:
-        return CommandLaunch(
+    def locate(self, folder: Path, scripts: Sequence[str]) -> CommandPlace:
+        return self._place_check.locate(str(folder), scripts)
+
+    def launch(
+        self, command: str, folder: Path, *, background: bool, place: CommandPlace | None = None
+    ) -> CommandLaunch:
+        launch = CommandLaunch(
             arguments=(self._shell, "-c", command), environment=self._environment, folder=folder
         )
+        if place is None:
+            return launch
+        return replace(launch, check=partial(self._place_check.check, place, str(folder)))
 
     def shell(self) -> tuple[str, ...]:
         return self._shell, "-i"

@@ -23,6 +23,7 @@ from hermes.types.execution import (
     BackendOptions,
     CommandObserver,
     CommandOutcome,
+    CommandPlace,
     FileInfo,
     ProcessOutput,
     ProcessStatus,
@@ -111,6 +112,10 @@ class LocalSandbox:
         self._root = workspace or Path(scope.workspace)
         self._prepare = prepare
 
+    @property
+    def private_files(self) -> bool:
+        return self._root != Path(self._scope.workspace)
+
     @cached_property
     def _workspace(self) -> Workspace:
         # The workspace is created on first use, because most turns call no tool.
@@ -141,19 +146,35 @@ class LocalSandbox:
         finally:
             os.close(place)
 
+    async def locate(self, workdir: str, scripts: Sequence[str]) -> CommandPlace:
+        _, launcher = self._commands()
+
+        def located() -> CommandPlace:
+            return launcher.locate(self._folder(workdir), scripts)
+
+        return await anyio.to_thread.run_sync(located)
+
     async def run(
-        self, command: str, observer: CommandObserver, *, workdir: str = ".", seconds: float
+        self,
+        command: str,
+        observer: CommandObserver,
+        *,
+        workdir: str = ".",
+        seconds: float,
+        place: CommandPlace | None = None,
     ) -> CommandOutcome:
         commands, launcher = self._commands()
-        launch = await self._launch(launcher, command, workdir, background=False)
+        launch = await self._launch(launcher, command, workdir, place, background=False)
         outcome = await commands.foreground.run(launch, seconds, observer)
         remark = self._remark()
         text = "\n".join(filter(None, (outcome.text.removesuffix("\n"), remark)))
         return replace(outcome, text=text) if remark else outcome
 
-    async def start(self, command: str, *, workdir: str = ".") -> "LocalProcess":
+    async def start(
+        self, command: str, *, workdir: str = ".", place: CommandPlace | None = None
+    ) -> "LocalProcess":
         (commands, launcher), scope = self._commands(), self._scope
-        launch = await self._launch(launcher, command, workdir, background=True)
+        launch = await self._launch(launcher, command, workdir, place, background=True)
         record = await commands.background.start(command, launch, scope)
         return LocalProcess(record.id, scope, commands.background)
 
@@ -179,14 +200,21 @@ class LocalSandbox:
         return self._allowed, self._launcher
 
     async def _launch(
-        self, launcher: Launcher, command: str, workdir: str, *, background: bool
+        self,
+        launcher: Launcher,
+        command: str,
+        workdir: str,
+        place: CommandPlace | None,
+        *,
+        background: bool,
     ) -> CommandLaunch:
         if "\0" in command + workdir:
             # Without this check, uvloop would run the part of the command before the NUL.
             raise ToolFailed("A command can't contain a NUL character.")
 
         def launch() -> CommandLaunch:
-            return launcher.launch(command, self._folder(workdir), background=background)
+            folder = self._folder(workdir)
+            return launcher.launch(command, folder, background=background, place=place)
 
         return await anyio.to_thread.run_sync(launch)
 

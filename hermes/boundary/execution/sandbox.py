@@ -4,7 +4,7 @@ offers."""
 import json
 import platform
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from hermes.boundary.execution.bubblewrap import (
     namespace_filter,
     wrapped_arguments,
 )
+from hermes.boundary.execution.command_place import PlaceCheck, ScriptFiles, VisibleFolder
 from hermes.boundary.execution.handles import end_handle
 from hermes.boundary.execution.launch import (
     CommandLaunch,
@@ -45,6 +46,7 @@ from hermes.boundary.execution.seatbelt import seatbelt_arguments, seatbelt_prof
 from hermes.boundary.execution.seccomp import filter_program
 from hermes.boundary.execution.visible_files import (
     DEVICES,
+    SETTINGS_FOLDER,
     SYSTEM_FOLDERS,
     contains_system,
     settings_files,
@@ -54,6 +56,7 @@ from hermes.types.execution import (
     BackendFinding,
     BackendManifest,
     BackendOptions,
+    CommandPlace,
     SandboxInfo,
     SandboxScope,
 )
@@ -151,19 +154,25 @@ class ConfinedLauncher:
         self._workspace = workspace
         self._shell = shutil.which("bash", path=SHELL_FOLDERS) or "/bin/sh"
 
-    def launch(self, command: str, folder: Path, *, background: bool) -> CommandLaunch:
-        return self._launch((self._shell, "-c", command), folder, lasting=background)
+    def locate(self, folder: Path, scripts: Sequence[str]) -> CommandPlace:
+        level = self._usable_level()
+        return self._place_check(level).locate(str(self._shown(level, folder)), scripts)
+
+    def launch(
+        self, command: str, folder: Path, *, background: bool, place: CommandPlace | None = None
+    ) -> CommandLaunch:
+        return self._launch((self._shell, "-c", command), folder, place, lasting=background)
 
     def shell(self) -> tuple[str, ...]:
-        launch = self._launch((self._shell, "-i"), self._workspace.resolve(), lasting=False)
+        launch = self._launch((self._shell, "-i"), self._workspace.resolve(), None, lasting=False)
         # Everybody on the machine can read the arguments of a process, so secrets are left out.
         visible = {k: v for k, v in launch.environment.items() if k not in self._options.secrets}
         arguments = (launch.restrictions.text(), str(launch.folder), json.dumps(visible))
         return tuple(script(launcher, *arguments, *launch.arguments))
 
-    def _launch(self, command: tuple[str, ...], folder: Path, *, lasting: bool) -> CommandLaunch:
-        level = self._level
-        if level is None:
+    def _usable_level(self) -> Level:
+        """Returns the level at which commands run. Raises ToolFailed if commands can't run."""
+        if self._level is None:
             raise ToolFailed(f"Commands can't run here, because no sandbox works. {SANDBOX_ADVICE}")
         if contains_system(self._workspace):
             raise ToolFailed(
@@ -171,9 +180,26 @@ class ConfinedLauncher:
                 " isolated: start Hermes in the folder of a project."
             )
         self._own.ensure()
+        return self._level
+
+    def _launch(
+        self,
+        command: tuple[str, ...],
+        folder: Path,
+        place: CommandPlace | None,
+        *,
+        lasting: bool,
+    ) -> CommandLaunch:
+        level = self._usable_level()
+        shown = self._shown(level, folder)
+        checks = self._place_check(level)
+        check: Callable[[], None] = lambda: None  # noqa: E731
+        if place is not None:
+            check = partial(checks.check, place, str(shown))
         match level:
             case "bubblewrap":
-                arguments, extra = self._wrapped(command, folder, lasting=lasting)
+                copies = checks.copies(place, self._own.approved) if place else ()
+                arguments, extra = self._wrapped(command, shown, tuple(copies), lasting=lasting)
             case "landlock":
                 arguments, extra = self._landlocked(command)
             case "seatbelt":
@@ -185,22 +211,52 @@ class ConfinedLauncher:
             restrictions=extra,
             sandbox=self._own.id,
             secrets=tuple(self._options.secrets.values()),
+            check=check,
         )
 
+    def _shown(self, level: Level, folder: Path) -> Path:
+        """Returns the path at which commands see a folder of the workspace."""
+        if level != "bubblewrap":
+            return folder
+        return Path(self._scope.workspace) / folder.relative_to(self._workspace.resolve())
+
+    def _place_check(self, level: Level) -> PlaceCheck:
+        """Returns the check of the places of commands at this level."""
+        own, wrapped = self._own, level == "bubblewrap"
+        environment = self._environment(level)
+        places = [
+            (Path(self._scope.workspace), self._workspace.resolve()),
+            (Path("/tmp"), own.temporary),  # noqa: S108  # inside the sandbox
+            (HOME_INSIDE, own.home),
+            *((Path(one.path), Path(one.path)) for one in self._options.mounts if one.writable),
+        ]
+        changeable = [
+            VisibleFolder(shown=shown if wrapped else real.resolve(), real=real.resolve())
+            for shown, real in places
+        ]
+        readable = (one.path for one in self._options.mounts if not one.writable)
+        fixed = (*SYSTEM_FOLDERS, SETTINGS_FOLDER, *readable)
+        files = ScriptFiles(environment["HOME"], changeable, fixed, self._hidden)
+        return PlaceCheck(SANDBOX_NAME, environment, files)
+
     def _wrapped(
-        self, command: tuple[str, ...], folder: Path, *, lasting: bool
+        self,
+        command: tuple[str, ...],
+        inside: Path,
+        copies: tuple[tuple[Path, str], ...],
+        *,
+        lasting: bool,
     ) -> tuple[tuple[str, ...], Restrictions]:
-        root = self._workspace.resolve()
         view = FileView(
-            workspace=root,
+            workspace=self._workspace.resolve(),
             shown=Path(self._scope.workspace),
             hidden=self._hidden,
             temporary=self._own.temporary,
             home=self._own.home,
             devices=self._own.devices,
             mounts=self._options.mounts,
+            copies=copies,
         )
-        inside = view.shown / folder.relative_to(root)
         arguments = wrapped_arguments(view, inside, command, lasting=lasting)
         arguments = self._network.connected(arguments, self._scope.session)
         return arguments, self._restrictions(seccomp=namespace_filter(), wrapped=True)

@@ -53,6 +53,11 @@ class SandboxFolder:
         return self._root / "home"
 
     @property
+    def approved(self) -> Path:
+        """The folder with the copies of approved scripts. Commands can't see it."""
+        return self._root / "approved"
+
+    @property
     def devices(self) -> Path | None:
         """The folder with the devices of the sandbox; None if the sandbox uses those of the
         machine."""

@@ -1,0 +1,59 @@
+"""Approvals: what a tool is about to do, and the rules for asking a person first."""
+
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+from hermes.types.danger import VerdictOutcome
+from hermes.types.execution import CommandPlace
+from hermes.types.identity import PersonId
+from hermes.types.value import Value
+
+Grant = Literal["once", "session", "always"]
+"""How long an approval lasts: for one call, for the rest of the conversation, or until it is
+revoked. The last two cover the exact same action of the same person only."""
+
+GRANT_LABELS: dict[Grant, str] = {"once": "Once", "session": "This session", "always": "Always"}
+"""The labels of the buttons that approve."""
+
+ApprovalMode = Literal["auto", "ask", "off"]
+"""When a person is asked. `ask`: before every dangerous action. `auto`: the same, but a danger that
+the sandbox contains needs no approval. `off`: never."""
+
+
+class ProposedAction(Value):
+    """An action that a tool is about to do, as a person sees it before approving it."""
+
+    kind: str
+    """What is done, as the beginning of a question: `run a command`, `write a file`."""
+    shown: str
+    """The exact text that the person approves: the resolved command, or the message."""
+    reason: str
+    """Why the action needs approval, as a sentence without a final period."""
+    outcome: VerdictOutcome = "ask"
+    contained: bool = False
+    """Whether the sandbox contains the danger, so that no approval is needed in a sandbox."""
+    leaves: bool = False
+    """Whether the action may send data out or write outside of the workspace. Such an action needs
+    approval after untrusted content has entered the turn, even if it is harmless otherwise."""
+    facts: tuple[str, ...] = ()
+    """Further facts that the approval is bound to, such as the command as the model wrote it."""
+    remarks: tuple[str, ...] = ()
+    """Sentences below the action, such as what the approval does not cover."""
+    locate: Callable[[], Awaitable[CommandPlace]] | None = None
+    """Finds out where a command would run, and hashes its scripts. It is called only if the action
+    needs approval. None if the action is not a command."""
+
+
+class ApprovalPolicy(Value):
+    """The rules of an agent for approvals."""
+
+    mode: ApprovalMode = "auto"
+    taint: bool = True
+    """Whether actions that leave the workspace need approval after untrusted content has entered
+    the turn."""
+    seconds: float = 3600.0
+    """Seconds after which a question expires."""
+    unattended: Literal["deny", "allow"] = "deny"
+    """The decision if no person is present, for example in a scheduled job."""
+    approvers: tuple[PersonId, ...] = ()
+    """People who may decide in addition to the person who asked for the action."""

@@ -1,0 +1,174 @@
+"""An approved command runs with the folder, the environment and the scripts that were approved."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes.boundary.execution.command_place import PlaceCheck, ScriptFiles, VisibleFolder
+from hermes.boundary.execution.local import LocalBackend, LocalSandbox
+from hermes.boundary.execution.sandbox import SandboxBackend
+from hermes.control.routing import DEFAULT_AGENT
+from hermes.testing.commands import EMPTY_ENVIRONMENT, sandbox_backend
+from hermes.testing.sandbox_contract import RecordedCommand
+from hermes.testing.turns import a_turn
+from hermes.types.errors import ToolFailed
+from hermes.types.execution import BackendOptions, CommandPlace, ExecutionBackend, SandboxScope
+
+RACES = 20
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def visible(work: Path) -> ScriptFiles:
+    """The files of a sandbox that shows the folder `work` as /shown, and besides it only /usr."""
+    folder = VisibleFolder(shown=Path("/shown"), real=work)
+    return ScriptFiles("/shown", [folder], ["/usr"], [work / "hidden"])
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Iterator[SandboxBackend]:
+    options = BackendOptions(
+        processes=tmp_path / "processes",
+        environment=EMPTY_ENVIRONMENT,
+        sandboxes=tmp_path / "sandboxes",
+    )
+    with sandbox_backend(tmp_path, "bubblewrap"):
+        backend = SandboxBackend(options, "bubblewrap")
+        yield backend
+        backend.close()
+
+
+def scope(work: Path) -> SandboxScope:
+    return SandboxScope(agent=DEFAULT_AGENT, session=a_turn().session, workspace=str(work))
+
+
+class Swap(RecordedCommand):
+    """Replaces a script after the place was checked for the first time, and before the command
+    begins."""
+
+    def __init__(self, script: Path, *, rename: bool) -> None:
+        super().__init__()
+        self._script = script
+        self._rename = rename
+
+    async def started(self, handle: str) -> None:
+        await super().started(handle)
+        if self._rename:
+            other = self._script.with_name("other")
+            other.write_text("echo evil")
+            other.rename(self._script)
+        else:
+            self._script.write_text("echo evil")
+
+
+async def never_runs_a_replaced_script(backend: ExecutionBackend, work: Path) -> None:
+    opened = await backend.open(scope(work))
+    for rename in (True, False) * (RACES // 2):
+        (work / "x.sh").write_text("echo approved")
+        place = await opened.locate(".", ["x.sh"])
+        swap = Swap(work / "x.sh", rename=rename)
+        with pytest.raises(ToolFailed, match=r"x.sh has changed since the approval"):
+            await opened.run("bash x.sh", swap, seconds=30.0, place=place)
+
+
+async def test_a_script_that_is_replaced_before_the_start_never_runs(
+    work: Path, local: LocalBackend
+) -> None:
+    await never_runs_a_replaced_script(local, work)
+
+
+async def test_a_script_that_is_replaced_never_runs_in_a_sandbox(
+    work: Path, sandbox: SandboxBackend
+) -> None:
+    await never_runs_a_replaced_script(sandbox, work)
+
+
+async def test_a_sandbox_runs_a_copy_that_nobody_can_change(
+    work: Path, sandbox: SandboxBackend
+) -> None:
+    script = work / "x.sh"
+    script.write_text("#!/bin/sh\ncat .go >/dev/null; echo tampered >> x.sh; echo approved\n")
+    script.chmod(0o755)
+    os.mkfifo(work / ".go")
+    opened = await sandbox.open(scope(work))
+    place = await opened.locate(".", ["./x.sh"])
+
+    class Change(RecordedCommand):
+        def progress(self, text: str) -> None:
+            assert text == "begun"
+            script.write_text("echo evil")
+            (work / ".go").write_text("")
+
+    outcome = await opened.run("echo begun; ./x.sh", Change(), seconds=30.0, place=place)
+    lines = outcome.text.splitlines()
+    assert lines[0] == "begun"
+    assert lines[-1] == "approved"
+    assert "cannot create x.sh" in outcome.text
+    assert script.read_text() == "echo evil"
+
+
+async def test_a_link_in_a_sandbox_is_no_script(work: Path, sandbox: SandboxBackend) -> None:
+    (work / "x.sh").symlink_to("/etc/hostname")
+    opened: LocalSandbox = await sandbox.open(scope(work))
+    with pytest.raises(ToolFailed):
+        await opened.locate(".", ["x.sh"])
+
+
+async def test_a_link_on_this_machine_stands_for_the_file_that_it_leads_to(
+    work: Path, local: LocalBackend
+) -> None:
+    (work / "good.sh").write_text("echo approved")
+    (work / "evil.sh").write_text("echo approved")
+    (work / "x.sh").symlink_to("good.sh")
+    opened = await local.open(scope(work))
+    place = await opened.locate(".", ["x.sh"])
+    assert [one.path for one in place.scripts] == [str(work / "good.sh")]
+    (work / "x.sh").unlink()
+    (work / "x.sh").symlink_to("evil.sh")
+    later = await opened.locate(".", ["x.sh"])
+    assert later != place
+
+
+def test_a_script_is_found_at_the_path_that_commands_use(work: Path, visible: ScriptFiles) -> None:
+    (work / "a").mkdir()
+    (work / "a" / "x.sh").write_text("x")
+    for folder, script in (
+        ("/shown/a", "x.sh"),
+        ("/shown", "a/x.sh"),
+        ("/shown/a", "../a/./x.sh"),
+        ("/usr", "~/a/x.sh"),
+        ("/", "/shown/a/x.sh"),
+    ):
+        found, data = visible.find(folder, script)
+        assert (found.path, data) == ("/shown/a/x.sh", b"x")
+    assert visible.find("/shown", "/usr/bin/env")[0].path == os.path.realpath("/usr/bin/env")
+
+
+def test_files_that_commands_can_not_see_are_no_scripts(work: Path, visible: ScriptFiles) -> None:
+    (work / "hidden").mkdir()
+    (work / "hidden" / "key").write_text("secret")
+    for script in ("hidden/key", str(work / "hidden" / "key"), "/etc/passwd", "~", "nothing"):
+        with pytest.raises(ToolFailed):
+            visible.find("/shown", script)
+
+
+def test_an_approval_is_for_one_environment(visible: ScriptFiles) -> None:
+    place = PlaceCheck("local", {"A": "1"}, visible).locate("/shown", [])
+    assert place == CommandPlace(
+        backend="local",
+        folder="/shown",
+        environment=(("A", "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b"),),
+    )
+    for backend, environment in (("local", {"A": "2"}), ("local", {}), ("sandbox", {"A": "1"})):
+        with pytest.raises(ToolFailed, match="the environment has changed"):
+            PlaceCheck(backend, environment, visible).check(place, "/shown")
+    with pytest.raises(ToolFailed, match="the folder has changed"):
+        PlaceCheck("local", {"A": "1"}, visible).check(place, "/shown/a")
