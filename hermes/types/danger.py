@@ -18,3 +18,11 @@ class Verdict(Value):
     resolved: str
     """The programs that the command would start, one per line, with all quoting and all constant
     expansions resolved. An ellipsis replaces text that is known only when the command runs."""
+    scripts: tuple[str, ...] = ()
+    """Files whose content decides what the command does, and is not part of the command: `x.sh` in
+    `bash x.sh`, `./x.sh`, `source x.sh` or `sh < x.sh`. The paths are relative to the working
+    directory in which the command starts, absolute, or begin with `~/` for the home folder. After a
+    `cd` that may fail or be skipped, both possible paths are listed, so a listed file need not
+    exist. Programs in the program folders of the system are not listed. If a path is known only
+    when the command runs, or if the command can't be checked, the list is incomplete and the
+    outcome is not `run`."""

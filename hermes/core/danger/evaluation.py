@@ -77,12 +77,15 @@ class Evaluator:
         return _limited("".join(output))
 
     def _statement(self, statement: ShellStatement, scope: ShellScope, stdin: str | None) -> str:
-        before = scope.conditional
+        before, folders = scope.conditional, scope.folders
         output = ""
         for position, pipeline in enumerate(statement.pipelines):
             scope.conditional = before or position > 0
             output += self._pipeline(pipeline, scope, stdin, background=statement.background)
+            if statement.alternatives:
+                scope.may_be_in(folders)
         scope.conditional = before
+        scope.may_be_in(folders)
         return output
 
     def _pipeline(
@@ -139,7 +142,10 @@ class Evaluator:
         given = stdin if streams.stdin is None else streams.stdin
         if command.kind == "loop" and _never_ends(command):
             self.findings.add("starts background processes without end")
+        folder = inner.folder
         output = "".join(self.script(body, inner, given) for body in command.bodies)
+        if command.kind == "loop" and inner.folder != folder:
+            inner.folders = None
         inner.conditional = before
         self.findings.leave()
         return self._written(_limited(output), streams, scope)

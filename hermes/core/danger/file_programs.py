@@ -151,8 +151,7 @@ def judge_copy(call: Invocation) -> None:
             judge_move(call.path(source), findings)
         elif call.program != "ln":
             judge_read(call.path(source), findings)
-        if (content := call.scope.content(source)) is not None:
-            call.scope.write(target, content)
+        call.scope.copy(source, target)
     _judge_target(call, sources, target)
 
 
@@ -262,7 +261,8 @@ def run_find(call: Invocation) -> str:
             judge_write(call.path(arguments[at]), call.shell.findings)
             at += 1
         elif name in ("-exec", "-execdir", "-ok", "-okdir"):
-            at = _run_action(call, arguments, at, folders)
+            in_folder = ANYTHING if name.endswith("dir") else None
+            at = _run_action(call, arguments, at, folders, in_folder)
         elif name.startswith(("-name", "-path", "-iname", "-regex", "-ipath")):
             at += 1
         elif name[:1] == ANYTHING and at > 1:
@@ -276,13 +276,17 @@ def _starts_of_find(arguments: list[str]) -> list[str]:
     return list(takewhile(lambda one: one[:1] not in ("-", "(", "!"), given))
 
 
-def _run_action(call: Invocation, arguments: list[str], at: int, folders: list[str]) -> int:
+def _run_action(
+    call: Invocation, arguments: list[str], at: int, folders: list[str], in_folder: str | None
+) -> int:
     end = at
     while end < len(arguments) and arguments[end] not in (";", "+"):
         end += 1
     for folder in folders[:4]:
         path = f"{'*' if folder == '.' else folder.rstrip('/')}/{ONE_WORD}"
-        call.run([one.replace("{}", path) for one in arguments[at:end]] or ["true"], "")
+        call.run(
+            [one.replace("{}", path) for one in arguments[at:end]] or ["true"], "", folder=in_folder
+        )
     return end + 1
 
 

@@ -39,6 +39,7 @@ class Findings:
         outcome `ask` instead, because it does not affect this machine."""
         self._commands = 0
         self._work = MIN_WORK + WORK_PER_CHARACTER * len(command)
+        self._scripts: dict[str, None] = {}
         self._lines: list[str] = []
         self._length = 0
 
@@ -57,6 +58,10 @@ class Findings:
         if self._length > MAX_RESOLVED:
             raise NotParsed("the command is too long after its expansion")
         self._lines.append(line)
+
+    def add_script(self, path: str) -> None:
+        """Records a file whose content decides what the command does."""
+        self._scripts[path] = None
 
     def enter(self) -> None:
         """Begins to evaluate a nested command. Raises NotParsed if it is nested too deeply."""
@@ -80,7 +85,10 @@ class Findings:
     def verdict(self) -> Verdict:
         resolved = visible(shown("\n".join(dict.fromkeys(self._lines))))
         return Verdict(
-            outcome=self.outcome, reason=visible(shown(self.reason))[:MAX_REASON], resolved=resolved
+            outcome=self.outcome,
+            reason=visible(shown(self.reason))[:MAX_REASON],
+            resolved=resolved,
+            scripts=tuple(self._scripts),
         )
 
 

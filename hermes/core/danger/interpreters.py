@@ -8,7 +8,6 @@ from hermes.core.danger.holes import ANYTHING, DOWNLOAD, derived, is_known, is_o
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import ParsedOptions, names
 from hermes.core.danger.outputs import text_of
-from hermes.core.danger.paths import classify
 from hermes.core.danger.python_code import judge_python
 from hermes.core.danger.script_code import judge_code
 
@@ -66,7 +65,7 @@ def run_shell(call: Invocation) -> str:
     while operands and operands[0].startswith("+"):
         operands = operands[1:]
     for file in parsed.values("rcfile", "init-file"):
-        _run_content(call, call.scope.content(file) or "")
+        _run_content(call, _file_code(call, file) or "")
     if parsed.has("c", "command"):
         text = [*parsed.values("command"), *operands]
         return _run_command_string(call, text)
@@ -95,6 +94,7 @@ def _run_content(
         return DOWNLOAD
     if is_only_unknown(text):
         call.danger("runs commands that are known only when the command runs")
+        call.add_read_scripts()
         return derived(text)
     scope = call.scope.inner()
     scope.arguments = tuple(arguments or ())
@@ -104,12 +104,17 @@ def _run_content(
 
 
 def _run_file(call: Invocation, operands: list[str]) -> str:
-    content = call.scope.content(operands[0])
-    if content is not None:
-        return _run_content(call, content, operands[1:])
-    if classify(call.path(operands[0])) == "unknown":
-        call.danger("runs a script whose name is known only when the command runs")
-    return ANYTHING
+    content = _file_code(call, operands[0])
+    return ANYTHING if content is None else _run_content(call, content, operands[1:])
+
+
+def _file_code(call: Invocation, file: str) -> str | None:
+    """Returns the content of a file of code that the program runs; None if the command has not
+    written it."""
+    content = call.scope.content(file)
+    if content is None or not is_known(content):
+        call.add_script(file)
+    return content
 
 
 def run_written_file(call: Invocation, content: str) -> str:
@@ -153,7 +158,7 @@ def _run_source(
     """Judges code that an interpreter reads from a file or from its input. Returns the output of
     the interpreter."""
     if parsed.operands and parsed.operands[0] not in _STDIN:
-        content = call.scope.content(parsed.operands[0])
+        content = _file_code(call, parsed.operands[0])
         if content is None:
             return derived(call.stdin or "")
     else:
@@ -174,6 +179,8 @@ def run_interpreter(call: Invocation) -> str:
         _judge_powershell(call)
     if name == "deno" and arguments[:1] == ["eval"]:
         return _code(call, " ".join(arguments[1:]))
+    if name in ("deno", "bun") and arguments[:1] == ["run"]:
+        return derived(call.stdin or "")
     parsed = call.options(valued, permute=name == "perl", single_dash=single)
     codes = parsed.values(*options)
     for code in codes:
@@ -195,6 +202,7 @@ def _judge_source(call: Invocation, code: str) -> None:
         call.danger("runs a program that comes from the network")
     elif is_only_unknown(code):
         call.danger("runs code that is known only when the command runs")
+        call.add_read_scripts()
 
 
 def _code(call: Invocation, code: str) -> str:
@@ -218,7 +226,7 @@ def run_awk(call: Invocation) -> str:
     parsed = call.options(names("F v f i file assign field-separator include"), permute=False)
     operands = parsed.operands
     if parsed.has("f", "file"):
-        codes = [call.scope.content(file) or "" for file in parsed.values("f", "file")]
+        codes = [_file_code(call, file) or "" for file in parsed.values("f", "file")]
     else:
         codes, operands = operands[:1], operands[1:]
     for code in codes:
@@ -246,6 +254,7 @@ def run_sed(call: Invocation) -> str:
     operands = parsed.operands
     if not scripts and not parsed.has("f", "file"):
         scripts, operands = operands[:1], operands[1:]
+    scripts += [_file_code(call, file) or "" for file in parsed.values("f", "file")]
     for script in scripts:
         for line in script.split("\n"):
             for command in _SED_EXECUTES.finditer(line[:2000]):
@@ -306,7 +315,7 @@ def run_make(call: Invocation) -> str:
     parsed = call.options(names("C f j I directory file makefile jobs eval"))
     texts = parsed.values("eval")
     for file in parsed.values("f", "file", "makefile"):
-        texts.append((call.stdin or "") if file in _STDIN else call.scope.content(file) or "")
+        texts.append((call.stdin or "") if file in _STDIN else _file_code(call, file) or "")
     for setting in parsed.operands:
         if setting.startswith(("SHELL=", ".SHELLFLAGS=")):
             call.danger("makes `make` run another shell")

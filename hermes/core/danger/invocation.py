@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
@@ -9,6 +10,11 @@ from hermes.core.danger.findings import Findings
 from hermes.core.danger.options import ParsedOptions, parse_options
 from hermes.core.danger.scope import ShellScope
 from hermes.types.danger import VerdictOutcome
+
+_PROGRAM_FILE = re.compile(
+    r"(?:/usr(?:/local)?|/opt/homebrew|/snap)?/s?bin/|/(?:dev|proc)/|/nix/store/"
+)
+"""Files that are not scripts: programs that the system administrator has installed, and devices."""
 
 
 class Evaluating(Protocol):
@@ -55,15 +61,46 @@ class Invocation:
         """Records that the program is dangerous."""
         self.shell.findings.add(reason, outcome)
 
-    def run(self, argv: Sequence[str], stdin: str | None = None) -> str:
+    def run(
+        self, argv: Sequence[str], stdin: str | None = None, *, folder: str | None = None
+    ) -> str:
         """Evaluates a program that the judged program starts. The input of the started program is
-        `stdin`, or the input of the judged program if `stdin` is None."""
-        return self.shell.run(argv, self.scope, self.stdin if stdin is None else stdin)
+        `stdin`, or the input of the judged program if `stdin` is None. Its working directory is
+        `folder`, or that of the judged program if `folder` is None."""
+        scope = self.scope if folder is None else self._scope_in(folder)
+        return self.shell.run(argv, scope, self.stdin if stdin is None else stdin)
 
-    def run_text(self, text: str, stdin: str | None = None) -> str:
-        """Evaluates a shell command that the judged program runs in a new shell. The input of the
-        command is `stdin`, or the input of the program if `stdin` is None."""
-        return self.shell.run_text(text, self.scope.inner(), self.stdin if stdin is None else stdin)
+    def run_text(self, text: str, stdin: str | None = None, *, folder: str | None = None) -> str:
+        """Evaluates a shell command that the judged program runs in a new shell. `run` explains
+        the parameters."""
+        scope = self.scope.inner() if folder is None else self._scope_in(folder)
+        return self.shell.run_text(text, scope, self.stdin if stdin is None else stdin)
+
+    def _scope_in(self, folder: str) -> ShellScope:
+        scope = self.scope.inner()
+        scope.enter_folder(folder)
+        return scope
+
+    def add_script(self, operand: str) -> None:
+        """Records that the program runs the file that an operand names. A file whose path is not
+        known needs approval."""
+        paths = self.scope.script_paths(operand)
+        if not paths:
+            self.danger("runs a script whose name is known only when the command runs")
+        elif not self.shell.findings.elsewhere:
+            for path in paths:
+                self._add_script(path)
+
+    def add_read_scripts(self) -> None:
+        """Records that the program runs text that may come from any file that the command has
+        read."""
+        for path in self.scope.reads:
+            self._add_script(path)
+        self.scope.reads.clear()
+
+    def _add_script(self, path: str) -> None:
+        if not _PROGRAM_FILE.match(path):
+            self.shell.findings.add_script(self.scope.copies.get(path, path))
 
     def path(self, text: str) -> str:
         """Returns the path that an operand names: absolute, or relative to the folder in which the

@@ -104,7 +104,9 @@ class CommandParser:
         reader = self.reader
         start = reader.at
         pipelines = [self._pipeline()]
+        operators = set()
         while reader.peek(2) in ("&&", "||"):
+            operators.add(reader.peek(2))
             reader.at += 2
             self._tokens.skip(lines=True)
             pipelines.append(self._pipeline())
@@ -118,7 +120,11 @@ class CommandParser:
             raise NotParsed(f"{reader.peek(10)!r} is not expected here")
         if reader.at == start:
             raise NotParsed("a command is missing")
-        return ShellStatement(pipelines=tuple(pipelines), background=background)
+        return ShellStatement(
+            pipelines=tuple(pipelines),
+            background=background,
+            alternatives="||" in operators or reader.text.startswith("!", start),
+        )
 
     def _pipeline(self) -> Pipeline:
         commands: list[ShellCommand] = []

@@ -8,7 +8,7 @@ from hermes.core.danger.databases import SQL_CLIENTS, run_mongo, run_redis, run_
 from hermes.core.danger.file_access import judge_read
 from hermes.core.danger.file_programs import FILE_PROGRAMS, archive_output, run_fd, run_find
 from hermes.core.danger.git_program import run_git
-from hermes.core.danger.holes import DOWNLOAD, SECRET_TEXT, derived
+from hermes.core.danger.holes import DOWNLOAD, SECRET_TEXT, derived, is_known
 from hermes.core.danger.interpreters import (
     CODE_OPTIONS,
     SHELLS,
@@ -37,6 +37,7 @@ from hermes.core.danger.options import names
 from hermes.core.danger.outputs import OUTPUTS, text_of
 from hermes.core.danger.processes import judge_kill, judge_kill_by_name
 from hermes.core.danger.rules import judge_by_rules
+from hermes.core.danger.script_files import add_script_files
 from hermes.core.danger.shell_builtins import BUILTINS, prints_settings
 from hermes.core.danger.spoofing import hides_text
 from hermes.core.danger.wrappers import run_busybox, run_env, run_parallel, run_wrapped, run_xargs
@@ -110,9 +111,12 @@ _DOWNLOADING = names("lynx links w3m http https xh httpie fetch aria2c ftp tftp 
 def run_program(call: Invocation) -> str:
     """Judges a program and everything that it starts. Returns the output of the program."""
     call.program = _plain_name(call.program)
-    content = call.scope.content(call.word) if "/" in call.word else None
-    if content is not None:
-        return run_written_file(call, content)
+    if "/" in call.word:
+        content = call.scope.content(call.word)
+        if content is None or not is_known(content):
+            call.add_script(call.word)
+        if content is not None:
+            return run_written_file(call, content)
     _judge(call)
     output = None
     if run := _RUN.get(call.program):
@@ -130,6 +134,7 @@ def _judge(call: Invocation) -> None:
     if judge := _JUDGES.get(call.program):
         judge(call)
     judge_by_rules(call)
+    add_script_files(call)
     if call.word.startswith("/etc/init.d/") and not {"stop", "restart"}.isdisjoint(call.arguments):
         call.danger("stops or restarts a service")
     for path in _files_of_reader(call):

@@ -75,6 +75,7 @@ def file_text(path: str, scope: ShellScope) -> str:
     if content is not None:
         return content
     place = scope.path(path)
+    scope.reads.update(dict.fromkeys(scope.script_paths(path)))
     if classify(place) == "network":
         return DOWNLOAD
     if classify(place) == "device":

@@ -6,12 +6,15 @@ import posixpath
 import re
 from functools import lru_cache
 
-from hermes.core.danger.holes import ANYTHING, PLAIN_NAME, SECRET_TEXT, is_open
+from hermes.core.danger.holes import ANYTHING, PLAIN_NAME, SECRET_TEXT, is_known, is_open
 from hermes.core.danger.syntax import Compound, Pipeline, ShellCommand, ShellStatement
 
 HOME = "~"
 """In this package, every path in the user's home folder begins with this text."""
 
+MAX_FOLDERS = 8
+"""Largest number of folders that may be the working directory. If there are more, it is unknown."""
+_PATTERN = re.compile(r"[*?[]")
 _SECRET_NAME = re.compile(
     r"SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIAL",
     re.IGNORECASE,
@@ -37,6 +40,21 @@ def _is_secret(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
+def _joined(folder: str, text: str) -> str:
+    if not text or text.startswith(("/", HOME)) or is_open(text[0]):
+        joined = text
+    else:
+        joined = posixpath.join(folder, text)
+    if not joined:
+        return ""
+    normal = posixpath.normpath(joined)
+    normal = normal.replace("//", "/")
+    if normal.startswith(HOME) and not joined.startswith(HOME):
+        # The folder `./~` in the working directory is not the home folder.
+        normal = f"./{normal}"
+    return normal + "/" if joined.endswith("/") and normal != "/" else normal
+
+
 class ShellScope:
     """The variables, functions, aliases and files that the command itself has set so far."""
 
@@ -48,8 +66,18 @@ class ShellScope:
         """The positional parameters; None if they are unknown."""
         self.folder = ""
         """The working directory; empty for the directory in which the command starts."""
+        self.folders: tuple[str, ...] | None = ("",)
+        """The folders that may be the working directory, because a `cd` may fail or be skipped;
+        None after a `cd` to unknown text."""
+        self.pushed: tuple[tuple[str, tuple[str, ...] | None], ...] = ()
+        """The values of `folder` and `folders` to which `popd` returns."""
         self.files: dict[str, str] = {}
         """Content of the files that the command has written, by path."""
+        self.copies: dict[str, str] = {}
+        """Files that the command has copied, linked or moved from files that it has not written:
+        their original paths, by their new paths."""
+        self.reads: dict[str, None] = {}
+        """Files that the command has read, but not written."""
         self.active: tuple[str, ...] = ()
         """The functions whose bodies are being evaluated. A call of one of them is recursive."""
         self.conditional = False
@@ -64,7 +92,11 @@ class ShellScope:
         copy.aliases = dict(self.aliases)
         copy.arguments = self.arguments
         copy.folder = self.folder
+        copy.folders = self.folders
+        copy.pushed = self.pushed
         copy.files = self.files
+        copy.copies = self.copies
+        copy.reads = self.reads
         copy.active = self.active
         copy.conditional = self.conditional
         return copy
@@ -114,19 +146,50 @@ class ShellScope:
     def path(self, text: str) -> str:
         """Returns a normalized path: absolute, or relative to the folder in which the command
         starts."""
-        if not text or text.startswith(("/", HOME)) or is_open(text[0]):
-            joined = text
-        else:
-            joined = posixpath.join(self.folder, text)
-        if not joined:
-            return ""
-        normal = posixpath.normpath(joined)
-        normal = normal.replace("//", "/")
-        return normal + "/" if joined.endswith("/") and normal != "/" else normal
+        return _joined(self.folder, text)
+
+    def enter_folder(self, target: str) -> None:
+        """Changes the working directory. A folder that is not known is treated like the directory
+        in which the command starts, except that the path of a script in it is not known."""
+        absolute = target.startswith(("/", HOME))
+        if not is_known(target):
+            self.folders = None
+        elif absolute or self.folders is not None:
+            folders = ("",) if absolute else self.folders or ()
+            self.folders = tuple(_joined(folder, target) for folder in folders)
+        self.folder = "" if is_open(target[:1]) else self.path(target).rstrip("/") or "/"
+
+    def may_be_in(self, folders: tuple[str, ...] | None) -> None:
+        """Records that the working directory may also be one of the folders."""
+        if folders is None or self.folders is None:
+            self.folders = None
+        elif folders != self.folders:
+            both = tuple(dict.fromkeys(self.folders + folders))
+            self.folders = both if len(both) <= MAX_FOLDERS else None
+
+    def script_paths(self, text: str) -> tuple[str, ...]:
+        """Returns the paths that an operand may name, normalized like those of `path`. Returns no
+        path if the operand or the working directory is not known."""
+        if not is_known(text) or _PATTERN.search(text):
+            return ()
+        if text.startswith(("/", HOME)):
+            return (_joined("", text),)
+        return tuple(dict.fromkeys(_joined(folder, text) for folder in self.folders or ()))
 
     def content(self, path: str) -> str | None:
         """Returns the content of a file that the command has written; None for other files."""
         return self.files.get(self.path(path))
+
+    def copy(self, source: str, target: str) -> None:
+        """Records that a file was copied, linked or moved to a file or folder."""
+        content, original = self.content(source), self.path(source)
+        into_folder = f"{target.rstrip('/')}/{source.rstrip('/').rpartition('/')[2]}"
+        for path in (target, into_folder):
+            if content is not None:
+                self.write(path, content)
+            elif not self.conditional:
+                self.files.pop(self.path(path), None)
+            self.copies[self.path(path)] = self.copies.get(original, original)
 
     def write(self, path: str, content: str, *, append: bool = False) -> None:
         """Records the content of a file. If the write may be skipped, the file gets the old content

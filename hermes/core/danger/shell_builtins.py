@@ -10,7 +10,6 @@ from hermes.core.danger.holes import (
     SECRET_TEXT,
     is_known,
     is_only_unknown,
-    is_open,
 )
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import names
@@ -51,6 +50,7 @@ def run_known(call: Invocation, text: str) -> str:
     """Evaluates text in the current shell. Text that is entirely unknown needs approval."""
     if is_only_unknown(text) and DOWNLOAD not in text:
         call.danger("runs commands that are known only when the command runs")
+        call.add_read_scripts()
         return ANYTHING
     return call.shell.run_text(text, call.scope, call.stdin)
 
@@ -63,11 +63,11 @@ def evaluate_source(call: Invocation) -> str:
     if call.path(file) in ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
         return run_known(call, call.stdin or "")
     content = call.scope.content(file)
+    if content is None or not is_known(content):
+        call.add_script(file)
     if content is not None:
         return run_known(call, content)
-    if classify(call.path(file)) == "unknown":
-        call.danger("runs a file whose name is known only when the command runs")
-    elif classify(call.path(file)) == "temporary":
+    if classify(call.path(file)) == "temporary":
         call.danger(f"runs the temporary file {file} in the current shell")
     return ANYTHING
 
@@ -82,8 +82,16 @@ def evaluate_cd(call: Invocation) -> str:
     if target == "-":
         target = scope.value("OLDPWD")
     scope.variables["OLDPWD"] = (scope.folder or ".",)
-    # A folder that is not known is treated like the workspace.
-    scope.folder = "" if is_open(target[:1]) else call.path(target).rstrip("/") or "/"
+    if call.program == "pushd":
+        scope.pushed = (*scope.pushed, (scope.folder, scope.folders))
+    scope.enter_folder(target)
+    return ""
+
+
+def evaluate_popd(call: Invocation) -> str:
+    """Evaluates `popd`, which returns to the working directory before `pushd`."""
+    *rest, (call.scope.folder, call.scope.folders) = call.scope.pushed or (("", None),)
+    call.scope.pushed = tuple(rest)
     return ""
 
 
@@ -194,6 +202,7 @@ BUILTINS: dict[str, Callable[[Invocation], str | None]] = {
     ".": evaluate_source,
     "cd": evaluate_cd,
     "pushd": evaluate_cd,
+    "popd": evaluate_popd,
     "export": evaluate_declaration,
     "declare": evaluate_declaration,
     "typeset": evaluate_declaration,

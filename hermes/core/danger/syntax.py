@@ -121,6 +121,8 @@ class ShellStatement(Value):
 
     pipelines: tuple[Pipeline, ...]
     background: bool = False
+    alternatives: bool = False
+    """Whether a pipeline may run after a pipeline that has failed, because of `||` or `!`."""
 
 
 ShellScript: TypeAlias = tuple[ShellStatement, ...]

@@ -26,6 +26,8 @@ class WrapperGrammar(Value):
     remote: bool = False
     verbs: tuple[str, ...] = ()
     valued_before: str = ""
+    folder: str = ""
+    login: str = ""
 
 
 @cache
@@ -59,12 +61,17 @@ def run_wrapped(call: Invocation) -> str | None:
 def _run(call: Invocation, grammar: WrapperGrammar, parsed: ParsedOptions) -> str:
     output = ""
     rest = parsed.operands
+    folder = None
+    if folders := parsed.values(*names(grammar.folder)):
+        folder = folders[-1]
+    elif grammar.login and (parsed.has(*names(grammar.login)) or "-" in rest):
+        folder = ANYTHING
     if grammar.commands:
         # `su user -c command` has its options after the first operand, so the rest is parsed for
         # options, too.
         later = parse_options(rest, names(grammar.valued))
         for text in (*parsed.values(*grammar.commands), *later.values(*grammar.commands)):
-            output = call.run_text(text)
+            output = call.run_text(text, folder=folder)
     rest = rest[grammar.operands :]
     if "--" in rest and rest[0].startswith("-"):
         # `kubectl exec pod -c container -- program` has options after its operand. The program
@@ -75,8 +82,8 @@ def _run(call: Invocation, grammar: WrapperGrammar, parsed: ParsedOptions) -> st
     if not rest:
         return output
     if grammar.text:
-        return output + call.run_text(" ".join(rest))
-    return output + call.run(rest)
+        return output + call.run_text(" ".join(rest), folder=folder)
+    return output + call.run(rest, folder=folder)
 
 
 def skip_assignments(call: Invocation, arguments: list[str]) -> list[str]:
@@ -104,7 +111,8 @@ def run_env(call: Invocation) -> str | None:
             break
     parsed = call.options(("u", "C", "unset", "chdir"), permute=False)
     rest = skip_assignments(call, parsed.operands)
-    return call.run(rest) if rest else None
+    folders = parsed.values("C", "chdir")
+    return call.run(rest, folder=folders[-1] if folders else None) if rest else None
 
 
 def run_xargs(call: Invocation) -> str:

@@ -42,7 +42,8 @@ def explain(runtime: Runtime, words: tuple[str, ...], as_json: bool) -> None:
     ask    the command needs approval
     never  the command is refused, even if all approvals are switched off
 
-    "resolved" lists the programs that the command would start.
+    "resolved" lists the programs that the command would start, and "scripts" the files whose
+    content decides what these programs do.
 
     \b
     hermes approvals explain 'find . -name "*.log" -delete'
@@ -77,7 +78,12 @@ def _commands() -> Iterator[str | None]:
 def _json(verdict: Verdict | None) -> str:
     if verdict is None:
         return msgspec.json.encode({"error": NOT_A_STRING}).decode()
-    fields = {"verdict": verdict.outcome, "reason": verdict.reason, "resolved": verdict.resolved}
+    fields = {
+        "verdict": verdict.outcome,
+        "reason": verdict.reason,
+        "resolved": verdict.resolved,
+        "scripts": verdict.scripts,
+    }
     return msgspec.json.encode(fields).decode()
 
 
@@ -86,3 +92,5 @@ def _show(verdict: Verdict) -> None:
     say(f"reason    {verdict.reason}")
     for position, line in enumerate(verdict.resolved.split("\n")):
         say_unwrapped(f"{'resolved' if not position else '':<10}{line}")
+    for path in verdict.scripts:
+        say_unwrapped(f"script    {path!a}")

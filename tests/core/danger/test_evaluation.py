@@ -55,10 +55,10 @@ def test_functions_and_aliases_are_evaluated_where_they_are_used(
     [
         ("$x a", "ask"),
         ('"$x" a', "ask"),
-        ("$x/bin/ls", "run"),
+        ("$x/bin/ls", "ask"),
         ("/bin/l? a", "ask"),
         ("[ -e a ]", "run"),
-        ("./$(uname)/tool", "run"),
+        ("./$(uname)/tool", "ask"),
         ("$(which ls)", "ask"),
     ],
 )

@@ -39,7 +39,13 @@ def test_a_command_can_be_explained_as_json() -> None:
         "verdict": "run",
         "reason": "nothing in the command is known to be dangerous",
         "resolved": "pwd",
+        "scripts": [],
     }
+
+
+def test_the_scripts_that_a_command_runs_are_named() -> None:
+    assert explain("cd sub && ./x").output.splitlines()[-1] == "script    'sub/x'"
+    assert json.loads(explain("--json", "bash x.sh").output)["scripts"] == ["x.sh"]
 
 
 def test_json_strings_on_standard_input_are_answered_line_by_line() -> None:
