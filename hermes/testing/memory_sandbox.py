@@ -254,6 +254,10 @@ class MemorySandbox:
             ),
         )
 
+    async def _hash(self, path: str) -> str:
+        found = await self.stat(path)
+        return "" if found is None else hashlib.sha256(await self.read(path)).hexdigest()
+
     async def _check(self, place: CommandPlace | None, workdir: str) -> None:
         if place and place != await self.locate(workdir, [f"/{one.path}" for one in place.scripts]):
             raise ToolFailed("Not run: something has changed since the approval.")
@@ -428,7 +432,3 @@ def _matches(files: dict[str, bytes], task: ScanTask) -> list[Hit]:
         if len(hits) > task.limit:
             break
     return hits
-
-
-def _hashed(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

@@ -400,6 +400,12 @@ class SandboxContract:
                 await call()
         assert await sandbox.stat("ran") is None
 
-    async def test_a_script_that_does_not_exist_can_not_be_approved(self, sandbox: Sandbox) -> None:
-        with pytest.raises(ToolFailed):
-            await sandbox.locate(".", ["x.sh"])
+    async def test_a_script_that_was_missing_at_the_approval_must_stay_missing(
+        self, sandbox: Sandbox
+    ) -> None:
+        place = await sandbox.locate(".", ["x.sh"])
+        assert [script.digest for script in place.scripts] == [""]
+        await sandbox.run("echo > ran", RecordedCommand(), seconds=30.0, place=place)
+        await sandbox.write("x.sh", b"one")
+        with pytest.raises(ToolFailed, match="changed"):
+            await sandbox.run("cat x.sh", RecordedCommand(), seconds=30.0, place=place)

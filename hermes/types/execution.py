@@ -120,7 +120,7 @@ class Script(Value):
     path: str
     """The absolute path as commands see it."""
     digest: str
-    """The SHA-256 hash of the content."""
+    """The SHA-256 hash of the content; empty if there is no such file."""
 
 
 class CommandPlace(Value):
@@ -221,8 +221,8 @@ class Sandbox(Protocol):
 
     async def locate(self, workdir: str, scripts: Sequence[str]) -> CommandPlace:
         """Finds out where a command would run, and hashes the scripts. A script is a path that the
-        command would use, absolute or relative to `workdir`. Raises ToolFailed if a script can't be
-        read."""
+        command would use, absolute or relative to `workdir`. Raises ToolFailed if a script is not a
+        file that commands can read."""
         ...
 
     async def run(

@@ -47,8 +47,9 @@ class ScriptFiles:
         self._changeable = changeable
         self._fixed = fixed
 
-    def find(self, folder: str, script: str) -> tuple[Script, bytes]:
-        """Returns the script and its content. `folder` is the one in which the command begins."""
+    def find(self, folder: str, script: str) -> tuple[Script, bytes | None]:
+        """Returns the script and its content; None if there is no such file. `folder` is the one in
+        which the command begins. Raises ToolFailed if commands can't read the file."""
         joined = str(Path(folder, self._expanded(script)))
         path = os.path.normpath(joined)
         above = self.folder_of(path)
@@ -57,8 +58,9 @@ class ScriptFiles:
         elif any(above.located(path).is_relative_to(one) for one in self._hidden):
             raise _not_a_file(script)
         else:
-            data = Workspace(above.real, None, above.shown).read(path)
-        return Script(path=path, digest=hashlib.sha256(data).hexdigest()), data
+            workspace = Workspace(above.real, None, above.shown)
+            data = None if workspace.stat(path) is None else workspace.read(path)
+        return Script(path=path, digest=_hash(data)), data
 
     def folder_of(self, path: str) -> VisibleFolder | None:
         """Returns the changeable folder that contains the path; None if no such folder does."""
@@ -70,15 +72,21 @@ class ScriptFiles:
             return self._home + script[1:]
         return script
 
-    def _read_fixed(self, path: str, script: str) -> tuple[str, bytes]:
+    def _read_fixed(self, path: str, script: str) -> tuple[str, bytes | None]:
         real = Path(os.path.realpath(path))
         visible = self._fixed is None or any(real.is_relative_to(one) for one in self._fixed)
         try:
+            if visible and not real.exists():
+                return str(real), None
             if not visible or not real.is_file() or real.stat().st_size > LARGEST_FILE:
                 raise _not_a_file(script)
             return str(real), real.read_bytes()
         except OSError as error:
             raise ToolFailed(f"The script {script!r} can't be read: {error.strerror}.") from error
+
+
+def _hash(data: bytes | None) -> str:
+    return "" if data is None else hashlib.sha256(data).hexdigest()
 
 
 def _not_a_file(script: str) -> ToolFailed:
@@ -115,8 +123,8 @@ class PlaceCheck:
         for script in place.scripts:
             self.content(script)
 
-    def content(self, script: Script) -> bytes:
-        """Returns the content of the script. Raises ToolFailed if it is not the approved one."""
+    def content(self, script: Script) -> bytes | None:
+        """Returns the content of the script; None if there is no such file. Raises ToolFailed if it is not the approved one."""
         found, data = self.files.find("/", script.path)
         if found != script:
             raise ToolFailed(CHANGED.format(script.path))
@@ -129,7 +137,7 @@ class PlaceCheck:
         for script in place.scripts:
             above = self.files.folder_of(script.path)
             data = self.content(script)
-            if above is not None:
+            if above is not None and data is not None:
                 original = above.located(script.path)
                 executable = original.stat(follow_symlinks=False).st_mode & 0o111
                 found.append((_copied(data, folder / script.digest, executable), script.path))
