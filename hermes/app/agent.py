@@ -16,6 +16,7 @@ from hermes.boundary.execution.local import LocalBackend
 from hermes.boundary.search import search as search_file
 from hermes.control.messenger import ChatMessenger
 from hermes.core.agent import AgentLoop, recall_nothing
+from hermes.core.approvals import ApprovalGate
 from hermes.core.auxiliary import Auxiliary
 from hermes.core.compaction import Compactor
 from hermes.core.flush import flush
@@ -49,6 +50,7 @@ from hermes.core.tools.todo import delete_todos, todo_tool
 from hermes.core.tools.web_extract import web_extract_tool
 from hermes.core.tools.web_search import choose_search, web_search_tool
 from hermes.settings import Settings
+from hermes.settings.network import network_policy
 from hermes.state.memory import Memory, NoteLimits
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
@@ -169,6 +171,12 @@ class AgentBuilder:
                 ResultFilter(self._spill, redact=self._redact, longest_secret=self._longest_secret),
                 self._parts.read_media,
                 self._parts.messenger.for_call if self._parts.messenger else None,
+                ApprovalGate(
+                    settings.approvals.policy,
+                    self._store,
+                    isolated=self.backend.isolation != "none",
+                    redact=self._redact,
+                ),
             ),
             threshold=compression.threshold if compression.enabled else None,
             recall=self._provider.recall if self._provider else recall_nothing,
@@ -186,7 +194,9 @@ class AgentBuilder:
         settings, web = self._settings, self._settings.web
         found = [*file_tools(self._spill, search_file)]
         if self._commands:
-            found += terminal_tools(settings.terminal.timeout, self.backend.isolation)
+            isolation = self.backend.isolation
+            offline = isolation != "none" and network_policy(settings.terminal).mode == "none"
+            found += terminal_tools(settings.terminal.timeout, isolation, offline=offline)
         search = choose_search(
             self._session,
             kind=web.search,
@@ -293,6 +303,7 @@ def profile_of(settings: Settings, models: ConfiguredModels, agent: AgentId) -> 
             for platform, one in settings.platforms.items()
             for chat, mode in one.busy_input_modes.items()
         },
+        approvals=settings.approvals.policy,
         prefill=prefill_of(home, own.prefill_messages_file),
         toolsets=own.toolsets,
         platform_toolsets={

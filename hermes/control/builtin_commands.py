@@ -1,5 +1,6 @@
 """The built-in slash commands, with the general ones: stop, status, whoami and sethome."""
 
+from hermes.control.approval_commands import approval_commands
 from hermes.control.handover import handoff
 from hermes.control.model_commands import model_commands
 from hermes.control.pairing import pair
@@ -32,7 +33,7 @@ def status(command: CommandContext) -> Work[CommandReply]:
         open_ones = yield from turns.open_questions(turn.id)
         if not open_ones:
             return CommandReply(reply=f"Waiting for the results of your client's tools.{tail}")
-        asked = "; ".join(question.prompt for question in open_ones)
+        asked = "; ".join(question.brief for question in open_ones)
         return CommandReply(reply=f"Waiting for you: {asked}{tail}")
     steps = f"{turn.steps} step{'s' * (turn.steps != 1)}"
     return CommandReply(reply=f"Working for {seconds} s, {steps} done. /stop ends it.{tail}")
@@ -83,6 +84,7 @@ def builtin_commands() -> tuple[SlashCommand, ...]:
             action=status,
             group="turn",
         ),
+        *approval_commands(),
         *steering_commands(),
         *model_commands(),
         SlashCommand(name="whoami", help="show your ids and your role", action=whoami),

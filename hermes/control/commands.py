@@ -56,6 +56,8 @@ class CommandTable:
     def find(self, event: MessageEvent) -> tuple[Action, str] | None:
         """Returns the action for the command in a message, with its argument; None if the message
         is not a command. The action checks the conditions of the command."""
+        if isinstance(event.body, Asked) and event.body.stateless:
+            return self._find_stateless(event.body)
         parsed = parse_command(_text(event))
         if parsed is None:
             return None
@@ -64,6 +66,16 @@ class CommandTable:
                 return partial(self._run, command), parsed.argument
             case reason:
                 return _fail(reason), ""
+
+    def _find_stateless(self, asked: Asked) -> tuple[Action, str] | None:
+        """Returns the action for the command in a request without a session. Most commands can't be
+        used there, so the message is for the model, even if it looks like a command."""
+        last = asked.messages[-1] if asked.messages else None
+        parsed = parse_command(last.text) if isinstance(last, UserMessage) else None
+        command = self.commands.get(parsed.name) if parsed else None
+        if parsed is None or command is None or not command.stateless:
+            return None
+        return partial(self._run, command), parsed.argument
 
     def refusal(
         self, command: SlashCommand, role: Role, surface: CommandSurface, *, running: bool = False

@@ -97,6 +97,7 @@ class Gateway:
         self._sightings = ChatSightings()
         self._outbox = Outbox(store, group, store.owner, options.streaming, media, options.pace)
         self._outbox.on_gone = self._sightings.forget
+        self._outbox.on_question_lost = self.notice_change
         self.wake_delivery = self._outbox.wake
         """Must be called with the chat after this process has stored a message for it."""
         self._group = group

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from hermes.control.client_calls import ClientCalls
 from hermes.control.commands import CommandTable, surface_of
+from hermes.control.decisions import Decisions
 from hermes.control.edits import take_edit
 from hermes.control.event_content import answer_text, files_of, with_text
 from hermes.control.incoming import Incoming, IntakeResult, store_row, tell
@@ -16,9 +17,9 @@ from hermes.control.repeats import repeat
 from hermes.control.sightings import ChatSightings
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.control.waiting_messages import WaitingMessages
-from hermes.state import chats, folders, inbox, session_lock, turns
+from hermes.state import approvals, chats, folders, inbox, session_lock, turns
 from hermes.state.message_parts import awaited
-from hermes.state.turns import EVENTS_PER_CLAIM, OpenQuestion, TurnRow
+from hermes.state.turns import OpenQuestion, TurnRow
 from hermes.types.commands import (
     Action,
     CommandContext,
@@ -28,8 +29,6 @@ from hermes.types.commands import (
 )
 from hermes.types.identity import FolderId, PersonId, SessionKey
 from hermes.types.messages import (
-    APPROVE,
-    DENY,
     Accepted,
     Asked,
     Duplicate,
@@ -54,6 +53,7 @@ class Intake:
         self._transactions = transactions
         self._commands = commands
         self._client_calls = ClientCalls(transactions)
+        self._decisions = Decisions(transactions, self._client_calls)
         self._waiting = WaitingMessages(transactions)
 
     def take(
@@ -91,13 +91,27 @@ class Intake:
         if isinstance(event.body, Edited):
             taken = yield from take_edit(self._transactions, event, event.body, key, person, now)
             return IntakeResult(receipt=taken.receipt, stop=taken.stop)
-        if isinstance(event.body, Asked) and event.body.stateless:
+        command = self._commands.find(event)
+        stateless = isinstance(event.body, Asked) and event.body.stateless
+        if stateless and command is None:
             return (yield from self._begin(message, now))
-        turn = yield from turns.open_in(str(key))
-        if command := self._commands.find(event):
+        turn = None if stateless else (yield from turns.open_in(str(key)))
+        if command is not None:
             action, argument = command
             return (yield from self._run_command(message, role, action, argument, turn, now))
+        if decided := (yield from self._take_decision(message, now)):
+            return decided
         return (yield from self._take_message(message, turn, now))
+
+    def _take_decision(self, message: Incoming, now: float) -> Work[IntakeResult | None]:
+        """Handles a message that decides an approval. Returns None for any other message."""
+        body = message.event.body
+        if not isinstance(body, Pressed):
+            return (yield from self._decisions.take_word(message, now))
+        approval = yield from approvals.find(body.question)
+        if approval is None or not self._transactions.hosts(approval.session):
+            return None
+        return (yield from self._decisions.take_press(message, approval, body.choice, now))
 
     def _run_command(
         self,
@@ -127,6 +141,8 @@ class Intake:
         if isinstance(stored, Duplicate):
             return IntakeResult(receipt=stored)
         done = yield from action(context)
+        if done.decision is not None:
+            return (yield from self._decisions.take_command(message, stored, done.decision, now))
         if done.message is not None:
             return (yield from self._send(message, stored, done, done.message, turn, now))
         if unused := " ".join(file.label for file in files_of(event)):
@@ -227,7 +243,7 @@ class Intake:
     def _answer(self, message: Incoming, turn: TurnRow, now: float) -> Work[IntakeResult]:
         """Handles a message to a turn that waits for a person. The message answers a question, or
         is queued."""
-        event, key, person = message.event, message.key, message.person
+        event, person = message.event, message.person
         open_ones = yield from turns.open_questions(turn.id)
         # If all questions have just expired, the turn waits for nobody and is about to be resumed.
         client_calls = () if open_ones else (yield from turns.open_client_calls(turn.id))
@@ -238,24 +254,14 @@ class Intake:
         if question is None:
             if isinstance(event.body, Pressed):
                 return IntakeResult(receipt=Refused(reason="this question is no longer open"))
-            prompts = "; ".join(question.prompt for question in open_ones)
+            prompts = "; ".join(question.brief for question in open_ones)
             when = f"once this is decided: {prompts}"
             return (yield from self._waiting.take(message, turn, when, now))
         stored = yield from store_row(message, self._transactions.owner, "done")
         if isinstance(stored, Duplicate):
             return IntakeResult(receipt=stored)
-        state, answer = _decision(question, event)
-        yield from turns.decide(question.id, state, answer, person, now)
-        if len(open_ones) > 1:
-            left = "; ".join(other.prompt for other in open_ones if other is not question)
-            noted = CommandReply(reply=f"Noted. Still open: {left}")
-            return (yield from tell(stored, event, key, noted, now))
-        yield from inbox.bind(stored, turn.id, "done")
-        yield from self._client_calls.give_up(turn, now)
-        claim = yield from self._transactions.resume_if_here(turn, now)
-        after = (turn.epoch + 1) * EVENTS_PER_CLAIM
-        yield from inbox.set_after(stored, after)
-        return IntakeResult(receipt=Accepted(id=stored, turn=turn.id, after=after), claim=claim)
+        yield from turns.decide(question.id, "answered", answer_text(event), person, now)
+        return (yield from self._decisions.resume(message, stored, turn, now))
 
     def _go_on_without_results(
         self, message: Incoming, turn: TurnRow, now: float
@@ -297,22 +303,11 @@ def _open_turn(row: TurnRow | None) -> OpenTurn | None:
     return OpenTurn(id=row.id, state=state, steps=row.steps, started_at=row.started_at)
 
 
-def _decision(question: OpenQuestion, event: MessageEvent) -> tuple[str, str | None]:
-    """Returns the new state of the question, and the answer to store with it."""
-    words = answer_text(event)
-    if question.kind == "question":
-        return "answered", words
-    denied = words is not None and words.casefold() == DENY.casefold()
-    approved = not denied and words in (question.choices or (APPROVE,))
-    return ("approved", words) if approved else ("denied", None)
-
-
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:
-    """Returns the question that the event answers. A text answers the oldest question. Only a
-    `Pressed` event, which names its question, can answer an approval."""
+    """Returns the question that the event answers; never an approval. A text answers the oldest
+    question."""
+    questions = [question for question in open_ones if question.kind == "question"]
     if isinstance(event.body, Pressed):
         wanted = event.body.question
-        return next((question for question in open_ones if question.id == wanted), None)
-    if answer_text(event) is None:
-        return None
-    return next((question for question in open_ones if question.kind == "question"), None)
+        return next((question for question in questions if question.id == wanted), None)
+    return questions[0] if questions and answer_text(event) is not None else None

@@ -89,13 +89,8 @@ class ChatMessenger:
         if not order.text.strip() and not order.files:
             raise Rejected("There is nothing to send: give a text or a file.")
         found = await self.directory.resolve(order.to, order.origin)
-        unknown = [one.text for one in found if order.known_only and not one.known]
-        if unknown:
-            raise BadTarget(
-                f"No message has come from {', '.join(unknown)} yet, so you may not write there."
-                " You may write to the chat of this conversation ('origin'), to home chats, and to"
-                " chats that have written to us."
-            )
+        if order.known_only:
+            _check_known(found)
         contents = [("", Content(text=order.text))] if order.text.strip() else []
         for file in order.files:
             kept = Content(text="", attachments=(await self._kept(file),))
@@ -146,6 +141,20 @@ class CallMessenger:
         self._call = call
         self._sent = 0
 
+    async def others(self, to: str) -> tuple[str, ...]:
+        here = self._turn.reply_to
+        try:
+            found = await self._messenger.directory.resolve(to, here)
+            _check_known(found)
+        except Rejected as error:
+            raise ToolFailed(str(error)) from error
+        return tuple(
+            one.text
+            for one in found
+            if here is None
+            or (one.target.account, one.target.chat_id) != (here.account, here.chat_id)
+        )
+
     async def send(
         self, to: str, text: str, files: tuple[OutgoingFile, ...] = (), *, mirror: bool
     ) -> tuple[SendResult, ...]:
@@ -167,6 +176,17 @@ class CallMessenger:
         except Rejected as error:
             raise ToolFailed(str(error)) from error
         return tuple(await self._messenger.results(pending, TOOL_WAIT_SECONDS))
+
+
+def _check_known(found: Sequence[FoundTarget]) -> None:
+    """Raises BadTarget if one of the chats is not known."""
+    unknown = [one.text for one in found if not one.known]
+    if unknown:
+        raise BadTarget(
+            f"No message has come from {', '.join(unknown)} yet, so you may not write there."
+            " You may write to the chat of this conversation ('origin'), to home chats, and to"
+            " chats that have written to us."
+        )
 
 
 def _store_order(

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import ParamSpec
 
 import anyio
 import anyio.abc
@@ -34,6 +35,8 @@ from hermes.types.identity import OwnerId, Target, new_id
 from hermes.types.messages import Content
 from hermes.types.platforms import CanEdit, CanReact, CanType, PlatformAdapter
 from hermes.types.store import Store, Work
+
+P = ParamSpec("P")
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +71,8 @@ class Outbox:
         worker was busy."""
         self.on_gone: Callable[[str, str], None] = lambda account, chat_id: None
         """Called with the account and the id of a chat to which nothing can be sent any more."""
+        self.on_question_lost: Callable[[], None] = lambda: None
+        """Called when a question can't be delivered, so that its turn must be resumed."""
         self._idle = anyio.Event()
         self._attached = anyio.Event()
 
@@ -218,10 +223,10 @@ class Outbox:
             log.error("nothing can be sent to a chat of %s any more: %s", target.account, error)
             where = (target.account, target.chat_id)
             self.on_gone(*where)
-            await self._store.run(deliveries.give_up_chat, *where, str(error), time.time())
+            await self._give_up(deliveries.give_up_chat, *where, str(error), time.time())
         except Rejected as error:
             log.error("a message to %s was refused for good: %s", target.account, error)
-            await self._store.run(_refuse, delivery, str(error), time.time())
+            await self._give_up(_refuse, delivery, str(error), time.time())
         except StoreUnavailable:
             raise
         except Exception as error:
@@ -229,11 +234,18 @@ class Outbox:
             # The same bug would occur at every attempt, so the delivery is given up.
             # The later deliveries of the chat must not wait for ever.
             if delivery.attempts >= len(SEND_BACKOFF):
-                await self._store.run(
+                await self._give_up(
                     deliveries.mark_dead, delivery.id, delivery.attempts, repr(error), time.time()
                 )
             else:
                 await self._put_back(sending, delivery, time.time() + backoff, doubtful=True)
+
+    async def _give_up(
+        self, transaction: Callable[P, Work[bool]], *args: P.args, **kwargs: P.kwargs
+    ) -> None:
+        """Runs a transaction that marks deliveries as dead, and reports if a question was lost."""
+        if await self._store.run(transaction, *args, **kwargs):
+            self.on_question_lost()
 
     def _with_paths(self, delivery: Delivery) -> Delivery:
         content = delivery.content
@@ -253,13 +265,13 @@ class Outbox:
         )
 
 
-def _refuse(delivery: Delivery, error: str, now: float) -> Work[None]:
+def _refuse(delivery: Delivery, error: str, now: float) -> Work[bool]:
     """Marks the delivery as dead. If it is a file, stores a message that tells the person that the
-    file is missing."""
+    file is missing. Returns whether the delivery was to show a question."""
     files = delivery.content.attachments
     if not files:
-        yield from deliveries.mark_dead(delivery.id, delivery.attempts, error, now)
-        return
+        return (yield from deliveries.mark_dead(delivery.id, delivery.attempts, error, now))
     names = ", ".join(file.name or file.label for file in files)
     notice = Content(text=f"({names} could not be sent: {error})")
     yield from deliveries.refuse_file(delivery, error, notice, now)
+    return False

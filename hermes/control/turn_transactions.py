@@ -12,7 +12,16 @@ from hermes.control.event_content import has_files, marked_as_edited, new_messag
 from hermes.control.message_parts import whole_message
 from hermes.control.placement import Placement
 from hermes.control.turn_inputs import new_turn
-from hermes.state import deliveries, inbox, session_lock, sessions, steering, transcript, turns
+from hermes.state import (
+    approvals,
+    deliveries,
+    inbox,
+    session_lock,
+    sessions,
+    steering,
+    transcript,
+    turns,
+)
 from hermes.state.codec import Recorded, record
 from hermes.state.compactions import Span
 from hermes.state.inbox import Waiting
@@ -260,6 +269,9 @@ class TurnTransactions:
             yield from self._complete_delivery(claim, closing, now)
         if isinstance(closing.outcome, Suspended):
             return (yield from self._resume_stopped(row.id, now))
+        if row.epoch > 1:
+            # The turn may have been stopped while a question was open.
+            yield from approvals.cancel(row.id, now)
         yield from inbox.finish(row.id)
         if row.transient:
             return None
@@ -276,6 +288,7 @@ class TurnTransactions:
             yield from transcript.answer_open_calls(_transcript_writer(row, key), cut_off, now)
         why, notice = (failed.reason, failed.code), Content(text=failed.reason)
         yield from turns.close(row.id, epoch, "failed", now, reason=why, temporary=failed.temporary)
+        yield from approvals.cancel(row.id, now)
         if row.state == "suspended":
             yield from deliveries.owe_again(row.id, notice, key.agent, now)
         else:

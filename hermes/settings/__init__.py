@@ -8,6 +8,7 @@ from typing import Annotated, get_args
 
 import msgspec
 
+from hermes.settings.approvals import ApprovalSettings
 from hermes.settings.keys import NEW_KEY_ADVICE, weakness
 from hermes.settings.network import network_problems
 from hermes.settings.schema import ANY_NAME, Aliases, FieldDoc, Schema, convert, describe_fields
@@ -61,6 +62,7 @@ class Settings(Value):
     compression: CompressionSettings = CompressionSettings()
     """Settings for the summaries of long conversations."""
     terminal: TerminalSettings = TerminalSettings()
+    approvals: ApprovalSettings = ApprovalSettings()
     """How the agent's commands run."""
     web: WebSettings = WebSettings()
     """How the agent searches the web."""

@@ -3,7 +3,7 @@ the past conversations that /new has ended."""
 
 import re
 
-from hermes.state import bodies
+from hermes.state import approvals, bodies
 from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
@@ -177,6 +177,7 @@ def rename(one: Summary, title: str) -> Work[None]:
 def end_current(session: str) -> Work[None]:
     """Ends the current conversation of the session and keeps it as a past conversation. The new
     current conversation is empty."""
+    yield from approvals.end_session(session)
     yield (
         "insert into past_conversations"
         " (session, generation, title, folder, created_at, updated_at)"

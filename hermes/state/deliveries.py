@@ -4,7 +4,7 @@ import logging
 
 import msgspec
 
-from hermes.state import chats
+from hermes.state import approvals, chats
 from hermes.state.codec import decode_content, decode_placed, encode
 from hermes.state.storable import storable
 from hermes.types.delivery import Delivery, DeliveryState, Placed
@@ -228,22 +228,26 @@ def mark_delivered(id: str, attempt: int, placed: tuple[Placed, ...], now: float
     )
 
 
-def mark_dead(id: str, attempt: int, error: str, now: float) -> Work[None]:
-    yield (
-        "update deliveries set state = 'dead', error = ?, finished_at = ?"
-        " where id = ? and attempts = ? and state in ('ready', 'sending')",
-        (storable(error), now, id, attempt),
-    )
+def mark_dead(id: str, attempt: int, error: str, now: float) -> Work[bool]:
+    """Marks the delivery as *dead*. Returns whether it was to show a question, which is closed."""
+    return (yield from _give_up("id = ? and attempts = ?", (id, attempt), error, now))
 
 
-def give_up_chat(account: str, chat_id: str, reason: str, now: float) -> Work[None]:
-    """Records that nothing can be sent to the chat, and marks its pending deliveries as *dead*."""
+def give_up_chat(account: str, chat_id: str, reason: str, now: float) -> Work[bool]:
+    """Records that nothing can be sent to the chat, and marks its pending deliveries as *dead*.
+    Returns whether one of them was to show a question, which is closed."""
     yield from chats.mark_gone(account, chat_id, reason, now)
+    return (yield from _give_up("account = ? and chat_id = ?", (account, chat_id), reason, now))
+
+
+def _give_up(condition: str, values: tuple[str | int, ...], error: str, now: float) -> Work[bool]:
+    pending = f"{condition} and state in ('ready', 'sending')"
+    asked = yield from approvals.mark_undelivered(pending, *values)
     yield (
-        "update deliveries set state = 'dead', error = ?, finished_at = ?"
-        " where account = ? and chat_id = ? and state in ('ready', 'sending')",
-        (storable(reason), now, account, chat_id),
+        f"update deliveries set state = 'dead', error = ?, finished_at = ? where {pending}",  # noqa: S608
+        (storable(error), now, *values),
     )
+    return asked
 
 
 def refuse_file(delivery: Delivery, error: str, notice: Content, now: float) -> Work[None]:

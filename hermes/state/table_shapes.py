@@ -23,7 +23,9 @@ BATCH_ROWS = 500
 BATCH_SIZE = 4 << 20
 """Maximum size of a batch: the characters of its texts plus the bytes of its blobs. A single row
 may be larger."""
-_CREATED = re.compile(r"^(?:create table|alter table \w+ rename to) (\w+)", re.MULTILINE)
+_CHANGED = re.compile(
+    r"^(create table|drop table|alter table) (\w+)(?: rename to (\w+))?", re.MULTILINE
+)
 _TYPES = {"integer": "bigint", "text": "text"}
 """The SQL types of columns in primary keys, with names that SQLite and PostgreSQL both accept."""
 _CLASSES: dict[ColumnKind, type] = {"integer": int, "real": float, "text": str, "bytes": bytes}
@@ -48,7 +50,17 @@ class TableShape(Value):
 
 def our_tables() -> frozenset[str]:
     """Returns the names of all tables of the schema that hold data."""
-    return frozenset(name for _, script in MIGRATIONS for name in _CREATED.findall(script))
+    tables: set[str] = set()
+    for _, script in MIGRATIONS:
+        for change, name, new_name in _CHANGED.findall(script):
+            if change == "create table":
+                tables.add(name)
+            elif change == "drop table":
+                tables.remove(name)
+            elif new_name:
+                tables -= {name}
+                tables.add(new_name)
+    return frozenset(tables)
 
 
 def keys_of(table: TableShape, rows: Sequence[Row]) -> list[Key]:

@@ -4,11 +4,21 @@ from collections.abc import Collection, Iterator
 
 from hermes.state.codec import Recorded, decode_choices, decode_recorded, encode
 from hermes.state.storable import storable
+from hermes.text.quote import shorten
 from hermes.types.errors import ClaimLost
 from hermes.types.events import NO_USAGE, UsageReported
 from hermes.types.identity import AgentId, CallId, FolderId, OwnerId, PersonId, TurnId
 from hermes.types.store import Row, Work
-from hermes.types.turns import Answered, Approved, Decision, Denied, Expired, Question
+from hermes.types.turns import (
+    Answered,
+    Approved,
+    Cancelled,
+    Decision,
+    Denied,
+    Expired,
+    Question,
+    Undelivered,
+)
 from hermes.types.value import Value
 
 EVENTS_PER_CLAIM = 1_000_000
@@ -56,8 +66,16 @@ class OpenQuestion(Value):
     kind: str
     prompt: str
     choices: tuple[str, ...]
+    detail: str
+
+    @property
+    def brief(self) -> str:
+        """The question in one line."""
+        return shorten(self.detail or self.prompt, BRIEF_LENGTH)
 
 
+BRIEF_LENGTH = 100
+"""Maximum number of characters of a question in a list."""
 CLIENT_CALL = "client_call"
 """The kind of an open call of a client tool. Only the client can answer it."""
 _COLUMNS = (
@@ -277,7 +295,8 @@ def ask(id: str, turn: TurnRow, agent: str, question: Question, now: float) -> W
     yield "delete from calls where id = ?", (question.call,)
     yield (
         "insert into questions (id, turn, call, session, agent, person, kind, prompt, choices,"
-        " digest, state, asked_at, expires_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?)",
+        " digest, state, asked_at, expires_at, detail, lasting_digest)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?)",
         (
             id,
             turn.id,
@@ -291,19 +310,28 @@ def ask(id: str, turn: TurnRow, agent: str, question: Question, now: float) -> W
             question.digest,
             now,
             now + question.expires_in,
+            storable(question.detail),
+            question.lasting_digest,
         ),
     )
 
 
 def open_questions(turn: TurnId) -> Work[list[OpenQuestion]]:
     rows = yield (
-        "select id, turn, kind, prompt, choices from questions"
+        "select id, turn, kind, prompt, choices, detail from questions"
         " where turn = ? and state = 'open' and kind <> ? order by asked_at, id",
         (turn, CLIENT_CALL),
     )
     return [
-        OpenQuestion(id=id, turn=TurnId(turn), kind=kind, prompt=prompt, choices=decode_choices(c))
-        for id, turn, kind, prompt, c in rows
+        OpenQuestion(
+            id=id,
+            turn=TurnId(turn),
+            kind=kind,
+            prompt=prompt,
+            choices=decode_choices(choices),
+            detail=detail,
+        )
+        for id, turn, kind, prompt, choices, detail in rows
     ]
 
 
@@ -419,6 +447,10 @@ def decisions(turn: TurnId) -> Work[dict[CallId, Decision]]:
                 found[call] = Denied(reason=answer or "")
             case "expired":
                 found[call] = Expired()
+            case "undelivered":
+                found[call] = Undelivered()
+            case "cancelled":
+                found[call] = Cancelled()
             case "answered":
                 found[call] = Answered(text=answer or "")
     return found

@@ -5,6 +5,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from hermes.streaming.fold import SEGMENT_SEPARATOR, View, answer
+from hermes.types.approvals import short_id
 from hermes.types.events import QuestionAsked, TurnFinished
 from hermes.types.messages import APPROVE, DENY, Choices, Content
 
@@ -67,7 +68,11 @@ def _question_parts(question: QuestionAsked) -> tuple[str, str, str]:
     choices = "\n".join(f"{number}. {choice}" for number, choice in numbered)
     match question.kind:
         case "approval":
-            how = "This waits for an approval."
+            short = short_id(question.id)
+            choices = ""
+            how = f"Answer with /approve {short} or /deny {short}."
+            if len(question.choices) > 1:
+                how += f" For longer: /approve {short} session, or /approve {short} always."
         case "question":
             how = f"Reply with your answer (question {question.id})."
         case _:

@@ -249,9 +249,7 @@ class MemorySandbox:
         return CommandPlace(
             backend="memory",
             folder=folder,
-            scripts=tuple(
-                [Script(path=one, digest=_hashed(await self.read(one))) for one in found]
-            ),
+            scripts=tuple([Script(path=one, digest=await self._hash(one)) for one in found]),
         )
 
     async def _hash(self, path: str) -> str:

@@ -16,6 +16,7 @@ from hermes.control.targets import TargetPlatform
 from hermes.core.models.openai_chat import OpenAIChat
 from hermes.entry.supervisor import serve
 from hermes.settings import Settings
+from hermes.settings.approvals import ApprovalSettings
 from hermes.settings.sections import (
     AccessSettings,
     AgentSettings,
@@ -79,6 +80,7 @@ class Conditions(Value):
     backend: ExecutionBackend | None = None
     """The execution backend. If it is None, a gateway with `tools` runs commands on this machine,
     and otherwise the gateway runs no commands."""
+    approvals: ApprovalSettings = ApprovalSettings()
     wrap_store: Callable[[Store], Store] = lambda store: store
     bus: BusSettings = BusSettings()
     terminal: bool = False
@@ -142,6 +144,7 @@ async def running(
         compression=conditions.compression,
         memory=conditions.memory,
         terminal=TerminalSettings(backend="none"),
+        approvals=conditions.approvals,
         store=store,
         bus=conditions.bus,
     )

@@ -363,7 +363,7 @@ class DeliveriesContract(StoreFixture):
     async def test_a_late_write_changes_no_finished_delivery(self, store: Store) -> None:
         lease = await hold_account(store)
         placed = (Placed(ref=MessageRef(id="m1"), text="x"),)
-        late: list[Callable[[str], Work[None]]] = [
+        late: list[Callable[[str], Work[object]]] = [
             lambda id: deliveries.put_back(id, 1, (), 0, doubtful=True),
             lambda id: deliveries.mark_placed(id, 1, ()),
             lambda id: deliveries.mark_delivered(id, 1, (), NOW + 1),

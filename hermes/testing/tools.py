@@ -7,7 +7,15 @@ import anyio
 import msgspec
 
 from hermes.types.tools import NeedsPerson, Tool, ToolContext
-from hermes.types.turns import Answered, Approved, Denied, Expired, Question
+from hermes.types.turns import (
+    Answered,
+    Approved,
+    Cancelled,
+    Denied,
+    Expired,
+    Question,
+    Undelivered,
+)
 
 
 class Append(msgspec.Struct, kw_only=True):
@@ -46,6 +54,8 @@ async def _ask(context: ToolContext, arguments: AskQuestion) -> str:
             return f"the person said: {text}"
         case Expired():
             return "nobody answered"
+        case Undelivered() | Cancelled():
+            return "nobody saw the question"
         case Approved() | Denied():
             return "that was no approval"
 

@@ -177,4 +177,4 @@ async def use(
     heard = events if events is not None else []
     sandbox = await backend.open(scope_of(turn))
     context = CallContext(turn, call, sandbox, heard.append, notes or Notebook(), redact)
-    return await tool.bind(msgspec.json.encode(arguments).decode())(context)
+    return await tool.bind(msgspec.json.encode(arguments).decode()).run(context)

@@ -20,6 +20,14 @@ ApprovalMode = Literal["auto", "ask", "off"]
 the sandbox contains needs no approval. `off`: never."""
 
 
+SHORT_ID = 8
+
+
+def short_id(id: str) -> str:
+    """Returns the end of the id of an approval, by which people name it."""
+    return id[-SHORT_ID:]
+
+
 class ProposedAction(Value):
     """An action that a tool is about to do, as a person sees it before approving it."""
 
@@ -37,6 +45,8 @@ class ProposedAction(Value):
     approval after untrusted content has entered the turn, even if it is harmless otherwise."""
     facts: tuple[str, ...] = ()
     """Further facts that the approval is bound to, such as the command as the model wrote it."""
+    lasting: bool = True
+    """Whether the action can be approved for longer than one call."""
     remarks: tuple[str, ...] = ()
     """Sentences below the action, such as what the approval does not cover."""
     locate: Callable[[], Awaitable[CommandPlace]] | None = None

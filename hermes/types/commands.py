@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Literal
 
+from hermes.types.approvals import Grant
 from hermes.types.identity import PersonId, SessionKey, Source, Target, TurnId
 from hermes.types.messages import Attachment
 from hermes.types.people import Role
@@ -63,6 +64,17 @@ class CommandMessage(Value):
     """Whether the message opens a turn in a new session. The command's reply is sent, too."""
 
 
+class ApprovalDecision(Value):
+    """A person's decision about an action of the agent."""
+
+    approval: str
+    """The id of the open approval."""
+    grant: Grant | None
+    """How long the action is approved; None if it is denied."""
+    reason: str = ""
+    """Why it is denied, for the model."""
+
+
 class CommandReply(Value):
     """The reply to a command, and the effects that follow its commit."""
 
@@ -78,6 +90,9 @@ class CommandReply(Value):
     """Whether the command was not found or could not be carried out; the reply says why."""
     notified: Target | None = None
     """Another chat to which the command has added a delivery."""
+    decision: ApprovalDecision | None = None
+    """A decision that the command has made. The turn that waited for it continues, and the reply is
+    not used."""
     secret: bool = False
     """Whether the reply contains a secret. A secret reply is sent once and never stored."""
 
@@ -108,3 +123,5 @@ class SlashCommand(Value):
     for a command that can always be used."""
     surfaces: tuple[CommandSurface, ...] = COMMAND_SURFACES
     """The places where the command can be used."""
+    stateless: bool = False
+    """Whether the command can also be used in an API request without a session."""

@@ -18,6 +18,10 @@ class Verdict(Value):
     resolved: str
     """The programs that the command would start, one per line, with all quoting and all constant
     expansions resolved. An ellipsis replaces text that is known only when the command runs."""
+    contained: bool = False
+    """Whether a sandbox contains all dangers of the command, so that it needs no approval there."""
+    leaves: bool = False
+    """Whether the command may send data over the network or write outside of the workspace."""
     scripts: tuple[str, ...] = ()
     """Files whose content decides what the command does, and is not part of the command: `x.sh` in
     `bash x.sh`, `./x.sh`, `source x.sh` or `sh < x.sh`. The paths are relative to the working

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from hermes.types.approvals import ApprovalPolicy
 from hermes.types.identity import AgentId, Source
 from hermes.types.messages import AttachmentKind, Message
 from hermes.types.value import Value
@@ -126,6 +127,7 @@ class AgentProfile(Value):
     """How a chat message is handled that arrives while a turn of its session runs."""
     chat_busy_modes: dict[str, BusyMode] = msgspec.field(default_factory=dict)
     """Modes for single chats, by `platform:chat`. They replace `busy_mode`."""
+    approvals: ApprovalPolicy = ApprovalPolicy()
     toolsets: tuple[str, ...] = ("default",)
     """Names of the toolsets and single tools that the agent may use."""
     platform_toolsets: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)

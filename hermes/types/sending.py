@@ -33,6 +33,11 @@ class SendResult(Value):
 class Messenger(Protocol):
     """Sends messages for a tool call."""
 
+    async def others(self, to: str) -> tuple[str, ...]:
+        """Returns the targets in the list that are not the chat of this conversation. Raises
+        ToolFailed if one of the targets can't be found."""
+        ...
+
     async def send(
         self, to: str, text: str, files: tuple[OutgoingFile, ...] = (), *, mirror: bool
     ) -> tuple[SendResult, ...]:

@@ -5,9 +5,10 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
+from hermes.types.approvals import ProposedAction
 from hermes.types.client_tools import ClientTool
 from hermes.types.errors import ToolFailed
-from hermes.types.execution import Sandbox
+from hermes.types.execution import CommandPlace, Sandbox
 from hermes.types.identity import CallId
 from hermes.types.messages import ToolCall
 from hermes.types.sending import Messenger
@@ -59,6 +60,20 @@ class ToolContext(Protocol):
         """
         ...
 
+    @property
+    def place(self) -> CommandPlace | None:
+        """The place to which the approval of the call is bound; None if the call needed no
+        approval. A command must run in this place."""
+        ...
+
+    def knows_file(self, path: str) -> bool:
+        """Returns whether the model has read or written this file in the conversation."""
+        ...
+
+    def was_mentioned(self, text: str) -> bool:
+        """Returns whether a person or the result of a tool has mentioned exactly this text."""
+        ...
+
     def redact(self, text: str) -> str:
         """Returns the text without secrets. Results are redacted automatically. Call this method
         only before you cut a text, because a part of a secret would not be recognized
@@ -66,8 +81,13 @@ class ToolContext(Protocol):
         ...
 
 
-BoundCall = Callable[[ToolContext], Awaitable[str]]
-"""A tool call with its arguments, ready to run."""
+class BoundCall(Value):
+    """A tool call with its arguments."""
+
+    run: Callable[[ToolContext], Awaitable[str]]
+    review: Callable[[ToolContext], Awaitable[ProposedAction | None]]
+    """Returns what the call is about to do; None if it never needs approval. It is called before
+    `run`, and changes nothing."""
 
 
 class AnyTool(Protocol):
@@ -86,6 +106,8 @@ class AnyTool(Protocol):
     @property
     def uses_files(self) -> bool: ...
     @property
+    def untrusted(self) -> bool: ...
+    @property
     def toolset(self) -> str: ...
     @property
     def risk(self) -> Risk: ...
@@ -103,6 +125,9 @@ class Tool(Value, Generic[A]):
     """The type of the arguments. The JSON schema is derived from it, and calls are validated
     against it."""
     handler: Callable[[ToolContext, A], Awaitable[str]]
+    review: Callable[[ToolContext, A], Awaitable[ProposedAction | None]] | None = None
+    """Returns what a call is about to do, so that a person can be asked first. None if the tool
+    needs no approvals."""
     read_only: bool = False
     """Whether the tool changes nothing. Read-only calls of one step run concurrently."""
     repeatable: bool = False
@@ -110,6 +135,9 @@ class Tool(Value, Generic[A]):
     uses_files: bool = True
     """Whether the tool may read or write files of the agent, for example in the sandbox. A session
     whose tools have used files is run only by nodes that have these files."""
+    untrusted: bool = False
+    """Whether the results contain text by others, such as web pages, which may try to instruct the
+    model."""
     toolset: str = ""
     """Name of the toolset that the tool belongs to."""
     risk: Risk = "low"
@@ -120,7 +148,13 @@ class Tool(Value, Generic[A]):
             decoded = msgspec.json.decode(arguments or "{}", type=self.arguments)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise ToolFailed(f"The arguments of {self.name} are not valid: {error}.") from error
-        return lambda context: self.handler(context, decoded)
+        return BoundCall(
+            run=lambda context: self.handler(context, decoded),
+            review=lambda context: self._reviewed(context, decoded),
+        )
+
+    async def _reviewed(self, context: ToolContext, arguments: A) -> ProposedAction | None:
+        return None if self.review is None else await self.review(context, arguments)
 
 
 DeclaredTool = AnyTool | ClientTool

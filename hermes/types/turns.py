@@ -33,14 +33,22 @@ class Denied(Value, tag=True):
 
 
 class Expired(Value, tag=True):
-    pass
+    """Nobody has answered in time."""
+
+
+class Undelivered(Value, tag=True):
+    """The question could not be sent to the chat, so nobody has seen it."""
+
+
+class Cancelled(Value, tag=True):
+    """The turn was stopped while the question was open."""
 
 
 class Answered(Value, tag=True):
     text: str
 
 
-Decision = Approved | Denied | Expired | Answered
+Decision = Approved | Denied | Expired | Undelivered | Cancelled | Answered
 
 
 class PromptPart(Value):
@@ -131,8 +139,13 @@ class Question(Value):
     choices: tuple[str, ...] = ()
     """Answers to choose from. The choices of an approval are ways to approve; Deny is added when
     the question is shown."""
+    detail: str = ""
+    """The exact action that an approval permits, as it is shown: a resolved command, for
+    example."""
     digest: str = ""
-    """Hash of the command that an approval would run."""
+    """Hash of everything that an approval is bound to."""
+    lasting_digest: str = ""
+    """The same hash without the session. It is stored if the person approves for good."""
     expires_in: float = 3600.0
     """Seconds after which the question expires."""
 

@@ -14,6 +14,7 @@ from hermes.control.routing import DEFAULT_AGENT
 from hermes.control.sending import REPEAT
 from hermes.control.targets import BadTarget
 from hermes.core.tools.send_message import send_message
+from hermes.settings.approvals import ApprovalSettings
 from hermes.state import chats
 from hermes.state.media import MediaCache
 from hermes.state.paths import Home
@@ -29,7 +30,12 @@ from hermes.types.sending import OutgoingFile, SendResult
 from hermes.types.store import Store
 from hermes.types.web import WebFile
 
-SENDING = replace(QUIET, tools=(send_message,), targets=fake_targets("rich"))
+SENDING = replace(
+    QUIET,
+    tools=(send_message,),
+    targets=fake_targets("rich"),
+    approvals=ApprovalSettings(mode="off"),
+)
 FILE = OutgoingFile(name="report.txt", data=b"all is well")
 
 

@@ -87,7 +87,7 @@ async def test_a_late_write_of_an_earlier_attempt_has_no_effect(tmp_path: Path) 
         # as a possible repeat.
         assert again is not None
         assert again.doubtful
-        late: list[Callable[[], Work[None]]] = [
+        late: list[Callable[[], Work[object]]] = [
             lambda: deliveries.put_back(id, 1, (), 0, doubtful=True),
             lambda: deliveries.mark_placed(id, 1, PLACED),
             lambda: deliveries.mark_delivered(id, 1, PLACED, NOW + 1),

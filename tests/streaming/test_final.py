@@ -29,7 +29,8 @@ def test_a_suspended_turn_sends_its_question_with_id_and_choices() -> None:
         outcome=TurnFinished(outcome="suspended"),
     )
     assert final_text(view) == (
-        "Let me see.\n\nRun `make`?\n1. once\n2. always\nThis waits for an approval."
+        "Let me see.\n\nRun `make`?\nAnswer with /approve q1 or /deny q1."
+        " For longer: /approve q1 session, or /approve q1 always."
     )
 
 

@@ -230,7 +230,8 @@ def test_a_question_is_sent_as_content_and_ends_the_stream() -> None:
     stream = chat()
     data = sent([says("Let me see."), SegmentEnded(), STARTED, QUESTION, SUSPENDED], stream)
     assert content(data) == (
-        "Let me see.\n\nRun it?\n1. once\n2. always\nThis waits for an approval."
+        "Let me see.\n\nRun it?\nAnswer with /approve a7 or /deny a7."
+        " For longer: /approve a7 session, or /approve a7 always."
     )
     assert frames(data)[-2][2]["choices"][0]["finish_reason"] == "stop"
     assert stream.end == "suspended"
@@ -360,7 +361,7 @@ def test_the_plain_response_has_the_type_of_openai_s_package() -> None:
 def test_the_plain_response_of_a_suspended_turn_ends_with_the_question() -> None:
     view = folded([says("Hm."), QUESTION, SUSPENDED])
     reply = ChatCompletion.model_validate_json(plain_completion("chatcmpl-1", "main", 7, view))
-    assert (reply.choices[0].message.content or "").endswith("This waits for an approval.")
+    assert (reply.choices[0].message.content or "").endswith("or /approve a7 always.")
 
 
 RUN_EVENTS: list[tuple[AgentEvent, str, dict[str, Any]]] = [

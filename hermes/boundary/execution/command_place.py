@@ -124,7 +124,8 @@ class PlaceCheck:
             self.content(script)
 
     def content(self, script: Script) -> bytes | None:
-        """Returns the content of the script; None if there is no such file. Raises ToolFailed if it is not the approved one."""
+        """Returns the content of the script; None if there is no such file. Raises ToolFailed if
+        it is not the approved content."""
         found, data = self.files.find("/", script.path)
         if found != script:
             raise ToolFailed(CHANGED.format(script.path))

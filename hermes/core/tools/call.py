@@ -9,6 +9,8 @@ import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
+from hermes.core.approvals import ApprovalGate
+from hermes.core.call_record import CallRecord
 from hermes.core.models.attachments import ReadMedia, no_media
 from hermes.core.tools.received_files import save_files
 from hermes.core.tools.results import Redact, ResultFilter, redacted
@@ -17,7 +19,7 @@ from hermes.text.role_markers import restore_arguments
 from hermes.text.secret_files import is_secret_file
 from hermes.types.errors import ClaimLost, StoreUnavailable, ToolFailed
 from hermes.types.events import ToolFinished, ToolProgress, ToolStarted
-from hermes.types.execution import ExecutionBackend, Sandbox, SandboxScope
+from hermes.types.execution import CommandPlace, ExecutionBackend, Sandbox, SandboxScope
 from hermes.types.identity import CallId
 from hermes.types.messages import ToolCall, ToolMessage
 from hermes.types.protocols import Checkpoint, Emit
@@ -71,10 +73,13 @@ class CallContext:
         checkpoint: Checkpoint,
         redact: Redact = str,
         messenger: Messenger | None = None,
+        record: CallRecord | None = None,
     ) -> None:
         self.turn = turn
         self.call = call
         self.sandbox = sandbox
+        self.place: CommandPlace | None = None
+        self._record = record or CallRecord(turn, ())
         self._emit = emit
         self._checkpoint = checkpoint
         self.redact = redact
@@ -91,6 +96,12 @@ class CallContext:
         if self._messenger is None:
             raise ToolFailed("Messages can't be sent: no chat platform is configured.")
         return self._messenger
+
+    def knows_file(self, path: str) -> bool:
+        return self._record.knows_file(path)
+
+    def was_mentioned(self, text: str) -> bool:
+        return self._record.was_mentioned(text)
 
     async def started(self, handle: str) -> None:
         await self._checkpoint.started(self.call, handle)
@@ -114,12 +125,15 @@ class ToolRuntime:
         results: ResultFilter,
         read_media: ReadMedia = no_media,
         messenger_of: MessengerOf | None = None,
+        gate: ApprovalGate | None = None,
     ) -> None:
-        """`messenger_of` is None if no messages can be sent."""
+        """`messenger_of` is None if no messages can be sent. `gate` is None if no call needs an
+        approval."""
         self._backend = backend
         self._results = results
         self._read_media = read_media
         self._messenger_of = messenger_of
+        self._gate = gate
 
     async def for_turn(
         self, turn: Turn, tools: Mapping[str, AnyTool], emit: Emit, checkpoint: Checkpoint
@@ -129,7 +143,9 @@ class ToolRuntime:
         sandbox = await self._backend.open(scope_of(turn))
         if await save_files(turn.history, sandbox, self._read_media):
             checkpoint.uses_files()
-        return CallRunner(turn, tools, sandbox, emit, checkpoint, self._results, self._messenger_of)
+        runner = CallRunner(turn, tools, sandbox, emit, checkpoint, self._results)
+        runner.messenger_of, runner.gate = self._messenger_of, self._gate
+        return runner
 
 
 class CallRunner:
@@ -143,8 +159,11 @@ class CallRunner:
         emit: Emit,
         checkpoint: Checkpoint,
         results: ResultFilter,
-        messenger_of: MessengerOf | None = None,
     ) -> None:
+        self.messenger_of: MessengerOf | None = None
+        """Returns the messenger of a call; None if no messages can be sent."""
+        self.gate: ApprovalGate | None = None
+        """Asks a person before dangerous calls; None if no call needs an approval."""
         self._turn = turn
         self._tools = tools
         self._client_tools = {tool.name for tool in turn.client_tools}
@@ -152,7 +171,7 @@ class CallRunner:
         self._emit = emit
         self._checkpoint = checkpoint
         self._results = results
-        self._messenger_of = messenger_of
+        self._record = CallRecord(turn, {tool.name for tool in tools.values() if tool.untrusted})
 
     def read_only(self, call: ToolCall) -> bool:
         if call.name in self._client_tools:
@@ -189,7 +208,8 @@ class CallRunner:
             self._emit,
             self._checkpoint,
             self._results.redact,
-            self._messenger_of(self._turn, call.id) if self._messenger_of else None,
+            self.messenger_of(self._turn, call.id) if self.messenger_of else None,
+            self._record,
         )
         try:
             text, failed = await self._result(call, context), False
@@ -219,6 +239,7 @@ class CallRunner:
         if failed:
             log.info("the tool %s failed in turn %s: %s", call.name[:100], self._turn.id, shown_as)
         await self._checkpoint.answered(result)
+        self._record.add(call, result)
         return result
 
     async def _result(self, call: ToolCall, context: CallContext) -> str:
@@ -230,12 +251,19 @@ class CallRunner:
         if tool is None:
             known = ", ".join(sorted({*self._tools, *self._client_tools})) or "none"
             raise ToolFailed(f"There is no tool {call.name!r}. The tools are: {known}.")
-        run = tool.bind(restore_arguments(call.arguments))
+        bound = tool.bind(restore_arguments(call.arguments))
+        if not tool.repeatable and call.id in self._turn.interrupted:
+            raise ToolFailed(UNKNOWN_OUTCOME)
+        if self.gate is not None:
+            action = await bound.review(context)
+            if action is not None:
+                context.place = await self.gate.permit(
+                    self._turn, call.id, action, tainted=self._record.tainted
+                )
         if not tool.repeatable:
-            if call.id in self._turn.interrupted:
-                raise ToolFailed(UNKNOWN_OUTCOME)
+            # The call is marked after the approval, so that a call that waits has not started.
             await self._checkpoint.started(call.id)
-        return await run(context)
+        return await bound.run(context)
 
 
 def _is_json_object(arguments: str) -> bool:

@@ -5,7 +5,15 @@ from typing import Annotated
 import msgspec
 
 from hermes.types.tools import NeedsPerson, Tool, ToolContext
-from hermes.types.turns import Answered, Approved, Denied, Expired, Question
+from hermes.types.turns import (
+    Answered,
+    Approved,
+    Cancelled,
+    Denied,
+    Expired,
+    Question,
+    Undelivered,
+)
 
 ON_YOUR_OWN = "Go on with your best judgement, and say what you assumed."
 
@@ -41,6 +49,8 @@ def clarify_tool(seconds: float) -> Tool[Clarify]:
                 return f"The person does not answer{reason and f': {reason}'}. {ON_YOUR_OWN}"
             case Expired():
                 return f"Nobody answered in time. {ON_YOUR_OWN}"
+            case Undelivered() | Cancelled():
+                return f"Nobody has seen the question. {ON_YOUR_OWN}"
 
     return Tool(
         name="clarify",

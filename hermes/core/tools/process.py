@@ -5,10 +5,13 @@ from typing import Annotated, Literal, assert_never
 import anyio.to_thread
 import msgspec
 
+from hermes.core.approvals import fenced
 from hermes.core.context_files import end_watching
+from hermes.core.tools.judged import judged
 from hermes.core.tools.results import Redact
 from hermes.text.console import console_text
 from hermes.text.quantity import counted
+from hermes.types.approvals import ProposedAction
 from hermes.types.execution import ProcessOutput, ProcessStatus
 from hermes.types.tools import Tool, ToolContext
 
@@ -62,6 +65,30 @@ async def _process(context: ToolContext, arguments: ProcessAction) -> str:
     return f"{_latest(await process.output(), context.redact)}\n[{_state(status)}]"
 
 
+async def review_input(context: ToolContext, arguments: ProcessAction) -> ProposedAction | None:
+    """Judges the input of a process like a command, because the process may be a shell."""
+    text = arguments.text
+    if arguments.action != "write":
+        return None
+    verdict = await judged(text)
+    whole = arguments.newline or text.endswith("\n")
+    if verdict.outcome == "run" and whole:
+        return None
+    process = await (await context.sandbox.process(arguments.id)).status()
+    return ProposedAction(
+        kind="send input to a running command",
+        shown=text,
+        reason=verdict.reason
+        if verdict.outcome != "run"
+        else "a later input can complete this one",
+        # The process need not be a shell, so even the input `rm -rf /` can be approved.
+        outcome="ask",
+        contained=verdict.contained and whole,
+        facts=(process.id, "line" if arguments.newline else "text"),
+        remarks=(f"The command is:\n{fenced(process.command)}",),
+    )
+
+
 def _line(status: ProcessStatus) -> str:
     command = " ".join(status.command.split())
     shown = command if len(command) <= COMMAND_WIDTH else command[: COMMAND_WIDTH - 1] + "…"
@@ -110,6 +137,7 @@ process_tool = Tool(
     " `timeout` seconds); kill; write (`text` to its input).",
     arguments=ProcessAction,
     handler=_process,
+    review=review_input,
     toolset="terminal",
     risk="high",
 )

@@ -1,5 +1,6 @@
 """The tool that sends a message to a chat."""
 
+import hashlib
 from pathlib import PurePosixPath
 from typing import Annotated
 
@@ -7,6 +8,7 @@ import msgspec
 
 from hermes.text.quantity import counted
 from hermes.text.secret_files import is_secret_file
+from hermes.types.approvals import ProposedAction
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import Sandbox
 from hermes.types.sending import OutgoingFile, SendResult
@@ -43,6 +45,24 @@ async def _send_message(context: ToolContext, arguments: MessageToSend) -> str:
     return told
 
 
+async def review_message(context: ToolContext, arguments: MessageToSend) -> ProposedAction | None:
+    """Proposes to send a message to chats other than the one of the conversation."""
+    others = await context.messenger.others(arguments.to)
+    if not others:
+        return None
+    files = [await _file(context.sandbox, path) for path in arguments.files]
+    attached = [f"[file {file.name}, {counted(len(file.data), 'byte')}]" for file in files]
+    text = "\n".join(filter(None, [context.redact(arguments.text), *attached]))
+    return ProposedAction(
+        kind=f"send a message to {', '.join(others)}",
+        shown=text,
+        reason="people who are not in this conversation would read it",
+        leaves=True,
+        facts=tuple(hashlib.sha256(file.data).hexdigest() for file in files),
+        lasting=False,
+    )
+
+
 async def _file(sandbox: Sandbox, path: str) -> OutgoingFile:
     if is_secret_file(path):
         raise ToolFailed(f"Nothing was sent: {path!r} is a file that usually holds secrets.")
@@ -71,6 +91,7 @@ send_message = Tool(
     " chat without this tool. Use it only if the person asks for it.",
     arguments=MessageToSend,
     handler=_send_message,
+    review=review_message,
     # The messenger uses the call's id as idempotency key, so a repeated call sends nothing twice.
     repeatable=True,
     toolset="messaging",

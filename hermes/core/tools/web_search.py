@@ -238,6 +238,7 @@ def web_search_tool(search: Search) -> Tool[WebSearch]:
         description="Search the web. Read the pages that matter with web_extract.",
         arguments=WebSearch,
         handler=look,
+        untrusted=True,
         read_only=True,
         repeatable=True,
         uses_files=False,

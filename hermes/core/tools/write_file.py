@@ -1,9 +1,12 @@
 """The tool that writes a file of the workspace."""
 
+import hashlib
+
 import msgspec
 
 from hermes.core.context_files import prepare_write
 from hermes.text.quantity import counted
+from hermes.types.approvals import ProposedAction
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import Sandbox
 from hermes.types.tools import Tool, ToolContext
@@ -34,6 +37,31 @@ async def _write_file(context: ToolContext, arguments: WriteFile) -> str:
     return f"{'Created' if new else 'Replaced'} {path!r}: {size}."
 
 
+async def review_write(context: ToolContext, arguments: WriteFile) -> ProposedAction | None:
+    """Proposes to overwrite a file that the model does not know."""
+    path = arguments.path
+    if context.knows_file(path) or await _is_missing(context.sandbox, path):
+        return None
+    return ProposedAction(
+        kind="overwrite a file",
+        shown=path,
+        reason="the agent has not read the file, so it may not know what is lost",
+        contained=context.sandbox.private_files,
+        facts=(hashlib.sha256(arguments.content.encode(errors="surrogatepass")).hexdigest(),),
+        remarks=(f"The new content has {counted(len(arguments.content), 'character')}.",),
+    )
+
+
+async def _is_missing(sandbox: Sandbox, path: str) -> bool:
+    """Returns whether a write can't destroy anything."""
+    try:
+        info = await sandbox.stat(path)
+    except ToolFailed:
+        # If the path is wrong, the write itself reports the error.
+        return True
+    return info is None or info.kind != "file" or info.size == 0
+
+
 async def _old_text(sandbox: Sandbox, path: str) -> str | None:
     """Returns the text that will be replaced, or None if there is no old file, or the old file is
     too large or not text."""
@@ -53,6 +81,7 @@ write_file = Tool(
     " the folders it needs. Use patch to change a part.",
     arguments=WriteFile,
     handler=_write_file,
+    review=review_write,
     repeatable=True,
     toolset="files",
     risk="medium",

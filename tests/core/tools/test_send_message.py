@@ -19,6 +19,9 @@ class FakeMessenger:
         self._results = results
         self.sent: list[tuple[str, str, tuple[OutgoingFile, ...], bool]] = []
 
+    async def others(self, to: str) -> tuple[str, ...]:
+        return (to,)
+
     async def send(
         self, to: str, text: str, files: tuple[OutgoingFile, ...] = (), *, mirror: bool
     ) -> tuple[SendResult, ...]:
@@ -41,7 +44,7 @@ async def sends(messenger: FakeMessenger | None, workspace: Path, **arguments: o
     call = send_message.bind(msgspec.json.encode(wanted).decode())
     sandbox, notes = files_of(turn), Notebook()
     context = CallContext(turn, CALL, sandbox, lambda event: None, notes, redact, messenger)
-    return await call(context)
+    return await call.run(context)
 
 
 async def test_the_result_for_each_chat_is_told(tmp_path: Path) -> None:

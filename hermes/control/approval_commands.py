@@ -1,0 +1,114 @@
+"""Slash commands that decide open approvals: /approve, /deny and /approvals."""
+
+from collections.abc import Sequence
+
+from hermes.control.decisions import listed, may_decide
+from hermes.state import approvals
+from hermes.state.approvals import OpenApproval
+from hermes.types.approvals import GRANT_LABELS, Grant
+from hermes.types.commands import ApprovalDecision, CommandContext, CommandReply, SlashCommand
+from hermes.types.store import Work
+
+GRANTS: dict[str, Grant] = {"once": "once", "session": "session", "always": "always"}
+SHORTEST_ID = 4
+"""The smallest number of characters at the end of an id that can name an approval."""
+
+
+def approve(command: CommandContext) -> Work[CommandReply]:
+    *ids, grant = _split_grant(command.argument)
+    found = yield from _meant(command, " ".join(ids))
+    if isinstance(found, CommandReply):
+        return found
+    chosen = GRANTS[grant]
+    if found.choices and GRANT_LABELS[chosen] not in found.choices:
+        reply = f"This can't be approved for longer: use /approve {found.short_id}."
+        return CommandReply(reply=reply, failed=True)
+    return _decided(found, chosen)
+
+
+def deny(command: CommandContext) -> Work[CommandReply]:
+    first, _, reason = command.argument.strip().partition(" ")
+    if first and not _may_be_id(first):
+        first, reason = "", command.argument.strip()
+    found = yield from _meant(command, first)
+    if isinstance(found, CommandReply):
+        return found
+    return _decided(found, None, reason.strip())
+
+
+def show(command: CommandContext) -> Work[CommandReply]:
+    """Lists the open approvals of the person."""
+    found = yield from approvals.asked_of(command.person)
+    if not found:
+        return CommandReply(reply="Nothing waits for your approval.")
+    return CommandReply(reply=listed(found, "These actions wait for your decision:"))
+
+
+def _split_grant(argument: str) -> list[str]:
+    """Returns the words of the argument, the last of which says how long the approval lasts."""
+    words = argument.split()
+    return words if words and words[-1].casefold() in GRANTS else [*words, "once"]
+
+
+def _meant(command: CommandContext, id: str) -> Work[OpenApproval | CommandReply]:
+    """Returns the approval that the id names, or the only one that waits in this conversation if
+    there is no id. Returns a reply if it can't be decided."""
+    if not id:
+        here = yield from approvals.asked_in(command.person, command.session, command.source)
+        if len(here) == 1:
+            return here[0]
+        if here:
+            head = "Several actions wait for your decision. Name one by its id:"
+            return CommandReply(reply=listed(here, head), failed=True)
+        return CommandReply(reply="Nothing here waits for your approval.", failed=True)
+    known = yield from approvals.all_open()
+    approvers = command.profile.approvals.approvers
+    found = [
+        one
+        for one in known
+        if len(id) >= SHORTEST_ID
+        and one.id.endswith(id.casefold())
+        and one.agent == command.profile.id
+        and may_decide(one, command.person, command.source, approvers)
+    ]
+    if len(found) != 1:
+        # A person who may not decide gets the same reply as for an id that does not exist.
+        reply = f"No action with the id {id!r} waits for your decision. /approvals lists them."
+        return CommandReply(reply=reply, failed=True)
+    return found[0]
+
+
+def _may_be_id(word: str) -> bool:
+    return len(word) >= SHORTEST_ID and set(word.casefold()) <= set("0123456789abcdef")
+
+
+def _decided(found: OpenApproval, grant: Grant | None, reason: str = "") -> CommandReply:
+    decision = ApprovalDecision(approval=found.id, grant=grant, reason=reason)
+    return CommandReply(reply="", decision=decision)
+
+
+def approval_commands() -> Sequence[SlashCommand]:
+    return (
+        SlashCommand(
+            name="approve",
+            usage=f"[ID] [{' or '.join(GRANTS)}]",
+            help="approve what the agent wants to do: once, for this conversation, or always",
+            action=approve,
+            group="turn",
+            stateless=True,
+        ),
+        SlashCommand(
+            name="deny",
+            usage="[ID] [REASON]",
+            help="deny what the agent wants to do",
+            action=deny,
+            group="turn",
+            stateless=True,
+        ),
+        SlashCommand(
+            name="approvals",
+            help="list the actions that wait for your decision",
+            action=show,
+            group="turn",
+        ),
+    )

@@ -1,0 +1,168 @@
+"""Records the decisions of people about open questions, and resumes the turns that waited."""
+
+import logging
+from collections.abc import Sequence
+
+from hermes.control.client_calls import ClientCalls
+from hermes.control.event_content import answer_text, files_of
+from hermes.control.incoming import Incoming, IntakeResult, store_row, tell
+from hermes.control.turn_transactions import TurnTransactions
+from hermes.state import approvals, inbox, session_lock, turns
+from hermes.state.approvals import OpenApproval
+from hermes.state.turns import EVENTS_PER_CLAIM, TurnRow
+from hermes.types.approvals import GRANT_LABELS, Grant
+from hermes.types.commands import ApprovalDecision, CommandReply
+from hermes.types.identity import PersonId, Source, person_of
+from hermes.types.messages import APPROVE, DENY, Accepted, Asked, Duplicate, MessageEvent, Refused
+from hermes.types.store import Work
+
+log = logging.getLogger(__name__)
+
+YES = frozenset({"yes", "y", "approve", "approved"})
+NO = frozenset({"no", "n", "deny", "denied"})
+NOT_OPEN = "this question is no longer open"
+NOT_YOURS = "only the person who asked for this, or an approver, may decide it"
+
+
+class Decisions:
+    def __init__(self, transactions: TurnTransactions, client_calls: ClientCalls) -> None:
+        self._transactions = transactions
+        self._client_calls = client_calls
+
+    def take_word(self, message: Incoming, now: float) -> Work[IntakeResult | None]:
+        """Handles a bare yes or no. It decides an approval if exactly one waits for the person in
+        this conversation, and is refused if there are several. Returns None if there is none, or
+        for any other message."""
+        event, person = message.event, message.person
+        word = bare_word(event)
+        if word is None:
+            return None
+        waiting = yield from approvals.asked_in(person, message.key, event.source)
+        if not waiting:
+            return None
+        questions = yield from turns.open_questions(waiting[0].turn)
+        clear = len(waiting) == 1 and len(questions) == 1
+        stored = yield from store_row(message, self._transactions.owner, "done")
+        if isinstance(stored, Duplicate):
+            return IntakeResult(receipt=stored)
+        if not clear:
+            reply = CommandReply(reply=listed(waiting, UNCLEAR), failed=True)
+            return (yield from tell(stored, event, message.key, reply, now))
+        grant: Grant | None = "once" if word in YES else None
+        return (yield from self.settle(message, stored, waiting[0], grant, "", now))
+
+    def take_press(
+        self, message: Incoming, approval: OpenApproval, choice: str, now: float
+    ) -> Work[IntakeResult]:
+        """Handles a press of a button below an approval."""
+        if not may_decide(
+            approval, message.person, message.event.source, self._approvers(approval)
+        ):
+            return IntakeResult(receipt=Refused(reason=NOT_YOURS))
+        labels = {label: name for name, label in GRANT_LABELS.items() if label in approval.choices}
+        grants: dict[str, Grant | None] = {**labels, DENY: None}
+        if not approval.choices:
+            grants[APPROVE] = "once"
+        if choice not in grants:
+            return IntakeResult(receipt=Refused(reason="this question has no such choice"))
+        stored = yield from store_row(message, self._transactions.owner, "done")
+        if isinstance(stored, Duplicate):
+            return IntakeResult(receipt=stored)
+        return (yield from self.settle(message, stored, approval, grants[choice], "", now))
+
+    def take_command(
+        self, message: Incoming, stored: str, decision: ApprovalDecision, now: float
+    ) -> Work[IntakeResult]:
+        """Carries out the decision of a slash command, which has checked that the person may
+        decide."""
+        approval = yield from approvals.find(decision.approval)
+        assert approval is not None, "the command has found it in this transaction"
+        return (
+            yield from self.settle(message, stored, approval, decision.grant, decision.reason, now)
+        )
+
+    def settle(
+        self,
+        message: Incoming,
+        stored: str,
+        approval: OpenApproval,
+        grant: Grant | None,
+        reason: str,
+        now: float,
+    ) -> Work[IntakeResult]:
+        """Records the decision, and resumes the turn if it has no other open question. If `grant`
+        is None, the action is denied for this reason."""
+        yield from session_lock.lock(approval.session)
+        yield from record_decision(approval, grant, reason, message.person, now)
+        turn = yield from turns.get(approval.turn)
+        assert turn is not None, "a turn has its questions"
+        return (yield from self.resume(message, stored, turn, now))
+
+    def resume(
+        self, message: Incoming, stored: str, turn: TurnRow, now: float
+    ) -> Work[IntakeResult]:
+        """Resumes a turn after the message with the row `stored` has decided one of its questions.
+        If other questions are open, says so instead."""
+        left = yield from turns.open_questions(turn.id)
+        if left:
+            still = "; ".join(question.brief for question in left)
+            noted = CommandReply(reply=f"Noted. Still open: {still}")
+            return (yield from tell(stored, message.event, message.key, noted, now))
+        yield from inbox.bind(stored, turn.id, "done")
+        yield from self._client_calls.give_up(turn, now)
+        claim = yield from self._transactions.resume_if_here(turn, now)
+        after = (turn.epoch + 1) * EVENTS_PER_CLAIM
+        yield from inbox.set_after(stored, after)
+        return IntakeResult(receipt=Accepted(id=stored, turn=turn.id, after=after), claim=claim)
+
+    def _approvers(self, approval: OpenApproval) -> Sequence[PersonId]:
+        return self._transactions.agent(approval.agent).profile.approvals.approvers
+
+
+UNCLEAR = "It is not clear what you decide, because several questions are open. Use the ids:"
+
+
+def record_decision(
+    approval: OpenApproval, grant: Grant | None, reason: str, who: str, now: float
+) -> Work[bool]:
+    """Stores the decision and the rule that it grants. Returns False if the approval is no longer
+    open."""
+    state, answer = ("denied", reason) if grant is None else ("approved", GRANT_LABELS[grant])
+    if (yield from turns.decide(approval.id, state, answer, who, now)) is None:
+        return False
+    log.info("approval %s of turn %s: %s by %s", approval.id, approval.turn, state, who)
+    if grant == "session":
+        yield from approvals.grant(approval, approval.digest, approval.session, who, now)
+    elif grant == "always":
+        yield from approvals.grant(approval, approval.lasting_digest, None, who, now)
+    return True
+
+
+def may_decide(
+    approval: OpenApproval, person: PersonId, source: Source, approvers: Sequence[PersonId]
+) -> bool:
+    """Returns whether this sender may decide the approval: the person for whom the agent works, and
+    the approvers. A bot never may."""
+    if source.is_bot:
+        return False
+    return person == approval.person or not approvers_of(person, source).isdisjoint(approvers)
+
+
+def approvers_of(person: PersonId, source: Source) -> frozenset[PersonId]:
+    """Returns the names under which the settings may list the sender as an approver."""
+    return frozenset((person, person_of(source.platform, source.user_id)))
+
+
+def bare_word(event: MessageEvent) -> str | None:
+    """Returns the word if the message is nothing but a yes or a no. A request without a session is
+    never a bare word, because it belongs to no conversation."""
+    if (isinstance(event.body, Asked) and event.body.stateless) or files_of(event):
+        return None
+    word = (answer_text(event) or "").strip().rstrip(".!").casefold()
+    return word if word in YES | NO else None
+
+
+def listed(waiting: Sequence[OpenApproval], head: str) -> str:
+    """Returns a list of open approvals, below the line `head`."""
+    lines = (f"/approve {one.short_id} or /deny {one.short_id}: {one.brief}" for one in waiting)
+    return "\n".join([head, *lines])

@@ -1,0 +1,90 @@
+"""What a conversation has already shown the model: files, addresses and untrusted content."""
+
+import posixpath
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from hermes.types.identity import CallId
+from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from hermes.types.turns import Turn
+
+FILE_TOOLS = ("read_file", "write_file", "patch")
+"""The tools after whose calls the model knows the content of a file."""
+UNTRUSTED_TRIGGERS = ("webhook", "a2a", "hook")
+"""The triggers of turns whose first message was not written by a person who talks to the agent."""
+
+
+class _FileCall(msgspec.Struct):
+    path: str
+
+
+class CallRecord:
+    """The calls of a conversation with their results, from the beginning of its history."""
+
+    def __init__(self, turn: Turn, untrusted: Collection[str]) -> None:
+        """`untrusted` contains the names of the tools whose results others have written."""
+        self._untrusted = untrusted
+        self._workspace = turn.profile.workspace
+        self._turn = turn
+        self._files: set[str] | None = None
+        """The files that the model knows; None until somebody asks for them."""
+        self._new: list[tuple[ToolCall, ToolMessage]] = []
+        """The calls that have ended in this run."""
+        self._tainted: bool | None = None
+
+    def add(self, call: ToolCall, result: ToolMessage) -> None:
+        """Adds a call that has just ended."""
+        self._new.append((call, result))
+        self._files = self._tainted = None
+
+    @property
+    def tainted(self) -> bool:
+        """Whether the model has seen content that others have written: pages, files, events."""
+        if self._tainted is None:
+            self._tainted = self._turn.trigger in UNTRUSTED_TRIGGERS or self._has_untrusted()
+        return self._tainted
+
+    def knows_file(self, path: str) -> bool:
+        if self._files is None:
+            self._files = {
+                self._normal(path)
+                for call, result in self._ended()
+                if call.name in FILE_TOOLS and not result.failed and (path := _path_of(call))
+            }
+        return self._normal(path) in self._files
+
+    def was_mentioned(self, text: str) -> bool:
+        said = (m.text for m in self._turn.history if isinstance(m, UserMessage | ToolMessage))
+        return any(text in one for one in said) or any(text in r.text for _, r in self._new)
+
+    def _has_untrusted(self) -> bool:
+        # A summary may repeat what a page said, and does not tell where it was said.
+        return any(
+            isinstance(one, UserMessage) and (one.attachments or one.summary)
+            for one in self._turn.history
+        ) or any(call.name in self._untrusted for call, _ in self._ended())
+
+    def _ended(self) -> list[tuple[ToolCall, ToolMessage]]:
+        return [*_ended_calls(self._turn.history), *self._new]
+
+    def _normal(self, path: str) -> str:
+        """Returns the path relative to the workspace, in one spelling."""
+        return posixpath.relpath(
+            posixpath.join(self._workspace or "/", path), self._workspace or "/"
+        )
+
+
+def _ended_calls(history: Sequence[Message]) -> list[tuple[ToolCall, ToolMessage]]:
+    made: Mapping[CallId, ToolCall] = {
+        call.id: call for one in history if isinstance(one, AssistantMessage) for call in one.calls
+    }
+    results = (one for one in history if isinstance(one, ToolMessage))
+    return [(made[one.call], one) for one in results if one.call in made]
+
+
+def _path_of(call: ToolCall) -> str:
+    try:
+        return msgspec.json.decode(call.arguments, type=_FileCall).path
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return ""

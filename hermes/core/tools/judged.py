@@ -1,0 +1,17 @@
+"""Judges shell commands without blocking the event loop."""
+
+import anyio.to_thread
+
+from hermes.core.danger.detector import judge
+from hermes.types.danger import Verdict
+
+JUDGED_AT_ONCE = 4000
+"""A command with at most this number of characters is judged in the event loop, because that takes
+less time than a thread."""
+
+
+async def judged(command: str) -> Verdict:
+    """Returns the verdict on a shell command."""
+    if len(command) <= JUDGED_AT_ONCE:
+        return judge(command)
+    return await anyio.to_thread.run_sync(judge, command)

@@ -1,0 +1,172 @@
+"""Open approvals, and the actions that were approved for longer than one call."""
+
+from hermes.state import session_lock
+from hermes.state.codec import decode_choices
+from hermes.text.quote import shorten
+from hermes.types.approvals import short_id
+from hermes.types.identity import AgentId, PersonId, SessionKey, Source, TurnId, new_id
+from hermes.types.store import Row, Work
+from hermes.types.value import Value
+
+BRIEF_LENGTH = 100
+"""Maximum number of characters of an action in a list."""
+
+
+class OpenApproval(Value):
+    """An approval that waits for a decision."""
+
+    id: str
+    turn: TurnId
+    session: str
+    agent: AgentId
+    person: PersonId
+    """The person for whom the agent works."""
+    detail: str
+    """The exact action that the approval permits."""
+    choices: tuple[str, ...]
+    digest: str
+    lasting_digest: str
+    asked_at: float
+    expires_at: float
+
+    @property
+    def short_id(self) -> str:
+        return short_id(self.id)
+
+    @property
+    def brief(self) -> str:
+        """The action in one line."""
+        return shorten(self.detail, BRIEF_LENGTH)
+
+
+class ApprovalRule(Value):
+    """An action that a person has approved for a conversation or for good."""
+
+    id: str
+    agent: AgentId
+    person: PersonId
+    session: str | None
+    """The conversation in which the rule applies; None for all conversations of the person."""
+    detail: str
+    granted_by: str
+    granted_at: float
+
+
+_COLUMNS = (
+    "q.id, q.turn, q.session, q.agent, q.person, q.detail, q.choices, q.digest, q.lasting_digest,"
+    " q.asked_at, q.expires_at"
+)
+_OPEN = "q.state = 'open' and q.kind = 'approval'"
+
+
+def _approval(row: Row) -> OpenApproval:
+    named = dict(zip(OpenApproval.__struct_fields__, row, strict=True))
+    return OpenApproval(
+        **{**named, "choices": decode_choices(row[6]), "person": PersonId(row[4] or "")}
+    )
+
+
+def all_open() -> Work[list[OpenApproval]]:
+    rows = yield f"select {_COLUMNS} from questions q where {_OPEN} order by q.id", ()  # noqa: S608
+    return [_approval(row) for row in rows]
+
+
+def asked_of(person: PersonId) -> Work[list[OpenApproval]]:
+    """Returns the open approvals of a person, in all conversations."""
+    rows = yield (
+        f"select {_COLUMNS} from questions q where {_OPEN} and q.person = ? order by q.id",  # noqa: S608
+        (person,),
+    )
+    return [_approval(row) for row in rows]
+
+
+def asked_in(person: PersonId, key: SessionKey, source: Source) -> Work[list[OpenApproval]]:
+    """Returns the open approvals of a person that were shown in this conversation. Work in the
+    background has a session of its own, but its questions are shown in the chat."""
+    rows = yield (
+        f"select {_COLUMNS} from questions q join turns t on t.id = q.turn"  # noqa: S608
+        f" where {_OPEN} and q.person = ?"
+        " and (q.session = ? or (t.account = ? and t.chat_id = ? and t.trigger_kind = 'message'))"
+        " order by q.id",
+        (person, str(key), source.account, source.chat_id),
+    )
+    return [_approval(row) for row in rows]
+
+
+def find(id: str) -> Work[OpenApproval | None]:
+    rows = yield f"select {_COLUMNS} from questions q where {_OPEN} and q.id = ?", (id,)  # noqa: S608
+    return _approval(rows[0]) if rows else None
+
+
+def grant(
+    approval: OpenApproval, digest: str, session: str | None, who: str, now: float
+) -> Work[None]:
+    """Stores a rule, so that the same action needs no further approval."""
+    yield (
+        "insert into approval_rules (id, agent, person, session, digest, detail, granted_by,"
+        " granted_at) values (?, ?, ?, ?, ?, ?, ?, ?)"
+        " on conflict (agent, person, digest) do nothing",
+        (
+            new_id(),
+            approval.agent,
+            approval.person,
+            session,
+            digest,
+            approval.detail,
+            who,
+            now,
+        ),
+    )
+
+
+def is_granted(agent: AgentId, person: PersonId, digest: str, lasting_digest: str) -> Work[bool]:
+    """Returns whether a rule permits the action to this person."""
+    rows = yield (
+        "select 1 from approval_rules where agent = ? and person = ? and digest in (?, ?) limit 1",
+        (agent, person, digest, lasting_digest),
+    )
+    return bool(rows)
+
+
+def rules() -> Work[list[ApprovalRule]]:
+    rows = yield (
+        "select id, agent, person, session, detail, granted_by, granted_at from approval_rules"
+        " order by id",
+        (),
+    )
+    names = ApprovalRule.__struct_fields__
+    return [ApprovalRule(**dict(zip(names, row, strict=True))) for row in rows]
+
+
+def revoke(id: str) -> Work[bool]:
+    """Deletes a rule. Returns False if there is no such rule."""
+    rows = yield "delete from approval_rules where id = ? returning id", (id,)
+    return bool(rows)
+
+
+def end_session(session: str) -> Work[None]:
+    """Deletes the rules of a conversation that has ended."""
+    yield "delete from approval_rules where session = ?", (session,)
+
+
+def cancel(turn: TurnId, now: float) -> Work[None]:
+    """Closes the open questions of a turn that has ended without their answers."""
+    yield (
+        "update questions set state = 'cancelled', decided_at = ?"
+        " where turn = ? and state = 'open' and kind <> 'client_call'",
+        (now, turn),
+    )
+
+
+def mark_undelivered(condition: str, *parameters: str | int) -> Work[bool]:
+    """Closes the open questions that the deliveries with this SQL condition were to show. Returns
+    whether there were such questions."""
+    rows = yield (
+        "select id, session from questions where state = 'open' and kind <> 'client_call'"  # noqa: S608
+        f" and turn in (select turn from deliveries where {condition})",
+        parameters,
+    )
+    for id, session in rows:
+        yield from session_lock.lock(session)
+        yield "update questions set state = 'undelivered' where id = ? and state = 'open'", (id,)
+    return bool(rows)
