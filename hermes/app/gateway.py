@@ -211,8 +211,8 @@ async def log_commands(
         offered = plugins.tools(builder.profile) if tools is None else tools
         if builder.runs_commands_here(offered):
             log.warning(
-                "agent %s runs commands on this machine with the rights of the gateway, without"
-                " asking; `terminal.backend: sandbox` isolates them",
+                "agent %s runs commands on this machine with the rights of the gateway;"
+                " `terminal.backend: sandbox` isolates them",
                 id,
             )
         elif builder.offers_commands(offered):

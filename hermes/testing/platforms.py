@@ -115,9 +115,17 @@ class ChatServer:
         """Makes a person write to us. Returns the number of the update."""
         return self._add(Update(id=0, chat=chat, user=user, text=text, kind=kind, name=name))
 
-    def presses(self, question: str, label: str, chat: str = "1", user: str = "7") -> int:
+    def presses(
+        self,
+        question: str,
+        label: str,
+        chat: str = "1",
+        user: str = "7",
+        kind: ChatKind = "private",
+    ) -> int:
         """Makes a person press a button under a question. Returns the number of the update."""
-        return self._add(Update(id=0, chat=chat, user=user, text=label, question=question))
+        update = Update(id=0, chat=chat, user=user, text=label, kind=kind, question=question)
+        return self._add(update)
 
     def edits(self, number: int, text: str, chat: str = "1", user: str = "7") -> int:
         """Makes a person edit the message of an update. Returns the number of the edit's update."""

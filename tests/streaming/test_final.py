@@ -29,8 +29,8 @@ def test_a_suspended_turn_sends_its_question_with_id_and_choices() -> None:
         outcome=TurnFinished(outcome="suspended"),
     )
     assert final_text(view) == (
-        "Let me see.\n\nRun `make`?\nAnswer with /approve q1 or /deny q1."
-        " For longer: /approve q1 session, or /approve q1 always."
+        "Let me see.\n\nRun `make`?\nAnswer with /approve a7 or /deny a7."
+        " For longer: /approve a7 session, or /approve a7 always."
     )
 
 

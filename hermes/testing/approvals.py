@@ -1,0 +1,35 @@
+"""An agent that runs dangerous commands on this machine, for tests of approvals."""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from hermes.core.tools.terminal import terminal_tools
+from hermes.core.tools.write_file import write_file
+from hermes.settings.approvals import ApprovalSettings
+from hermes.testing.running import QUIET
+from hermes.testing.scripted import Answer, ScriptedModel, calls
+from hermes.types.messages import ToolMessage
+
+DANGEROUS = replace(QUIET, tools=(*terminal_tools(30.0, "none"), write_file))
+"""Conditions of a gateway whose agent runs commands on this machine."""
+UNASKED = replace(DANGEROUS, approvals=ApprovalSettings(mode="off"))
+
+
+def runs(*commands: str) -> Answer:
+    """Returns an answer of the model in which it runs these commands."""
+    return calls(*(("terminal", {"command": command}) for command in commands))
+
+
+def make_folders(workspace: Path, *names: str) -> None:
+    """Makes folders that a command could delete."""
+    for name in names:
+        folder = workspace / name
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("x")
+
+
+def results(model: ScriptedModel, request: int = -1) -> list[str]:
+    """Returns the results of tools that the model got with a request."""
+    messages = model.requests[request].messages
+    return [message.text for message in messages if isinstance(message, ToolMessage)]

@@ -1,0 +1,270 @@
+"""A dangerous action waits until the right person has decided about exactly this action."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hermes.settings.approvals import ApprovalSettings
+from hermes.testing.approvals import DANGEROUS, make_folders, results, runs
+from hermes.testing.platforms import ChatServer, PlainAdapter, RichAdapter
+from hermes.testing.running import QUIET, running, until
+from hermes.testing.scripted import ScriptedModel, calls, says
+from hermes.types.approvals import short_id
+from hermes.types.errors import Rejected
+from hermes.types.messages import Choices
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace"
+    make_folders(folder, "a", "b", "c")
+    return folder
+
+
+async def shown(server: ChatServer, count: int = 1) -> list[Choices]:
+    """Waits until this number of approvals is shown in the newest message with questions."""
+
+    def newest() -> list[Choices]:
+        asked = [one.content.choices for one in server.messages.values() if one.content.choices]
+        return [choice for one in asked for choice in one]
+
+    await until(lambda: len(newest()) >= count)
+    return newest()
+
+
+async def test_a_dangerous_command_runs_after_a_yes(tmp_path: Path, workspace: Path) -> None:
+    server = ChatServer()
+    model = ScriptedModel([runs("rm -rf a"), says("done")])
+    async with running(tmp_path, [PlainAdapter(server)], model, DANGEROUS) as gateway:
+        server.says("clean up")
+        await until(server.texts)
+        (asked,) = server.texts()
+        assert "I am about to run a command, which needs your approval" in asked
+        assert "rm -rf a" in asked
+        assert "Reason: deletes a with everything in it." in asked
+        await until(lambda: not gateway.busy)
+        assert (workspace / "a").exists()
+        server.says("Yes.")
+        await until(lambda: "done" in server.texts())
+    assert not (workspace / "a").exists()
+    assert results(model) == ["[no output]"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("no", "The person denied this action. Do not try it in another way."),
+        ("/deny", "The person denied this action. Do not try it in another way."),
+        (
+            "/deny keep my files",
+            "The person denied this action: keep my files. Do not try it in another way.",
+        ),
+    ],
+)
+async def test_a_denied_command_does_not_run(
+    tmp_path: Path, workspace: Path, answer: str, told: str
+) -> None:
+    server = ChatServer()
+    model = ScriptedModel([runs("rm -rf a"), says("done")])
+    async with running(tmp_path, [PlainAdapter(server)], model, DANGEROUS) as gateway:
+        server.says("clean up")
+        await until(server.texts)
+        await until(lambda: not gateway.busy)
+        server.says(answer)
+        await until(lambda: "done" in server.texts())
+    assert (workspace / "a").exists()
+    assert results(model) == [told]
+
+
+async def test_an_approval_survives_a_restart(tmp_path: Path, workspace: Path) -> None:
+    server = ChatServer()
+    model = ScriptedModel([runs("rm -rf a"), says("done")])
+    async with running(tmp_path, [RichAdapter(server)], model, DANGEROUS):
+        server.says("clean up")
+        (asked,) = await shown(server)
+    async with running(tmp_path, [RichAdapter(server)], model, DANGEROUS):
+        assert (workspace / "a").exists()
+        server.presses(asked.question, "Once")
+        await until(lambda: "done" in server.texts())
+    assert not (workspace / "a").exists()
+
+
+async def test_a_bare_yes_is_refused_with_a_list_if_two_approvals_wait(
+    tmp_path: Path, workspace: Path
+) -> None:
+    server = ChatServer()
+    model = ScriptedModel([runs("rm -rf a", "rm -rf b"), says("done")])
+    async with running(tmp_path, [PlainAdapter(server)], model, DANGEROUS) as gateway:
+        server.says("clean up")
+        await until(server.texts)
+        await until(lambda: not gateway.busy)
+        server.says("yes")
+        await until(lambda: len(server.texts()) == 2)
+        head, first, second = server.texts()[1].splitlines()
+        assert head.startswith("It is not clear what you decide")
+        assert first.endswith(": rm -rf a")
+        assert second.endswith(": rm -rf b")
+        server.says(second.partition(" or ")[0])
+        await until(lambda: len(server.texts()) == 3)
+        assert server.texts()[2] == "Noted. Still open: rm -rf a"
+        server.says("no")
+        await until(lambda: "done" in server.texts())
+    assert (workspace / "a").exists()
+    assert not (workspace / "b").exists()
+
+
+async def test_another_member_of_the_group_can_not_decide(tmp_path: Path, workspace: Path) -> None:
+    server = ChatServer()
+    model = ScriptedModel([runs("rm -rf a"), *[says("hm")] * 2, says("done")])
+    async with running(tmp_path, [RichAdapter(server)], model, DANGEROUS) as gateway:
+        server.says("clean up", kind="group")
+        (asked,) = await shown(server)
+        await until(lambda: not gateway.busy)
+        short = short_id(asked.question)
+        server.presses(asked.question, "Once", user="8", kind="group")
+        for text in (f"/approve {short}", "/approve", "yes"):
+            server.says(text, user="8", kind="group")
+        await until(lambda: "hm" in server.texts())
+        assert server.texts()[1:] == [
+            f"No action with the id {short!r} waits for your decision. /approvals lists them.",
+            "Nothing here waits for your approval.",
+            "hm",
+        ]
+        assert (workspace / "a").exists()
+        server.says(f"/approve {short}", kind="group")
+        await until(lambda: "hm" in server.texts()[4:])
+    assert not (workspace / "a").exists()
+
+
+async def test_an_approver_from_the_settings_decides_by_id(tmp_path: Path, workspace: Path) -> None:
+    server = ChatServer()
+    model = ScriptedModel([runs("rm -rf a"), says("done")])
+    own = replace(DANGEROUS, approvals=ApprovalSettings(approvers=("rich:8",)))
+    async with running(tmp_path, [RichAdapter(server)], model, own) as gateway:
+        server.says("clean up")
+        (asked,) = await shown(server)
+        await until(lambda: not gateway.busy)
+        server.says(f"/approve {short_id(asked.question)}", chat="2", user="8")
+        await until(lambda: "done" in server.texts())
+    assert not (workspace / "a").exists()
+
+
+@pytest.mark.parametrize("grant", ["session", "always"])
+async def test_an_approval_for_longer_is_for_exactly_this_command(
+    tmp_path: Path, workspace: Path, grant: str
+) -> None:
+    server = ChatServer()
+    model = ScriptedModel([runs("rm -rf a"), runs("rm -rf a"), runs("rm -rf b"), says("done")])
+    async with running(tmp_path, [PlainAdapter(server)], model, DANGEROUS) as gateway:
+        server.says("clean up")
+        await until(server.texts)
+        await until(lambda: not gateway.busy)
+        server.says(f"/approve {grant}")
+        await until(lambda: len(server.texts()) == 2)
+        await until(lambda: not gateway.busy)
+        assert "rm -rf b" in server.texts()[1]
+        server.says("no")
+        await until(lambda: "done" in server.texts())
+    assert len(model.requests) == 4
+    assert (workspace / "b").exists()
+
+
+@pytest.mark.parametrize(("grant", "asked_again"), [("session", True), ("always", False)])
+async def test_an_approval_for_the_conversation_ends_with_it(
+    tmp_path: Path, workspace: Path, grant: str, *, asked_again: bool
+) -> None:
+    server = ChatServer()
+    model = ScriptedModel([runs("rm -rf a"), says("done"), runs("rm -rf a"), says("done again")])
+    async with running(tmp_path, [PlainAdapter(server)], model, DANGEROUS) as gateway:
+        server.says("clean up")
+        await until(server.texts)
+        await until(lambda: not gateway.busy)
+        server.says(f"/approve {grant}")
+        await until(lambda: "done" in server.texts())
+        server.says("/new")
+        server.says("clean up")
+        if asked_again:
+            await until(lambda: "rm -rf a" in server.texts()[-1])
+        else:
+            await until(lambda: "done again" in server.texts())
+
+
+async def test_a_command_that_nobody_can_approve_is_refused(
+    tmp_path: Path, workspace: Path
+) -> None:
+    server = ChatServer()
+    model = ScriptedModel([runs("rm -rf /"), says("done")])
+    off = replace(DANGEROUS, approvals=ApprovalSettings(mode="off"))
+    async with running(tmp_path, [PlainAdapter(server)], model, off):
+        server.says("clean up")
+        await until(lambda: server.texts() == ["done"])
+    assert "Nobody can approve this action" in results(model)[0]
+
+
+async def test_an_expired_approval_is_no_denial(tmp_path: Path, workspace: Path) -> None:
+    server = ChatServer()
+    model = ScriptedModel([runs("rm -rf a"), says("done")])
+    brief = replace(DANGEROUS, approvals=ApprovalSettings(timeout=0.2))
+    async with running(tmp_path, [PlainAdapter(server)], model, brief):
+        server.says("clean up")
+        await until(lambda: "done" in server.texts(), within=10.0)
+    assert (workspace / "a").exists()
+    assert results(model) == [
+        "Nobody decided about this action in time, so it was not done. Nobody refused it."
+    ]
+
+
+async def test_a_question_that_can_not_be_delivered_ends_the_wait(
+    tmp_path: Path, workspace: Path
+) -> None:
+    server = ChatServer()
+    server.trouble = lambda kind, chat: (
+        Rejected("no such text") if kind == "send" and not model.requests[1:] else None
+    )
+    model = ScriptedModel([runs("rm -rf a"), says("done")])
+    async with running(tmp_path, [PlainAdapter(server)], model, DANGEROUS):
+        server.says("clean up")
+        await until(lambda: "done" in server.texts(), within=10.0)
+    assert (workspace / "a").exists()
+    (told,) = results(model)
+    assert told.startswith("Nobody has seen the question about this action")
+
+
+async def test_a_stop_while_an_approval_waits_cancels_it(tmp_path: Path, workspace: Path) -> None:
+    server = ChatServer()
+    model = ScriptedModel([runs("rm -rf a"), says("hello")])
+    async with running(tmp_path, [RichAdapter(server)], model, DANGEROUS) as gateway:
+        server.says("clean up")
+        (asked,) = await shown(server)
+        await until(lambda: not gateway.busy)
+        server.says("/stop")
+        await until(lambda: any("stopped" in text for text in server.texts()))
+        server.presses(asked.question, "Once")
+        server.says("hi")
+        await until(lambda: "hello" in server.texts())
+    assert (workspace / "a").exists()
+
+
+async def test_a_file_that_the_agent_has_not_read_is_not_overwritten_unasked(
+    tmp_path: Path, workspace: Path
+) -> None:
+    server = ChatServer()
+    write = calls(("write_file", {"path": "a/file", "content": "new"}))
+    model = ScriptedModel([write, says("done")])
+    async with running(tmp_path, [PlainAdapter(server)], model, DANGEROUS) as gateway:
+        server.says("write it")
+        await until(server.texts)
+        assert "I am about to overwrite a file, which needs your approval" in server.texts()[0]
+        await until(lambda: not gateway.busy)
+        assert (workspace / "a" / "file").read_text() == "x"
+        server.says("yes")
+        await until(lambda: "done" in server.texts())
+    assert (workspace / "a" / "file").read_text() == "new"
+
+
+async def test_a_yes_without_an_approval_is_a_message(tmp_path: Path) -> None:
+    server = ChatServer()
+    async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([says("great")]), QUIET):
+        server.says("yes")
+        await until(lambda: server.texts() == ["great"])
