@@ -37,6 +37,7 @@ model: {{default: fake, base_url: "{url}", api_key: {model_key}}}
 auxiliary: {{model: small, base_url: "{url}", api_key: {auxiliary_key}}}
 agent: {{api_max_retries: 0}}
 terminal: {{backend: local}}
+approvals: {{mode: off}}
 workspace: "{workspace}"
 web: {{brave_key: {brave}}}
 platforms:

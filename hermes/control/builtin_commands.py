@@ -6,7 +6,7 @@ from hermes.control.model_commands import model_commands
 from hermes.control.pairing import pair
 from hermes.control.session_commands import session_commands
 from hermes.control.steering_commands import steering_commands
-from hermes.state import chats, inbox, turns
+from hermes.state import chats, inbox, questions, turns
 from hermes.types.commands import CommandContext, CommandReply, SlashCommand
 from hermes.types.people import Role
 from hermes.types.store import Work
@@ -30,7 +30,7 @@ def status(command: CommandContext) -> Work[CommandReply]:
         return CommandReply(reply=f"Idle.{tail}")
     seconds = int(command.now - turn.started_at)
     if turn.state == "suspended":
-        open_ones = yield from turns.open_questions(turn.id)
+        open_ones = yield from questions.open_questions(turn.id)
         if not open_ones:
             return CommandReply(reply=f"Waiting for the results of your client's tools.{tail}")
         asked = "; ".join(question.brief for question in open_ones)

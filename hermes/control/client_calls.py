@@ -5,9 +5,10 @@ from msgspec.structs import replace
 from hermes.control.repeats import Repeated, repeat
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.core.agent import unanswered
-from hermes.state import inbox, session_lock, transcript, turns
+from hermes.state import inbox, questions, session_lock, transcript, turns
 from hermes.state.codec import record
-from hermes.state.turns import EVENTS_PER_CLAIM, OpenQuestion, TurnRow
+from hermes.state.questions import OpenQuestion
+from hermes.state.turns import EVENTS_PER_CLAIM, TurnRow
 from hermes.streaming.fold import SEGMENT_SEPARATOR
 from hermes.types.errors import HermesError
 from hermes.types.events import TurnFinished
@@ -60,28 +61,28 @@ class ClientCalls:
         if conflict := (yield from _key_conflict(event)):
             return TakenResults(receipt=conflict)
         row = yield from self._turn_of(event, body, key)
-        questions = yield from turns.open_questions(row.id)
+        open_ones = yield from questions.open_questions(row.id)
         repeated = yield from repeat(self._transactions, event, now)
         if repeated is not None:
-            return _repeated(repeated, row, questions)
+            return _repeated(repeated, row, open_ones)
         id, session = new_id(), SessionKey.parse(row.session)
         yield from inbox.insert(id, event, session, person, self._transactions.owner, "done")
         if keyed := _keyed(event):
             yield from inbox.insert(
                 new_id(), keyed, session, person, self._transactions.owner, "done"
             )
-        waiting = yield from turns.open_client_calls(row.id)
+        waiting = yield from questions.open_client_calls(row.id)
         if row.state == "suspended" and not waiting:
             yield from _refuse_expired(row, body.results)
         _check(row, waiting, body.results)
         if body.messages:
-            yield from _check_nothing_else_is_open(row, waiting, questions)
+            yield from _check_nothing_else_is_open(row, waiting, open_ones)
         yield from inbox.bind(id, row.id, "done")
         yield from turns.set_request(row.id, id)
         yield from self._append(row, body, now)
-        yield from turns.close_client_calls(row.id, now)
-        if questions:
-            return TakenResults(receipt=Accepted(id=id, reply=_asked(questions)))
+        yield from questions.close_client_calls(row.id, now)
+        if open_ones:
+            return TakenResults(receipt=Accepted(id=id, reply=_asked(open_ones)))
         found = yield from turns.get(row.id)
         assert found is not None
         claim = yield from self._transactions.resume_if_here(found, now)
@@ -92,10 +93,10 @@ class ClientCalls:
     def give_up(self, row: TurnRow, now: float) -> Work[None]:
         """Gives each open call of a turn a result which says that the client did not answer."""
         writer = self._transactions.writer(row)
-        for call in (yield from turns.open_client_calls(row.id)):
+        for call in (yield from questions.open_client_calls(row.id)):
             result = ToolMessage(call=call, text=NOT_ANSWERED, failed=True)
             yield from transcript.append(writer, *_place(call), result, now)
-        yield from turns.close_client_calls(row.id, now)
+        yield from questions.close_client_calls(row.id, now)
 
     def end(self, row: TurnRow, now: float) -> Work[None]:
         """Ends a turn whose client has sent a new message instead of the results of its tools."""
@@ -180,25 +181,25 @@ def _check(row: TurnRow, waiting: list[CallId], results: tuple[ToolMessage, ...]
 def _refuse_expired(row: TurnRow, results: tuple[ToolMessage, ...]) -> Work[None]:
     """Raises ResultsRefused if the call of the first result has expired. Usually the turn goes on
     when its calls expire, but it stays suspended while one of its questions is open."""
-    decisions = yield from turns.decisions(row.id)
+    decisions = yield from questions.decisions(row.id)
     if isinstance(decisions.get(results[0].call), Expired):
         raise _closed(results[0].call, expired=True)
 
 
 def _check_nothing_else_is_open(
-    row: TurnRow, waiting: list[CallId], questions: list[OpenQuestion]
+    row: TurnRow, waiting: list[CallId], open_ones: list[OpenQuestion]
 ) -> Work[None]:
     """Raises ResultsRefused if a call of an agent's tool in the same step has no result yet.
 
     In that case, further messages can't follow the results, because no model accepts a message
     between a call and its result.
     """
-    if questions:
+    if open_ones:
         raise ResultsRefused(
             409,
             "question_open",
             "A question is open in the same step. Send the results without further messages,"
-            f" then answer the question: {_asked(questions)}",
+            f" then answer the question: {_asked(open_ones)}",
         )
     own = yield from transcript.of_turn(row.id)
     if any(call.id not in waiting for call in unanswered(own)):
@@ -216,7 +217,7 @@ def _closed(call: CallId, *, expired: bool) -> ResultsRefused:
     return ResultsRefused(400, code, message)
 
 
-def _repeated(repeated: Repeated, row: TurnRow, questions: list[OpenQuestion]) -> TakenResults:
+def _repeated(repeated: Repeated, row: TurnRow, open_ones: list[OpenQuestion]) -> TakenResults:
     receipt = repeated.receipt
     if isinstance(receipt, Duplicate) and not receipt.same:
         message = "Other results were sent for these tool calls before, and were used."
@@ -224,11 +225,11 @@ def _repeated(repeated: Repeated, row: TurnRow, questions: list[OpenQuestion]) -
     if receipt.after:
         return TakenResults(receipt=receipt, claim=repeated.claim)
     # These results arrived while a question was open, so they have not resumed the turn.
-    if questions:
-        return TakenResults(receipt=Accepted(id=receipt.id, reply=_asked(questions)))
+    if open_ones:
+        return TakenResults(receipt=Accepted(id=receipt.id, reply=_asked(open_ones)))
     followed = Accepted(id=receipt.id, turn=row.id, after=row.epoch * EVENTS_PER_CLAIM)
     return TakenResults(receipt=followed, claim=repeated.claim)
 
 
-def _asked(questions: list[OpenQuestion]) -> str:
-    return SEGMENT_SEPARATOR.join(question.prompt for question in questions)
+def _asked(open_ones: list[OpenQuestion]) -> str:
+    return SEGMENT_SEPARATOR.join(question.prompt for question in open_ones)

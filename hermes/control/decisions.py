@@ -7,7 +7,7 @@ from hermes.control.client_calls import ClientCalls
 from hermes.control.event_content import answer_text, files_of
 from hermes.control.incoming import Incoming, IntakeResult, store_row, tell
 from hermes.control.turn_transactions import TurnTransactions
-from hermes.state import approvals, inbox, session_lock, turns
+from hermes.state import approvals, inbox, questions, session_lock, turns
 from hermes.state.approvals import OpenApproval
 from hermes.state.turns import EVENTS_PER_CLAIM, TurnRow
 from hermes.types.approvals import GRANT_LABELS, Grant
@@ -40,8 +40,8 @@ class Decisions:
         waiting = yield from approvals.asked_in(person, message.key, event.source)
         if not waiting:
             return None
-        questions = yield from turns.open_questions(waiting[0].turn)
-        clear = len(waiting) == 1 and len(questions) == 1
+        open_ones = yield from questions.open_questions(waiting[0].turn)
+        clear = len(waiting) == len(open_ones) == 1
         stored = yield from store_row(message, self._transactions.owner, "done")
         if isinstance(stored, Duplicate):
             return IntakeResult(receipt=stored)
@@ -103,7 +103,7 @@ class Decisions:
     ) -> Work[IntakeResult]:
         """Resumes a turn after the message with the row `stored` has decided one of its questions.
         If other questions are open, says so instead."""
-        left = yield from turns.open_questions(turn.id)
+        left = yield from questions.open_questions(turn.id)
         if left:
             still = "; ".join(question.brief for question in left)
             noted = CommandReply(reply=f"Noted. Still open: {still}")
@@ -128,7 +128,7 @@ def record_decision(
     """Stores the decision and the rule that it grants. Returns False if the approval is no longer
     open."""
     state, answer = ("denied", reason) if grant is None else ("approved", GRANT_LABELS[grant])
-    if (yield from turns.decide(approval.id, state, answer, who, now)) is None:
+    if (yield from questions.decide(approval.id, state, answer, who, now)) is None:
         return False
     log.info("approval %s of turn %s: %s by %s", approval.id, approval.turn, state, who)
     if grant == "session":

@@ -5,7 +5,7 @@ from collections import OrderedDict
 import anyio
 
 from hermes.control.turnstile import Turnstile
-from hermes.state import turns
+from hermes.state import questions, turns
 from hermes.types.events import AgentEvent
 from hermes.types.identity import TurnId
 from hermes.types.store import Store, Work
@@ -73,5 +73,5 @@ def _page(turn: TurnId, after: int) -> Work[ReplayPage]:
     over = row is not None and row.state != "running"
     if row is not None and row.state == "suspended":
         # If the turn has no open question, a process is about to resume it.
-        over = yield from turns.has_open_question(row.id)
+        over = yield from questions.has_open_question(row.id)
     return ReplayPage(events=events, more=False, over=over)

@@ -97,7 +97,6 @@ class Gateway:
         self._sightings = ChatSightings()
         self._outbox = Outbox(store, group, store.owner, options.streaming, media, options.pace)
         self._outbox.on_gone = self._sightings.forget
-        self._outbox.on_question_lost = self.notice_change
         self.wake_delivery = self._outbox.wake
         """Must be called with the chat after this process has stored a message for it."""
         self._group = group
@@ -313,6 +312,7 @@ class Gateway:
         """Takes over the work that this process may own, and starts the background tasks."""
         if self._options.folder is not None and not self._options.terminal:
             await self._recovery.use_folder(self._options.folder)
+        self._outbox.on_question_lost = self.notice_change
         await self._sweep()
         self._group.start_soon(self._watch)
         self._group.start_soon(self._follow_changes)

@@ -17,9 +17,10 @@ from hermes.control.repeats import repeat
 from hermes.control.sightings import ChatSightings
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.control.waiting_messages import WaitingMessages
-from hermes.state import approvals, chats, folders, inbox, session_lock, turns
+from hermes.state import approvals, chats, folders, inbox, questions, session_lock, turns
 from hermes.state.message_parts import awaited
-from hermes.state.turns import OpenQuestion, TurnRow
+from hermes.state.questions import OpenQuestion
+from hermes.state.turns import TurnRow
 from hermes.types.commands import (
     Action,
     CommandContext,
@@ -244,9 +245,9 @@ class Intake:
         """Handles a message to a turn that waits for a person. The message answers a question, or
         is queued."""
         event, person = message.event, message.person
-        open_ones = yield from turns.open_questions(turn.id)
+        open_ones = yield from questions.open_questions(turn.id)
         # If all questions have just expired, the turn waits for nobody and is about to be resumed.
-        client_calls = () if open_ones else (yield from turns.open_client_calls(turn.id))
+        client_calls = () if open_ones else (yield from questions.open_client_calls(turn.id))
         if client_calls and isinstance(event.body, Asked):
             return (yield from self._go_on_without_results(message, turn, now))
         mine = turn.person == person and message.mode is None
@@ -260,7 +261,7 @@ class Intake:
         stored = yield from store_row(message, self._transactions.owner, "done")
         if isinstance(stored, Duplicate):
             return IntakeResult(receipt=stored)
-        yield from turns.decide(question.id, "answered", answer_text(event), person, now)
+        yield from questions.decide(question.id, "answered", answer_text(event), person, now)
         return (yield from self._decisions.resume(message, stored, turn, now))
 
     def _go_on_without_results(
@@ -306,8 +307,8 @@ def _open_turn(row: TurnRow | None) -> OpenTurn | None:
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:
     """Returns the question that the event answers; never an approval. A text answers the oldest
     question."""
-    questions = [question for question in open_ones if question.kind == "question"]
+    plain = [question for question in open_ones if question.kind == "question"]
     if isinstance(event.body, Pressed):
         wanted = event.body.question
-        return next((question for question in questions if question.id == wanted), None)
-    return questions[0] if questions and answer_text(event) is not None else None
+        return next((question for question in plain if question.id == wanted), None)
+    return plain[0] if plain and answer_text(event) is not None else None

@@ -10,7 +10,7 @@ import anyio
 from hermes.control.media import MediaIntake
 from hermes.control.recovery import Recovery
 from hermes.control.stranded_work import StrandedWork
-from hermes.state import bodies, owners, sessions, turns
+from hermes.state import bodies, owners, questions, sessions
 from hermes.state.retention import forget_messages, forget_requests
 from hermes.types.errors import HermesError
 from hermes.types.store import Store, Work
@@ -110,7 +110,7 @@ class Maintenance:
 
 def _expire_questions(now: float) -> Work[int]:
     """Marks the questions that nobody answered in time. Returns how many questions were marked."""
-    overdue = yield from turns.overdue_questions(now)
+    overdue = yield from questions.overdue_questions(now)
     for question in overdue:
-        yield from turns.decide(question, "expired", None, "", now)
+        yield from questions.decide(question, "expired", None, "", now)
     return len(overdue)

@@ -3,13 +3,21 @@
 import re
 from collections.abc import Sequence
 
-from hermes.state import compactions, conversations, search, session_lock, transcript, turns
+from hermes.state import (
+    compactions,
+    conversations,
+    questions,
+    search,
+    session_lock,
+    transcript,
+    turns,
+)
 from hermes.state.audience import Operator
 from hermes.state.conversations import Summary, short_id
+from hermes.state.questions import OpenQuestion
 from hermes.state.search import FoundMessage
 from hermes.state.sessions import titled
 from hermes.state.transcript import Entry
-from hermes.state.turns import OpenQuestion
 from hermes.types.errors import HermesError
 from hermes.types.store import Work
 
@@ -91,7 +99,7 @@ def waiting(name: str) -> Work[list[OpenQuestion]]:
     """Returns the questions of the session's turn that a person still has to answer."""
     found = yield from find(name)
     turn = yield from turns.open_in(found.key)
-    return (yield from turns.open_questions(turn.id)) if turn else []
+    return (yield from questions.open_questions(turn.id)) if turn else []
 
 
 def searched(query: str, limit: int = 20) -> Work[list[FoundMessage]]:

@@ -13,9 +13,9 @@ from hermes.control.message_parts import whole_message
 from hermes.control.placement import Placement
 from hermes.control.turn_inputs import new_turn
 from hermes.state import (
-    approvals,
     deliveries,
     inbox,
+    questions,
     session_lock,
     sessions,
     steering,
@@ -226,7 +226,7 @@ class TurnTransactions:
             prompt = yield from self._prompt_of(session, now)
             found = yield from transcript.history(row.session, self._known(row, session))
         started = yield from turns.started_calls(row.id)
-        decisions = yield from turns.decisions(row.id)
+        decisions = yield from questions.decisions(row.id)
         died = row.state == "running"
         running = replace(row, epoch=epoch, state="running")
         claim = self._claim(running, key, event, request, session)
@@ -269,9 +269,6 @@ class TurnTransactions:
             yield from self._complete_delivery(claim, closing, now)
         if isinstance(closing.outcome, Suspended):
             return (yield from self._resume_stopped(row.id, now))
-        if row.epoch > 1:
-            # The turn may have been stopped while a question was open.
-            yield from approvals.cancel(row.id, now)
         yield from inbox.finish(row.id)
         if row.transient:
             return None
@@ -288,7 +285,6 @@ class TurnTransactions:
             yield from transcript.answer_open_calls(_transcript_writer(row, key), cut_off, now)
         why, notice = (failed.reason, failed.code), Content(text=failed.reason)
         yield from turns.close(row.id, epoch, "failed", now, reason=why, temporary=failed.temporary)
-        yield from approvals.cancel(row.id, now)
         if row.state == "suspended":
             yield from deliveries.owe_again(row.id, notice, key.agent, now)
         else:
@@ -316,13 +312,11 @@ class TurnTransactions:
             case Completed(message=message):
                 yield from transcript.append(claim.writer, closing.step, 0, message, now)
                 yield from turns.close(row.id, row.epoch, "completed", now, closing.usage)
-            case Suspended(questions=questions, calls=calls):
+            case Suspended(questions=asked, calls=calls):
                 yield from turns.close(row.id, row.epoch, "suspended", now, closing.usage)
-                for id, question in zip(closing.question_ids, questions, strict=True):
-                    yield from turns.ask(id, row, claim.turn.agent, question, now)
                 expires_at = now + claim.turn.profile.budget.client_seconds
-                for call in calls:
-                    yield from turns.await_client(call.id, row, claim.turn.agent, expires_at, now)
+                ids = closing.question_ids
+                yield from questions.ask_all(row, ids, asked, calls, expires_at, now)
             case Stopped(reason=reason, partial=partial):
                 cut_off = "Not finished: the turn was stopped."
                 yield from transcript.answer_open_calls(claim.writer, cut_off, now)

@@ -43,7 +43,7 @@ UNDELIVERED = (
     " done."
 )
 CANCELLED = "Not done: the turn was stopped before anybody decided about this action."
-CHANGED = (
+ACTION_CHANGED = (
     "Not done: what would happen is no longer what was approved. Make the call again to ask again."
 )
 TAINTED = "the conversation contains text by others, and this can send data out"
@@ -86,7 +86,7 @@ class ApprovalGate:
                 raise NeedsPerson(self._question(turn, call, action, place, reason))
         elif decision.digest != digest_of(action, place, str(turn.session)):
             log.warning("turn %s: an approved action has changed, and was not done", turn.id)
-            raise ToolFailed(CHANGED)
+            raise ToolFailed(ACTION_CHANGED)
         return place
 
     def _reason(self, action: ProposedAction, *, tainted: bool) -> str | None:

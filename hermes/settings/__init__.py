@@ -62,8 +62,9 @@ class Settings(Value):
     compression: CompressionSettings = CompressionSettings()
     """Settings for the summaries of long conversations."""
     terminal: TerminalSettings = TerminalSettings()
-    approvals: ApprovalSettings = ApprovalSettings()
     """How the agent's commands run."""
+    approvals: ApprovalSettings = ApprovalSettings()
+    """The actions of the agent that a person must approve."""
     web: WebSettings = WebSettings()
     """How the agent searches the web."""
     streaming: StreamingSettings = StreamingSettings()

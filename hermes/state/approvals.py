@@ -2,14 +2,12 @@
 
 from hermes.state import session_lock
 from hermes.state.codec import decode_choices
+from hermes.state.questions import BRIEF_LENGTH
 from hermes.text.quote import shorten
 from hermes.types.approvals import short_id
 from hermes.types.identity import AgentId, PersonId, SessionKey, Source, TurnId, new_id
 from hermes.types.store import Row, Work
 from hermes.types.value import Value
-
-BRIEF_LENGTH = 100
-"""Maximum number of characters of an action in a list."""
 
 
 class OpenApproval(Value):
@@ -147,15 +145,6 @@ def revoke(id: str) -> Work[bool]:
 def end_session(session: str) -> Work[None]:
     """Deletes the rules of a conversation that has ended."""
     yield "delete from approval_rules where session = ?", (session,)
-
-
-def cancel(turn: TurnId, now: float) -> Work[None]:
-    """Closes the open questions of a turn that has ended without their answers."""
-    yield (
-        "update questions set state = 'cancelled', decided_at = ?"
-        " where turn = ? and state = 'open' and kind <> 'client_call'",
-        (now, turn),
-    )
 
 
 def mark_undelivered(condition: str, *parameters: str | int) -> Work[bool]:

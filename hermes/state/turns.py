@@ -2,23 +2,12 @@
 
 from collections.abc import Collection, Iterator
 
-from hermes.state.codec import Recorded, decode_choices, decode_recorded, encode
+from hermes.state.codec import Recorded, decode_recorded, encode
 from hermes.state.storable import storable
-from hermes.text.quote import shorten
 from hermes.types.errors import ClaimLost
 from hermes.types.events import NO_USAGE, UsageReported
 from hermes.types.identity import AgentId, CallId, FolderId, OwnerId, PersonId, TurnId
 from hermes.types.store import Row, Work
-from hermes.types.turns import (
-    Answered,
-    Approved,
-    Cancelled,
-    Decision,
-    Denied,
-    Expired,
-    Question,
-    Undelivered,
-)
 from hermes.types.value import Value
 
 EVENTS_PER_CLAIM = 1_000_000
@@ -60,24 +49,6 @@ class TurnRow(Value):
     """The folder with the files that the turn needs; None if the turn can run on any node."""
 
 
-class OpenQuestion(Value):
-    id: str
-    turn: TurnId
-    kind: str
-    prompt: str
-    choices: tuple[str, ...]
-    detail: str
-
-    @property
-    def brief(self) -> str:
-        """The question in one line."""
-        return shorten(self.detail or self.prompt, BRIEF_LENGTH)
-
-
-BRIEF_LENGTH = 100
-"""Maximum number of characters of a question in a list."""
-CLIENT_CALL = "client_call"
-"""The kind of an open call of a client tool. Only the client can answer it."""
 _COLUMNS = (
     "id, session, person, account, state, owner, epoch, trigger_kind, transient, generation,"
     " steps, seq, shown, stop_requested, reason, code, started_at, workspace, request, folder"
@@ -223,7 +194,8 @@ def close(
     *,
     temporary: bool = False,
 ) -> Work[None]:
-    """Ends the claim. `reason` is a pair of text and code if the turn did not complete."""
+    """Ends the claim. `reason` is a pair of text and code if the turn did not complete. If the turn
+    was stopped or has failed, its open questions are cancelled."""
     rows = yield (
         f"update turns set state = ?, finished_at = ?, shown = steps, {_USED},"  # noqa: S608
         " reason = ?, code = ?, temporary = ?"
@@ -240,6 +212,12 @@ def close(
     )
     if not rows:
         raise ClaimLost(f"turn {turn} was taken over or closed by another process")
+    if state in ("stopped", "failed"):
+        yield (
+            "update questions set state = 'cancelled', decided_at = ?"
+            " where turn = ? and state = 'open' and kind <> 'client_call'",
+            (now, turn),
+        )
 
 
 def set_request(turn: TurnId, request: str) -> Work[None]:
@@ -290,116 +268,6 @@ def started_calls(turn: TurnId) -> Work[dict[CallId, str | None]]:
     return {CallId(id): handle for id, handle in rows}
 
 
-def ask(id: str, turn: TurnRow, agent: str, question: Question, now: float) -> Work[None]:
-    """Stores the question. The call that asks it counts as not started and will run again."""
-    yield "delete from calls where id = ?", (question.call,)
-    yield (
-        "insert into questions (id, turn, call, session, agent, person, kind, prompt, choices,"
-        " digest, state, asked_at, expires_at, detail, lasting_digest)"
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?)",
-        (
-            id,
-            turn.id,
-            question.call,
-            turn.session,
-            agent,
-            turn.person,
-            question.kind,
-            storable(question.prompt),
-            encode(question.choices),
-            question.digest,
-            now,
-            now + question.expires_in,
-            storable(question.detail),
-            question.lasting_digest,
-        ),
-    )
-
-
-def open_questions(turn: TurnId) -> Work[list[OpenQuestion]]:
-    rows = yield (
-        "select id, turn, kind, prompt, choices, detail from questions"
-        " where turn = ? and state = 'open' and kind <> ? order by asked_at, id",
-        (turn, CLIENT_CALL),
-    )
-    return [
-        OpenQuestion(
-            id=id,
-            turn=TurnId(turn),
-            kind=kind,
-            prompt=prompt,
-            choices=decode_choices(choices),
-            detail=detail,
-        )
-        for id, turn, kind, prompt, choices, detail in rows
-    ]
-
-
-def has_open_question(turn: TurnId) -> Work[bool]:
-    """Returns whether the turn waits for a person or for a client."""
-    rows = yield "select 1 from questions where turn = ? and state = 'open' limit 1", (turn,)
-    return bool(rows)
-
-
-def await_client(
-    call: CallId, turn: TurnRow, agent: str, expires_at: float, now: float
-) -> Work[None]:
-    """Lets a suspended turn wait for the result of a client tool."""
-    yield (
-        "insert into questions (id, turn, call, session, agent, person, kind, prompt, choices,"
-        " digest, state, asked_at, expires_at)"
-        " values (?, ?, ?, ?, ?, ?, ?, '', ?, '', 'open', ?, ?)",
-        (
-            call,
-            turn.id,
-            call,
-            turn.session,
-            agent,
-            turn.person,
-            CLIENT_CALL,
-            encode(()),
-            now,
-            expires_at,
-        ),
-    )
-
-
-def open_client_calls(turn: TurnId) -> Work[list[CallId]]:
-    """Returns the calls of client tools that the turn waits for."""
-    rows = yield (
-        "select call from questions where turn = ? and state = 'open' and kind = ? order by call",
-        (turn, CLIENT_CALL),
-    )
-    return [CallId(row[0]) for row in rows]
-
-
-def close_client_calls(turn: TurnId, now: float) -> Work[None]:
-    """Closes the calls of client tools. Call this when the transcript has all their results."""
-    yield (
-        "update questions set state = 'answered', decided_at = ?"
-        " where turn = ? and state = 'open' and kind = ?",
-        (now, turn, CLIENT_CALL),
-    )
-
-
-def decide(
-    question: str, state: str, answer: str | None, who: str, now: float
-) -> Work[TurnId | None]:
-    """Records the decision. Returns the question's turn; None if the question was already
-    decided."""
-    rows = yield (
-        "update questions set state = ?, answer = ?, decided_by = ?, decided_at = ?"
-        " where id = ? and state = 'open' returning turn",
-        (state, answer, who, now, question),
-    )
-    return TurnId(rows[0][0]) if rows else None
-
-
-def overdue_questions(now: float) -> Work[list[str]]:
-    rows = yield "select id from questions where state = 'open' and expires_at <= ?", (now,)
-    return [row[0] for row in rows]
-
-
 DECIDED = (
     "state = 'suspended' and (stop_requested is not null or not exists"
     " (select 1 from questions q where q.turn = t.id and q.state = 'open'))"
@@ -434,26 +302,6 @@ def open_agents(owner: OwnerId) -> Work[set[AgentId]]:
     """Returns the agents of the open turns that the owner runs."""
     rows = yield f"select distinct agent from turns where {_OPEN} and owner = ?", (owner,)  # noqa: S608
     return {AgentId(row[0]) for row in rows}
-
-
-def decisions(turn: TurnId) -> Work[dict[CallId, Decision]]:
-    rows = yield "select call, state, answer, digest from questions where turn = ?", (turn,)
-    found: dict[CallId, Decision] = {}
-    for call, state, answer, digest in rows:
-        match state:
-            case "approved":
-                found[call] = Approved(digest=digest)
-            case "denied":
-                found[call] = Denied(reason=answer or "")
-            case "expired":
-                found[call] = Expired()
-            case "undelivered":
-                found[call] = Undelivered()
-            case "cancelled":
-                found[call] = Cancelled()
-            case "answered":
-                found[call] = Answered(text=answer or "")
-    return found
 
 
 class EventPage(Value):

@@ -40,7 +40,7 @@ ALIKE = 3
 """If a scenario passes a point several times, the gateway is killed only at the first passes, up to
 this number. A kill at a later pass would test nothing new."""
 SCENARIO_SECONDS = 20.0
-Script = Callable[[Stage], Awaitable[None]]
+CrashScript = Callable[[Stage], Awaitable[None]]
 
 
 async def _alone(stage: Stage, account: str, kind: CrashKind) -> None:
@@ -97,7 +97,7 @@ async def _recovered(stage: Stage) -> None:
         await person.answered(one)
 
 
-def _scenarios() -> Mapping[str, Script]:
+def _scenarios() -> Mapping[str, CrashScript]:
     kinds: dict[str, tuple[str, CrashKind]] = {
         "plain": ("plain", "plain"),
         "preview": ("editing", "stream"),
@@ -107,10 +107,10 @@ def _scenarios() -> Mapping[str, Script]:
         "spawn": ("plain", "spawn"),
     }
 
-    def script(account: str, kind: CrashKind) -> Script:
+    def script(account: str, kind: CrashKind) -> CrashScript:
         return lambda stage: _alone(stage, account, kind)
 
-    scripts: dict[str, Script] = {name: script(*how) for name, how in kinds.items()}
+    scripts: dict[str, CrashScript] = {name: script(*how) for name, how in kinds.items()}
     return scripts | {
         "queued": _two_queued,
         "stop": _stopped,

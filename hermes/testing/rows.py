@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import anyio
 
-from hermes.state import owners, transcript, turns
+from hermes.state import owners, questions, transcript, turns
 from hermes.state.audience import Operator
 from hermes.state.codec import Recorded
 from hermes.state.transcript import History, TranscriptWriter
@@ -141,7 +141,7 @@ def ask(id: str, call: str, kind: str = "approval", choices: tuple[str, ...] = (
         digest="d",
         expires_in=100.0,
     )
-    return turns.ask(id, turn_row("t"), "main", question, NOW)
+    return questions.ask(id, turn_row("t"), "main", question, NOW)
 
 
 async def hold_account(store: Store) -> tuple[OwnerId, int]:

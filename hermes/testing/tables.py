@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from hermes.state import deliveries, inbox, owners, turns
+from hermes.state import deliveries, inbox, owners, questions, turns
 from hermes.state.codec import TEXT_PIECE, record
 from hermes.testing.contracts import StoreFixture
 from hermes.testing.rows import (
@@ -165,15 +165,17 @@ class TurnsContract(StoreFixture):
         await store.run(turns.start_call, CallId("c0"), TurnId("t"), None, NOW)
         await store.run(ask, "q", "c0", kind="question", choices=("a", "b"))
         assert await store.read(turns.started_calls, TurnId("t")) == {}
-        (found,) = await store.read(turns.open_questions, TurnId("t"))
+        (found,) = await store.read(questions.open_questions, TurnId("t"))
         assert (found.id, found.prompt, found.choices) == ("q", "Really?", ("a", "b"))
-        decides = [partial(turns.decide, "q", "answered", f"a{n}", "me", NOW) for n in range(20)]
+        decides = [
+            partial(questions.decide, "q", "answered", f"a{n}", "me", NOW) for n in range(20)
+        ]
         outcomes = await outcomes_of(store, decides)
         assert sum(outcome == "t" for outcome in outcomes) == 1
         assert sum(outcome is None for outcome in outcomes) == 19
-        kept = (await store.read(turns.decisions, TurnId("t")))[CallId("c0")]
+        kept = (await store.read(questions.decisions, TurnId("t")))[CallId("c0")]
         assert kept == Answered(text=f"a{outcomes.index(TurnId('t'))}")
-        assert await store.read(turns.open_questions, TurnId("t")) == []
+        assert await store.read(questions.open_questions, TurnId("t")) == []
 
     async def test_a_suspended_turn_is_to_resume_when_all_is_decided(self, store: Store) -> None:
         turn = TurnId("t")
@@ -181,14 +183,14 @@ class TurnsContract(StoreFixture):
         for number in range(3):
             await store.run(ask, f"q{number}", f"c{number}")
         await store.run(turns.close, turn, 1, "suspended", NOW)
-        assert await store.run(turns.decide, "q0", "approved", None, "me", NOW) == "t"
-        assert await store.run(turns.decide, "q1", "denied", "no", "me", NOW) == "t"
+        assert await store.run(questions.decide, "q0", "approved", None, "me", NOW) == "t"
+        assert await store.run(questions.decide, "q1", "denied", "no", "me", NOW) == "t"
         assert await store.read(turns.suspended_to_resume, US) == []
-        assert await store.read(turns.overdue_questions, NOW + 99) == []
-        assert await store.read(turns.overdue_questions, NOW + 100) == ["q2"]
-        assert await store.run(turns.decide, "q2", "expired", None, "", NOW) == "t"
+        assert await store.read(questions.overdue_questions, NOW + 99) == []
+        assert await store.read(questions.overdue_questions, NOW + 100) == ["q2"]
+        assert await store.run(questions.decide, "q2", "expired", None, "", NOW) == "t"
         assert [row.id for row in await store.read(turns.suspended_to_resume, US)] == ["t"]
-        assert await store.read(turns.decisions, turn) == {
+        assert await store.read(questions.decisions, turn) == {
             "c0": Approved(digest="d"),
             "c1": Denied(reason="no"),
             "c2": Expired(),
@@ -204,16 +206,16 @@ class TurnsContract(StoreFixture):
         await store.run(turns.insert, row, "main", "7")
         await store.run(ask, "q", "c0")
         for call in ("c2", "c1"):
-            await store.run(turns.await_client, CallId(call), row, "main", NOW + 9, NOW)
+            await store.run(questions.await_client, CallId(call), row, "main", NOW + 9, NOW)
         await store.run(turns.close, turn, 1, "suspended", NOW)
-        assert await store.read(turns.open_client_calls, turn) == ["c1", "c2"]
-        assert [one.id for one in await store.read(turns.open_questions, turn)] == ["q"]
-        overdue = await store.read(turns.overdue_questions, NOW + 9)
+        assert await store.read(questions.open_client_calls, turn) == ["c1", "c2"]
+        assert [one.id for one in await store.read(questions.open_questions, turn)] == ["q"]
+        overdue = await store.read(questions.overdue_questions, NOW + 9)
         assert sorted(overdue) == ["c1", "c2"]
-        await store.run(turns.decide, "q", "approved", None, "me", NOW)
+        await store.run(questions.decide, "q", "approved", None, "me", NOW)
         assert await store.read(turns.suspended_to_resume, US) == []
-        await store.run(turns.close_client_calls, turn, NOW)
-        assert await store.read(turns.open_client_calls, turn) == []
+        await store.run(questions.close_client_calls, turn, NOW)
+        assert await store.read(questions.open_client_calls, turn) == []
         assert [one.id for one in await store.read(turns.suspended_to_resume, US)] == ["t"]
         await store.run(turns.set_request, turn, "r")
         found = await store.read(turns.get, "t")

@@ -32,7 +32,7 @@ class ProposedAction(Value):
     """An action that a tool is about to do, as a person sees it before approving it."""
 
     kind: str
-    """What is done, as the beginning of a question: `run a command`, `write a file`."""
+    """The kind of action, as a question names it: `run a command`, `overwrite a file`."""
     shown: str
     """The exact text that the person approves: the resolved command, or the message."""
     reason: str

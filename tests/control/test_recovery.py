@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hermes.control.recovery import Recovery
 from hermes.control.turn_transactions import Claim, TurnTransactions
 from hermes.core.tools.call import UNKNOWN_OUTCOME
-from hermes.state import inbox, turns
+from hermes.state import inbox, questions, turns
 from hermes.testing.platforms import ChatServer, EditingAdapter, PlainAdapter
 from hermes.testing.rows import said, session
 from hermes.testing.running import QUIET, Conditions, TroubledStore, refused, rows, running, until
@@ -94,7 +94,7 @@ async def test_a_question_that_is_decided_elsewhere_resumes_here(tmp_path: Path)
         await until(server.texts)
         ((question,),) = await rows(gateway._store, "select id from questions")
         async with open_test_store(tmp_path) as foreign:
-            await foreign.run(turns.decide, question, "answered", "blue", "operator", 0.0)
+            await foreign.run(questions.decide, question, "answered", "blue", "operator", 0.0)
             await until(lambda: "blue it is" in server.texts())
 
 

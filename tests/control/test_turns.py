@@ -12,7 +12,7 @@ from hermes.core.models.retry import Retrying
 from hermes.core.tools.call import scope_of
 from hermes.core.tools.terminal import terminal_tools
 from hermes.settings.sections import AgentSettings
-from hermes.state.turns import decide
+from hermes.state.questions import decide
 from hermes.testing.commands import FILES_ONLY, lives, local_backend, no_process_left
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import QUIET, TroubledStore, held, refused, rows, running, until

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hermes.control.gateway import Gateway
 from hermes.control.turn_transactions import GIVEN_UP
 from hermes.core.tools.terminal import terminal_tools
-from hermes.state import transcript, turns
+from hermes.state import questions, transcript, turns
 from hermes.state.unreadable import LOST_MESSAGE, LOST_RESULT
 from hermes.testing.commands import lives, no_process_left
 from hermes.testing.platforms import ChatServer, PlainAdapter
@@ -84,7 +84,7 @@ async def test_a_suspended_turn_that_can_not_be_read_is_closed_and_its_person_is
         await damage(gateway, step=1)
         ((question,),) = await rows(gateway._store, "select id from questions")
         async with open_test_store(tmp_path) as foreign:
-            await foreign.run(turns.decide, question, "answered", "blue", "operator", 0.0)
+            await foreign.run(questions.decide, question, "answered", "blue", "operator", 0.0)
             await until(lambda: server.texts()[1:] == [GIVEN_UP])
         with anyio.fail_after(5):
             await nothing_is_open(gateway)

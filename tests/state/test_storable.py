@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state import deliveries, sessions, transcript, turns
+from hermes.state import deliveries, questions, sessions, transcript, turns
 from hermes.state.search import search
 from hermes.state.storable import require_storable
 from hermes.testing.rows import (
@@ -43,7 +43,7 @@ async def test_messages_of_people_and_models_may_contain_nul(tmp_path: Path) -> 
         assert found.text == "nul \N{REPLACEMENT CHARACTER} word"
         await store.run(turns.insert, turn_row("t"), "main", "7")
         question = Question(call=CallId("c"), kind="question", prompt="a\0b?", expires_in=9.0)
-        await store.run(turns.ask, "q", turn_row("t"), "main", question, NOW)
+        await store.run(questions.ask, "q", turn_row("t"), "main", question, NOW)
         reason = ("failed: \0", "code")
         await store.run(turns.close, TurnId("t"), 1, "failed", NOW, reason=reason)
         await store.run(sessions.touch, session(), SOURCE, None, "ti\0tle", NOW)

@@ -12,7 +12,9 @@ from hermes.types.errors import ToolFailed
 from hermes.types.execution import LARGEST_FILE, CommandPlace, Script
 from hermes.types.value import Value
 
-CHANGED = "Not run: {} has changed since the approval. Call the tool again to ask for a new one."
+PLACE_CHANGED = (
+    "Not run: {} has changed since the approval. Call the tool again to ask for a new one."
+)
 
 
 class VisibleFolder(Value):
@@ -117,9 +119,9 @@ class PlaceCheck:
         """Raises ToolFailed if the folder, the environment or a script is not the approved one."""
         now = self.locate(folder, [])
         if now.folder != place.folder:
-            raise ToolFailed(CHANGED.format("the folder"))
+            raise ToolFailed(PLACE_CHANGED.format("the folder"))
         if now.backend != place.backend or now.environment != place.environment:
-            raise ToolFailed(CHANGED.format("the environment"))
+            raise ToolFailed(PLACE_CHANGED.format("the environment"))
         for script in place.scripts:
             self.content(script)
 
@@ -128,7 +130,7 @@ class PlaceCheck:
         it is not the approved content."""
         found, data = self.files.find("/", script.path)
         if found != script:
-            raise ToolFailed(CHANGED.format(script.path))
+            raise ToolFailed(PLACE_CHANGED.format(script.path))
         return data
 
     def copies(self, place: CommandPlace, folder: Path) -> list[tuple[Path, str]]:

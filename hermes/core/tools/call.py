@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hermes.core.approvals import ApprovalGate
-from hermes.core.call_record import CallRecord
+from hermes.core.conversation_record import ConversationRecord
 from hermes.core.models.attachments import ReadMedia, no_media
 from hermes.core.tools.received_files import save_files
 from hermes.core.tools.results import Redact, ResultFilter, redacted
@@ -73,13 +73,13 @@ class CallContext:
         checkpoint: Checkpoint,
         redact: Redact = str,
         messenger: Messenger | None = None,
-        record: CallRecord | None = None,
+        record: ConversationRecord | None = None,
     ) -> None:
         self.turn = turn
         self.call = call
         self.sandbox = sandbox
         self.place: CommandPlace | None = None
-        self._record = record or CallRecord(turn, ())
+        self._record = record or ConversationRecord(turn, ())
         self._emit = emit
         self._checkpoint = checkpoint
         self.redact = redact
@@ -171,7 +171,9 @@ class CallRunner:
         self._emit = emit
         self._checkpoint = checkpoint
         self._results = results
-        self._record = CallRecord(turn, {tool.name for tool in tools.values() if tool.untrusted})
+        self._record = ConversationRecord(
+            turn, {tool.name for tool in tools.values() if tool.untrusted}
+        )
 
     def read_only(self, call: ToolCall) -> bool:
         if call.name in self._client_tools:

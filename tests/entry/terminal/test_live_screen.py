@@ -216,7 +216,7 @@ def test_a_question_has_its_choices_numbered() -> None:
         "  /stop drops the question",
     ]
     approval = QuestionAsked(id="q", call=ONE, kind="approval", prompt="Delete it?")
-    assert "This waits for an approval." in " ".join(
+    assert "Answer with /approve q or /deny q." in " ".join(
         shown(approval, TurnFinished(outcome="suspended"))
     )
 

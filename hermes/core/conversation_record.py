@@ -1,4 +1,4 @@
-"""What a conversation has already shown the model: files, addresses and untrusted content."""
+"""Records what a conversation has shown the model: files, addresses and untrusted content."""
 
 import posixpath
 from collections.abc import Collection, Mapping, Sequence
@@ -19,7 +19,7 @@ class _FileCall(msgspec.Struct):
     path: str
 
 
-class CallRecord:
+class ConversationRecord:
     """The calls of a conversation with their results, from the beginning of its history."""
 
     def __init__(self, turn: Turn, untrusted: Collection[str]) -> None:
