@@ -35,6 +35,7 @@ GENERAL = (
     "test_privacy",
     "test_resume",
     "test_secrets",
+    "control/test_approval_kills",
     "control/test_client_call_questions",
     "control/test_client_call_repeats",
     "control/test_commands_left_running",

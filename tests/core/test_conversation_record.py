@@ -1,0 +1,85 @@
+"""The record knows which files the model has seen, which texts were mentioned, and whether others
+have written a part of the conversation."""
+
+from pathlib import Path
+
+import pytest
+
+from hermes.core.conversation_record import ConversationRecord
+from hermes.testing.turns import a_turn
+from hermes.types.identity import CallId
+from hermes.types.messages import (
+    AssistantMessage,
+    Attachment,
+    Message,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+
+WEB = frozenset({"web_extract"})
+
+
+def called(name: str, path: str, number: int = 0) -> ToolCall:
+    return ToolCall(id=CallId(f"t_{number}_0"), name=name, arguments=f'{{"path": "{path}"}}')
+
+
+def exchange(call: ToolCall, text: str = "ok", *, failed: bool = False) -> tuple[Message, ...]:
+    return (
+        UserMessage(text="go"),
+        AssistantMessage(calls=(call,)),
+        ToolMessage(call=call.id, text=text, failed=failed),
+    )
+
+
+@pytest.mark.parametrize("tool", ["read_file", "write_file", "patch"])
+def test_a_file_is_known_after_it_was_read_or_written(tmp_path: Path, tool: str) -> None:
+    turn = a_turn(*exchange(called(tool, "a/./f")), workspace=tmp_path)
+    record = ConversationRecord(turn, ())
+    assert record.knows_file("a/f")
+    assert record.knows_file(str(tmp_path / "a" / "f"))
+    assert not record.knows_file("f")
+
+
+def test_a_failed_call_and_another_tool_make_no_file_known(tmp_path: Path) -> None:
+    failed = a_turn(*exchange(called("read_file", "f"), failed=True), workspace=tmp_path)
+    assert not ConversationRecord(failed, ()).knows_file("f")
+    searched = a_turn(*exchange(called("search_files", "f")), workspace=tmp_path)
+    assert not ConversationRecord(searched, ()).knows_file("f")
+    record = ConversationRecord(a_turn(workspace=tmp_path), ())
+    record.add(ToolCall(id=CallId("t_0_0"), name="read_file", arguments="["), ok())
+    assert not record.knows_file("f")
+
+
+def test_calls_of_this_run_count_as_well(tmp_path: Path) -> None:
+    record = ConversationRecord(a_turn(workspace=tmp_path), WEB)
+    assert not record.knows_file("f")
+    record.add(called("read_file", "f"), ok())
+    assert record.knows_file("f")
+    before = record.tainted
+    record.add(called("web_extract", ""), ok("see http://a.example/x"))
+    assert (before, record.tainted) == (False, True)
+    assert record.was_mentioned("http://a.example/x")
+    assert not record.was_mentioned("http://a.example/y")
+
+
+def ok(text: str = "ok") -> ToolMessage:
+    return ToolMessage(call=CallId("t_0_0"), text=text)
+
+
+def test_a_page_of_an_earlier_turn_still_counts() -> None:
+    turn = a_turn(*exchange(called("web_extract", "")), UserMessage(text="and now?"))
+    assert ConversationRecord(turn, WEB).tainted
+    assert not ConversationRecord(turn, ()).tainted
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        UserMessage(text="", attachments=(Attachment(kind="file", path="p"),)),
+        UserMessage(text="earlier messages", summary=True),
+    ],
+)
+def test_received_files_and_summaries_may_contain_text_by_others(message: UserMessage) -> None:
+    assert ConversationRecord(a_turn(message), ()).tainted
+    assert not ConversationRecord(a_turn(UserMessage(text="hi")), ()).tainted
