@@ -13,6 +13,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from hermes.testing.forking import run_forked
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -109,15 +111,7 @@ def hermes(environ: dict[str, str]) -> Run:
     def run(
         *args: str, stdin: str | None = None, **names: str
     ) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "hermes", *args],
-            input=stdin or "",
-            env={**environ, **names},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return run_forked(args, {**environ, **names}, stdin or "")
 
     return run
 
