@@ -487,10 +487,12 @@ def test_a_planted_free_relative_is_found(planted: str, found: bool) -> None:
 
 def test_docstrings_and_test_names_begin_with_a_named_subject() -> None:
     # The trees of the tests are not cached, because no other test needs them.
-    trees = chain(map(tree_of, MODULES), map(parsed, TESTS))
+    trees = chain(
+        ((path, tree_of(path)) for path in MODULES), ((path, parsed(path)) for path in TESTS)
+    )
     found = [
-        text
-        for tree in trees
+        f"{path}: {text}"
+        for path, tree in trees
         for text in (*docstrings(tree), *sentences_in(tree))
         if FREE_RELATIVE.match(text)
     ]

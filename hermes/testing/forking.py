@@ -42,7 +42,9 @@ def run_forked(
     arguments: Sequence[str], environ: Mapping[str, str], stdin: str = ""
 ) -> "subprocess.CompletedProcess[str]":
     """Runs `hermes` in a forked process until it ends. The process differs from a new process only
-    in the modules that are already imported."""
+    in the modules that are already imported. It does not read the variables of Python itself, such
+    as PYTHONPATH."""
+    assert not any(name.startswith("PYTHON") for name in environ)
     given = stdin.encode()
     assert len(given) <= LARGEST_INPUT
     reading, writing = os.pipe()

@@ -111,7 +111,19 @@ def hermes(environ: dict[str, str]) -> Run:
     def run(
         *args: str, stdin: str | None = None, **names: str
     ) -> "subprocess.CompletedProcess[str]":
-        return run_forked(args, {**environ, **names}, stdin or "")
+        given = {**environ, **names}
+        if not any(name.startswith("PYTHON") for name in given):
+            return run_forked(args, given, stdin or "")
+        # Only a new process reads the variables of Python itself, such as PYTHONPATH.
+        return subprocess.run(
+            [sys.executable, "-m", "hermes", *args],
+            input=stdin or "",
+            env=given,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
 
     return run
 
