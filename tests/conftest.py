@@ -1,7 +1,8 @@
 """Fixtures for all tests."""
 
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,18 @@ def embedded_model() -> Path:
         return embedded_file()
     except Disconnected as error:
         pytest.skip(str(error))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Excludes the modules and the collected tests from garbage collection. Otherwise each full
+    collection during a test would check these half a million objects, which are never garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

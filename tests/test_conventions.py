@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -78,9 +79,11 @@ def name_of(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-@cache
-def tree_of(path: Path) -> ast.Module:
+def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
+
+
+tree_of = cache(parsed)
 
 
 def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -484,10 +487,13 @@ def test_a_planted_free_relative_is_found(planted: str, found: bool) -> None:
 
 
 def test_docstrings_and_test_names_begin_with_a_named_subject() -> None:
-    trees = {path: tree_of(path) for path in [*MODULES, *TESTS]}
+    # The trees of the tests are not cached, because no other test needs them.
+    trees = chain(
+        ((path, tree_of(path)) for path in MODULES), ((path, parsed(path)) for path in TESTS)
+    )
     found = [
         f"{path}: {text}"
-        for path, tree in trees.items()
+        for path, tree in trees
         for text in (*docstrings(tree), *sentences_in(tree))
         if FREE_RELATIVE.match(text)
     ]

@@ -1,6 +1,7 @@
 """Three people talk to one agent in private and in groups. No private message reaches another
 person, although the model repeats everything that it knows."""
 
+import operator
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from hermes.core import compaction, flush
 from hermes.settings.sections import AuxiliarySettings, MemorySettings
 from hermes.testing.platforms import ChatServer, PlainAdapter
-from hermes.testing.running import DRAINING, Conditions, rows, running, until
+from hermes.testing.running import DRAINING, Conditions, running, until, until_rows
 from hermes.testing.scripted import Answer, calls, says
 from hermes.types.identity import ChatKind, SessionKey
 from hermes.types.messages import AssistantMessage, UserMessage
@@ -204,8 +205,7 @@ class Town:
 async def all_noted(store: Store) -> None:
     """Returns when the memory of all ended conversations has been updated."""
     with anyio.fail_after(20):
-        while (await rows(store, "select count(*) from endings"))[0][0]:  # noqa: ASYNC110
-            await anyio.sleep(0.01)
+        await until_rows(store, "select 1 from endings", operator.not_)
 
 
 REMEMBERING = replace(

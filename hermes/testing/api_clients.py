@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from hermes.types.errors import Disconnected
@@ -72,19 +73,26 @@ def installed_clients(folder: Path = CLIENTS_FOLDER) -> ApiClients:
 
 
 def _install(clients: ApiClients) -> None:
-    environment = str(clients.folder / "venv")
-    packages = (*PYTHON_CLIENTS, NODE)
-    if uv := shutil.which("uv"):
-        _run(uv, "venv", "-q", "--python", sys.executable, environment)
-        _run(uv, "pip", "install", "-q", "--python", str(clients.python), *packages)
-    else:
-        _run(sys.executable, "-m", "venv", environment)
-        _run(str(clients.python), "-m", "pip", "install", "-q", *packages)
+    _install_python(clients, (*PYTHON_CLIENTS, NODE))
     # The script `npm` of the Node.js package does not find npm's library, so this file is run
     # instead.
     npm = clients.node.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     options = ("--no-audit", "--no-fund", "--no-package-lock", "--prefix", str(clients.folder))
     _run(str(clients.node), str(npm), "install", *options, *NODE_CLIENTS)
+
+
+def _install_python(clients: ApiClients, packages: Sequence[str]) -> None:
+    environment = str(clients.folder / "venv")
+    # `make` installs uv next to Python. uv needs a third of pip's CPU time.
+    if uv := shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv"):
+        install = (uv, "pip", "install", "-q", "--compile-bytecode")
+        with suppress(Disconnected):
+            _run(uv, "venv", "-q", "--python", sys.executable, environment)
+            _run(*install, "--python", str(clients.python), *packages)
+            return
+    # uv does not read the settings of pip, so pip may reach packages that uv does not reach.
+    _run(sys.executable, "-m", "venv", "--clear", environment)
+    _run(str(clients.python), "-m", "pip", "install", "-q", *packages)
 
 
 def _run(*command: str) -> None:

@@ -2,7 +2,6 @@
 people who write."""
 
 import itertools
-import multiprocessing
 import statistics
 import sys
 import time
@@ -19,6 +18,7 @@ from anyio.streams.text import TextReceiveStream
 
 from hermes.testing.crash_api import Exchange
 from hermes.testing.crash_child import Options, run
+from hermes.testing.forking import start_forked
 from hermes.testing.platforms import Shown
 from hermes.testing.remote import Rooms, serve_rooms
 from hermes.testing.scripted import is_complete
@@ -265,10 +265,7 @@ class Forked:
     starts at once."""
 
     def __init__(self, options: Options) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["hermes.testing.crash_preload"])
-        self._process = context.Process(target=run, args=(options,))
-        self._process.start()
+        self._process = start_forked(run, options)
 
     def kill(self) -> None:
         self._process.kill()

@@ -172,7 +172,7 @@ async def running(
 async def until(predicate: Callable[[], object], within: float = 5.0) -> None:
     """Returns when the predicate is true. Fails if it is not true within this many seconds."""
     with anyio.move_on_after(within):
-        while not predicate():  # noqa: ASYNC110  # the one place that polls
+        while not predicate():  # noqa: ASYNC110
             await anyio.sleep(UNTIL_SECONDS)
         return
     raise AssertionError(f"did not come true within {within} s")
@@ -185,6 +185,16 @@ async def rows(store: Store, sql: str, *parameters: object) -> list[Row]:
         return (yield sql, parameters)
 
     return await store.run(work)
+
+
+async def until_rows(
+    store: Store, sql: str, wanted: Callable[[list[Row]], object] = bool
+) -> list[Row]:
+    """Runs a query again and again until `wanted` is true for its rows. Returns these rows. Without
+    `wanted`, any row will do. The caller sets the deadline."""
+    while not wanted(found := await rows(store, sql)):  # noqa: ASYNC110
+        await anyio.sleep(UNTIL_SECONDS)
+    return found
 
 
 def transaction_name(transaction: Callable[..., object]) -> str:

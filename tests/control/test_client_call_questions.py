@@ -1,5 +1,6 @@
 """A turn can wait for a person's answer and for the client's tools at the same time."""
 
+import operator
 import time
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from hermes.state.retention import forget_messages
 from hermes.testing.openai_client import KITCHEN
-from hermes.testing.running import rows
+from hermes.testing.running import until_rows
 from hermes.testing.scripted import Plan, PlannedCall
 from hermes.testing.tool_client import ToolClient, states_in, talking, text_of
 
@@ -46,10 +47,8 @@ async def test_an_answer_to_the_question_closes_calls_without_results(tmp_path: 
 async def question_expired(client: ToolClient) -> None:
     store = client.service.gateway._store
     with anyio.fail_after(10):
-        while await rows(
-            store, "select 1 from questions where kind = 'question' and state = 'open'"
-        ):
-            await anyio.lowlevel.checkpoint()
+        query = "select 1 from questions where kind = 'question' and state = 'open'"
+        await until_rows(store, query, operator.not_)
 
 
 UNANSWERED = 'tool:look{} tool:ask{"question":"Which one?","expires_in":0.05}'
@@ -95,8 +94,7 @@ async def test_an_expired_call_is_named_so_while_a_question_keeps_its_turn_open(
         client.results(client.heard(await client.ask("tool:look{} tool:ask{}")))
         expired = "select 1 from questions where kind = 'client_call' and state = 'expired'"
         with anyio.fail_after(10):
-            while not await rows(client.service.gateway._store, expired):
-                await anyio.lowlevel.checkpoint()
+            await until_rows(client.service.gateway._store, expired)
         with pytest.raises(openai.BadRequestError) as caught:
             await client.send()
     assert caught.value.code == "tool_call_expired"

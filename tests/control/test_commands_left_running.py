@@ -15,7 +15,7 @@ from hermes.core.tools.call import UNKNOWN_OUTCOME
 from hermes.core.tools.terminal import terminal_tools
 from hermes.testing.commands import FILES_ONLY, lives, no_process_left
 from hermes.testing.platforms import ChatServer, PlainAdapter
-from hermes.testing.running import QUIET, rows, running, until
+from hermes.testing.running import QUIET, rows, running, until, until_rows
 from hermes.testing.scripted import ScriptedModel, calls, first_results, says
 from hermes.testing.stores import open_test_store
 from hermes.testing.tools import Boom
@@ -66,8 +66,8 @@ async def test_a_command_is_ended_by_its_backend_and_a_backend_that_fails_holds_
     conditions = replace(QUIET, backend=backend, tools=(HANG,))
     async with running(tmp_path, [PlainAdapter(server)], dying, conditions) as gateway:
         server.says("work")
-        while await rows(gateway._store, "select handle from calls") != [("elsewhere:7",)]:
-            await anyio.lowlevel.checkpoint()
+        written = [("elsewhere:7",)].__eq__
+        await until_rows(gateway._store, "select handle from calls", written)
     assert backend.ended == []
     living = ScriptedModel([says("done")])
     async with running(tmp_path, [PlainAdapter(server)], living, conditions):

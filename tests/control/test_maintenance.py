@@ -1,5 +1,6 @@
 """Maintenance runs periodically, in only one process at a time."""
 
+import operator
 import time
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import anyio.lowlevel
 
 from hermes.control.maintenance import HOUR, Maintenance, Retention
 from hermes.state.owners import claim_lease
-from hermes.testing.running import DRAINING, QUIET, rows, running, until
+from hermes.testing.running import DRAINING, QUIET, rows, running, until, until_rows
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.types.identity import OWNER, Principal, Source
 from hermes.types.messages import Asked, MessageEvent, Origin, UserMessage
@@ -41,8 +42,7 @@ async def test_the_loop_deletes_old_requests(tmp_path: Path) -> None:
             )
             group.start_soon(maintenance.run)
             with anyio.fail_after(10):
-                while await rows(gateway._store, "select 1 from turns"):
-                    await anyio.lowlevel.checkpoint()
+                await until_rows(gateway._store, "select 1 from turns", operator.not_)
             group.cancel_scope.cancel()
     assert swept == []
 

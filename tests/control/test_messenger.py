@@ -1,5 +1,6 @@
 """Messages of `hermes send` and of tools are sent once, to the right chats, with their files."""
 
+import operator
 from pathlib import Path
 
 import anyio
@@ -20,7 +21,7 @@ from hermes.state.media import MediaCache
 from hermes.state.paths import Home
 from hermes.testing.platforms import ChatServer, PlainAdapter, RichAdapter, fake_targets
 from hermes.testing.rows import NOW
-from hermes.testing.running import QUIET, TroubledStore, rows, running, until
+from hermes.testing.running import QUIET, TroubledStore, rows, running, until, until_rows
 from hermes.testing.scripted import ScriptedModel, calls, says
 from hermes.testing.stores import open_test_store
 from hermes.types.errors import Rejected, TargetGone
@@ -247,8 +248,8 @@ async def test_a_delivery_to_a_chat_that_is_gone_is_not_tried(tmp_path: Path) ->
         await messenger(store, tmp_path).send(order("a", "rich:4"))
         await store.run(chats.mark_gone, "rich", "4", "kicked", NOW)
     async with running(tmp_path, [RichAdapter(server)], ScriptedModel([])) as gateway:
-        while await rows(gateway._store, "select 1 from deliveries where state = 'ready'"):
-            await anyio.lowlevel.checkpoint()
+        query = "select 1 from deliveries where state = 'ready'"
+        await until_rows(gateway._store, query, operator.not_)
         assert await rows(gateway._store, "select state, error from deliveries") == [
             ("dead", "kicked")
         ]

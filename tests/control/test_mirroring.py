@@ -1,6 +1,7 @@
 """A sent message is added to the history of the chat's session, unless the chat has several
 sessions."""
 
+import operator
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from hermes.core.tools.send_message import send_message
 from hermes.state.media import MediaCache
 from hermes.state.paths import Home
 from hermes.testing.platforms import ChatServer, RichAdapter, fake_targets
-from hermes.testing.running import QUIET, refused, rows, running, until
+from hermes.testing.running import QUIET, refused, rows, running, until, until_rows
 from hermes.testing.scripted import ScriptedModel, calls, says
 from hermes.testing.stores import open_test_store
 from hermes.types.errors import Rejected
@@ -175,6 +176,6 @@ async def test_a_session_that_was_deleted_meanwhile_receives_nothing(tmp_path: P
         await rows(store, "delete from sessions")
     async with running(tmp_path, [RichAdapter(server)], ScriptedModel([])) as gateway:
         await until(lambda: "news" in server.texts("2"))
-        while await rows(gateway._store, "select 1 from deliveries where state <> 'delivered'"):
-            pass
+        query = "select 1 from deliveries where state <> 'delivered'"
+        await until_rows(gateway._store, query, operator.not_)
         assert await rows(gateway._store, "select 1 from messages") == []

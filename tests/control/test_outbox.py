@@ -20,7 +20,16 @@ from hermes.testing.platforms import (
     failing,
 )
 from hermes.testing.rows import NOW
-from hermes.testing.running import DRAINING, QUIET, Conditions, WrappedStore, rows, running, until
+from hermes.testing.running import (
+    DRAINING,
+    QUIET,
+    Conditions,
+    WrappedStore,
+    rows,
+    running,
+    until,
+    until_rows,
+)
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.stores import open_test_store
 from hermes.types.delivery import Delivery
@@ -110,8 +119,7 @@ async def test_a_pause_of_the_platform_also_applies_after_a_restart(tmp_path: Pa
     server.says("a")
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([says("one")])) as gateway:
         await until(lambda: server.calls)
-        while not await rows(gateway._store, "select 1 from freezes"):
-            await anyio.lowlevel.checkpoint()
+        await until_rows(gateway._store, "select 1 from freezes")
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([])):
         await until(server.texts)
     first, second = [at for at, _, _ in server.calls]
@@ -161,8 +169,8 @@ async def test_a_delivery_that_was_being_sent_during_a_crash_arrives(
         await wire.lost.wait()
         assert await rows(gateway._store, "select state from deliveries") == [("sending",)]
     async with running(tmp_path, [adapter(server)], ScriptedModel([])) as gateway:
-        while await rows(gateway._store, "select state from deliveries") != [("delivered",)]:
-            await anyio.lowlevel.checkpoint()
+        delivered = [("delivered",)].__eq__
+        await until_rows(gateway._store, "select state from deliveries", delivered)
     if shown:
         assert server.texts() == shown
     assert standing(server) == (2 if shown else 1)
@@ -250,11 +258,9 @@ async def test_an_account_that_may_not_send_keeps_its_deliveries(tmp_path: Path)
     async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([])) as gateway:
         server.says("/status")
         await until(lambda: server.calls)
-        while (row := (await rows(gateway._store, "select state, not_before from deliveries"))[0])[
-            0
-        ] != "ready":
-            await anyio.lowlevel.checkpoint()
-        assert row[1] > time.time() + 30
+        query = "select not_before from deliveries where state = 'ready'"
+        ((not_before,),) = await until_rows(gateway._store, query)
+        assert not_before > time.time() + 30
 
 
 class SlowStore(WrappedStore):

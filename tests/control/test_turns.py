@@ -15,7 +15,16 @@ from hermes.settings.sections import AgentSettings
 from hermes.state.questions import decide
 from hermes.testing.commands import FILES_ONLY, lives, local_backend, no_process_left
 from hermes.testing.platforms import ChatServer, PlainAdapter
-from hermes.testing.running import QUIET, TroubledStore, held, refused, rows, running, until
+from hermes.testing.running import (
+    QUIET,
+    TroubledStore,
+    held,
+    refused,
+    rows,
+    running,
+    until,
+    until_rows,
+)
 from hermes.testing.scripted import Answer, ScriptedModel, calls, fails, hangs, says
 from hermes.testing.tools import ask
 from hermes.testing.turns import a_turn
@@ -347,8 +356,7 @@ async def test_background_processes_of_a_stateless_request_run_while_the_turn_wa
         async with running(tmp_path, [], model, COMMANDS) as gateway:
             await gateway.accept(request(stateless=True))
             await until(lambda: processes(tmp_path))
-            while not (found := await rows(gateway._store, "select id from questions")):
-                await anyio.lowlevel.checkpoint()
+            found = await until_rows(gateway._store, "select id from questions")
             await until(lambda: gateway.busy == 0)
             assert all(map(lives, processes(tmp_path)))
             await gateway._store.run(decide, str(found[0][0]), "answered", "this", "operator", 0.0)

@@ -1,5 +1,6 @@
 """A turn or message that can't be read after a restart fails, and later messages are answered."""
 
+import operator
 from pathlib import Path
 
 import anyio
@@ -16,7 +17,7 @@ from hermes.state.unreadable import LOST_MESSAGE, LOST_RESULT
 from hermes.testing.commands import lives, no_process_left
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.rows import append_unreadable, make_unreadable
-from hermes.testing.running import QUIET, held, refused, rows, running, until
+from hermes.testing.running import QUIET, held, refused, rows, running, until, until_rows
 from hermes.testing.scripted import ScriptedModel, calls, first_results, hangs, says
 from hermes.testing.stores import open_test_store
 from hermes.types.events import TurnFinished
@@ -40,8 +41,7 @@ async def nothing_is_open(gateway: Gateway) -> None:
         "select 1 from inbox where state <> 'done'",
         "select 1 from turns where state in ('running', 'suspended')",
     ):
-        while await rows(gateway._store, query):
-            await anyio.lowlevel.checkpoint()
+        await until_rows(gateway._store, query, operator.not_)
 
 
 async def test_a_turn_that_can_not_be_read_is_closed_and_its_person_is_told(
@@ -103,8 +103,7 @@ async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results
     server.says("work")
     dying, living = ScriptedModel([calls(("slow", {}))]), ScriptedModel([says("fine")])
     async with running(tmp_path, [PlainAdapter(server)], dying) as gateway:
-        while await rows(gateway._store, "select steps from turns") != [(1,)]:
-            await anyio.lowlevel.checkpoint()
+        await until_rows(gateway._store, "select steps from turns", [(1,)].__eq__)
         await rows(gateway._store, "delete from inbox")
     # A new platform is used here. The first platform would deliver the message again, because its
     # inbox row is deleted.
@@ -120,8 +119,7 @@ async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results
 async def damage_waiting(gateway: Gateway, count: int) -> None:
     """Waits until `count` messages wait in the inbox, and makes the first of them unreadable."""
     query = "select id from inbox where state = 'pending' order by seq"
-    while len(waiting := await rows(gateway._store, query)) != count:
-        await anyio.lowlevel.checkpoint()
+    waiting = await until_rows(gateway._store, query, lambda found: len(found) == count)
     await gateway._store.run(make_unreadable, waiting[0][0])
 
 

@@ -1,13 +1,12 @@
 """Expired rows are deleted."""
 
+import operator
 import time
 from pathlib import Path
 
-import anyio
-
 from hermes.state.retention import forget_messages, forget_requests
 from hermes.testing.platforms import ChatServer, PlainAdapter
-from hermes.testing.running import DRAINING, rows, running, until
+from hermes.testing.running import DRAINING, rows, running, until, until_rows
 from hermes.testing.scripted import ScriptedModel, calls, says
 from hermes.types.identity import OWNER, Principal, Source
 from hermes.types.messages import Asked, MessageEvent, Origin, UserMessage
@@ -47,8 +46,8 @@ async def test_conversations_and_open_questions_are_kept(tmp_path: Path) -> None
         await until(server.texts)
         server.says("paint it")
         await until(lambda: len(server.texts()) == 2)
-        while await rows(gateway._store, "select 1 from deliveries where state <> 'delivered'"):
-            await anyio.lowlevel.checkpoint()
+        query = "select 1 from deliveries where state <> 'delivered'"
+        await until_rows(gateway._store, query, operator.not_)
         await gateway._store.run(forget_requests, time.time() + 60)
         await gateway._store.run(forget_messages, time.time() + 60)
         assert await rows(gateway._store, "select 1 from deliveries") == []

@@ -1,16 +1,22 @@
 """The network of the commands in sandboxes: the proxy of a backend, and the way to it."""
 
-import logging
-from collections.abc import Sequence
-from pathlib import Path
+from __future__ import annotations
 
-from hermes.boundary.egress_proxy import EgressProxy
+import logging
+from typing import TYPE_CHECKING
+
 from hermes.boundary.execution import forwarder
 from hermes.boundary.execution.forwarder import proxy_environment
 from hermes.boundary.execution.levels import Level
 from hermes.boundary.execution.scripts import script
 from hermes.types.execution import BackendFinding, NetworkPolicy
-from hermes.types.identity import SessionKey
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from hermes.boundary.egress_proxy import EgressProxy
+    from hermes.types.identity import SessionKey
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +43,7 @@ class SandboxNetwork:
         self._folder = folder
         self._missing = policy.mode != "none" and level != NETWORK_LEVEL
         used = policy.mode != "none" and level == NETWORK_LEVEL
-        self._proxy = (proxy or EgressProxy(policy)) if used else None
+        self._proxy = (proxy or _proxy(policy)) if used else None
 
     @property
     def description(self) -> str:
@@ -96,3 +102,10 @@ class SandboxNetwork:
         """Ends the proxy and its connections."""
         if self._proxy is not None:
             await self._proxy.aclose()
+
+
+def _proxy(policy: NetworkPolicy) -> EgressProxy:
+    # aiohttp is slow to import, and most commands of `hermes` start no proxy.
+    from hermes.boundary.egress_proxy import EgressProxy  # noqa: PLC0415
+
+    return EgressProxy(policy)

@@ -13,6 +13,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from hermes.testing.forking import run_forked
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -109,10 +111,14 @@ def hermes(environ: dict[str, str]) -> Run:
     def run(
         *args: str, stdin: str | None = None, **names: str
     ) -> "subprocess.CompletedProcess[str]":
+        given = {**environ, **names}
+        if not any(name.startswith("PYTHON") for name in given):
+            return run_forked(args, given, stdin or "")
+        # Only a new process reads the variables of Python itself, such as PYTHONPATH.
         return subprocess.run(
             [sys.executable, "-m", "hermes", *args],
             input=stdin or "",
-            env={**environ, **names},
+            env=given,
             capture_output=True,
             text=True,
             timeout=60,

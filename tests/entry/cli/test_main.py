@@ -34,6 +34,19 @@ def test_version_and_help_import_no_command(hermes: Run) -> None:
         assert "HEAVY set()" in done.stdout
 
 
+def test_the_status_is_shown_without_a_http_client(environ: dict[str, str]) -> None:
+    code = (
+        "import sys\nfrom hermes.app.application import Application\n"
+        "from hermes.entry.cli.main import cli\n"
+        "try: cli(['status'], obj=Application())\nexcept SystemExit: pass\n"
+        "print('HEAVY', {'aiohttp', 'psycopg'} & set(sys.modules))"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    assert "commands" in done.stdout
+    assert "HEAVY set()" in done.stdout
+
+
 @pytest.mark.parametrize(
     "args", [("sessions", "show"), ("sessions", "show", "a"), ("config", "get")]
 )

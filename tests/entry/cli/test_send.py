@@ -19,7 +19,7 @@ from hermes.entry.platforms.telegram.adapter import TelegramAdapter
 from hermes.entry.platforms.telegram.manifest import TelegramConfig
 from hermes.settings.sections import AccessSettings
 from hermes.state.paths import Home
-from hermes.testing.running import QUIET, rows, running, until
+from hermes.testing.running import QUIET, running, until, until_rows
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.telegram import BotApiServer
 from hermes.types.deployment import RunningGateway
@@ -56,8 +56,7 @@ async def telegram(home: Path, *answers: str) -> AsyncIterator[BotApiServer]:
         with Application().register_gateway(place.run) as registration:
             registration.write(RunningGateway(pid=os.getpid()))
             async with running(home, [adapter], model, ADMINISTERED) as gateway:
-                while not await rows(gateway._store, "select 1 from leases"):
-                    await anyio.lowlevel.checkpoint()
+                await until_rows(gateway._store, "select 1 from leases")
                 yield server
 
 

@@ -17,7 +17,7 @@ from hermes.entry.http.descriptors import raise_descriptor_limit
 from hermes.testing.bare import request
 from hermes.testing.gateway_process import gateway_process
 from hermes.testing.model import FakeModel
-from hermes.testing.running import rows, until
+from hermes.testing.running import until, until_rows
 from hermes.testing.scripted import is_complete
 from hermes.testing.service import OPTIONS, SERVICE_KEY, Service, serving
 from hermes.types.identity import TurnId
@@ -105,8 +105,7 @@ async def run_of_quietly(service: Service, said: str) -> None:
 
 async def until_turn(service: Service) -> TurnId:
     with anyio.fail_after(5):
-        while not (found := await rows(service.gateway._store, "select id from turns")):
-            await anyio.lowlevel.checkpoint()
+        found = await until_rows(service.gateway._store, "select id from turns")
     return TurnId(found[0][0])
 
 

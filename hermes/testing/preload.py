@@ -1,16 +1,18 @@
-"""Loads everything that a gateway needs. The fork server of the crash harness imports this module
-before it forks gateways, so that they start quickly."""
+"""Loads everything that a gateway or a command needs. The fork server imports this module before it
+forks processes, so that they start quickly."""
 
 import gc
 import sys
 import tempfile
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 
 import anyio
 
 from hermes.app.builtins import all_plugins
 from hermes.core.models.registry import ModelRegistry
+from hermes.entry.cli.main import SUBCOMMANDS
 from hermes.settings import load
 from hermes.state.sqlite.migration import prepare
 from hermes.state.sqlite.schema_check import missing_part
@@ -31,6 +33,8 @@ def _use_once(home: Path) -> None:
         missing_part(connection)
 
 
+for command in SUBCOMMANDS.values():
+    import_module(command.place.partition(":")[0])
 with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
     _use_once(Path(folder))
 # The garbage collector writes to the objects that it checks. In a forked gateway, each write would
