@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.context import ForkServerProcess
 from multiprocessing.reduction import DupFd
-from os import environ as process_environment  # noqa: TID251  # it is replaced, not read
 from typing import Any, Protocol
 
 from hermes.__main__ import main
@@ -92,8 +91,8 @@ def _run_command(arguments: list[str], environ: dict[str, str], streams: list[in
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
-    process_environment.clear()
-    process_environment.update(environ)
+    os.environ.clear()  # noqa: TID251  # the environment of the new command
+    os.environ.update(environ)  # noqa: TID251
     time.tzset()
     sys.argv = ["hermes", *arguments]
     main()
