@@ -20,6 +20,9 @@ from benchmarks.record import Record
 from benchmarks.stage import KEY, Stage, staged
 
 WARM = 200
+NO_COMMANDS = "terminal: {backend: none}\n"
+"""The settings of both gateways. With these settings, the model gets the same tools from both,
+whichever backend is the default."""
 KINDS = {
     "plain": Plan(count=0, concurrency=16),
     "streamed": Plan(count=0, concurrency=16, stream=True),
@@ -38,10 +41,9 @@ async def compare(checkout: Path, pairs: int, count: int) -> None:
     """Prints, for each kind of load, the milliseconds of CPU time per turn of both checkouts, and
     the median of their ratios."""
     async with staged(Record()) as stage:
-        # The model then gets the same tools from both, whichever backend is the default.
         for home in ("home", "other"):
             (stage.folder / home).mkdir(exist_ok=True)
-            (stage.folder / home / "config.yaml").write_text("terminal: {backend: none}\n")
+            (stage.folder / home / "config.yaml").write_text(NO_COMMANDS)
         await stage.restart()
         other = other_gateway(stage, checkout)
         try:

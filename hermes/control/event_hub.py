@@ -32,6 +32,10 @@ HELD_CHARACTERS = 65_536
 """At the end of a turn, a log with more characters of text than this is released from memory. Its
 readers then read the events from the store."""
 
+# A union of types in a call of `isinstance` would be created again for every event.
+_DELTAS = (TextDelta, ReasoningDelta)
+_SEGMENT_ENDS = (SegmentEnded, SegmentDiscarded)
+
 
 class _Run:
     """Consecutive pieces of text of one kind."""
@@ -108,11 +112,11 @@ class EventLog:
     def emit(self, event: AgentEvent) -> None:
         if isinstance(event, SegmentDiscarded) and not event.from_seq:
             event = SegmentDiscarded(from_seq=self._base + self._segment + 1)
-        if isinstance(event, TextDelta | ReasoningDelta) and len(event.text) > TEXT_PIECE:
+        if isinstance(event, _DELTAS) and len(event.text) > TEXT_PIECE:
             self._events += _pieces(event)
         else:
             self._events.append(event)
-        if isinstance(event, SegmentEnded | SegmentDiscarded):
+        if isinstance(event, _SEGMENT_ENDS):
             self._segment = len(self._events)
         self._wake()
 
@@ -126,7 +130,7 @@ class EventLog:
     def release(self) -> None:
         """Releases the events of a closed turn from memory if their texts are long. All of these
         events are stored."""
-        texts = (one.text for one in self._events if isinstance(one, TextDelta | ReasoningDelta))
+        texts = (one.text for one in self._events if isinstance(one, _DELTAS))
         if sum(map(len, texts)) > HELD_CHARACTERS:
             self._released, self._events = len(self._events), []
 
@@ -179,7 +183,7 @@ class EventLog:
                 merged.append(run.end(seq - 1))
             if len(merged) >= READ_JOINED:
                 return merged
-            if not isinstance(event, TextDelta | ReasoningDelta):
+            if not isinstance(event, _DELTAS):
                 merged.append((seq, event))
                 continue
             run.add(event)

@@ -2,9 +2,10 @@
 loaded only if the owner has allowed it."""
 
 import logging
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 
 import anyio
@@ -15,6 +16,7 @@ from hermes.state.paths import Home
 from hermes.types.errors import ConfigError, ToolFailed
 from hermes.types.identity import CallId
 from hermes.types.turns import PromptPart, Turn
+from hermes.types.value import Value
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +52,9 @@ def context_file(
 
 def candidates(workspace: Path) -> list[Path]:
     """Returns the paths where a context file may be. The first file that contains text is used."""
-    return [folder / name for folder in _upwards(workspace) for name in NAMES]
+    folders = _upwards(workspace)
+    root = next((i for i, folder in enumerate(folders) if os.access(folder.git, os.F_OK)), 0)
+    return [path for folder in folders[: root + 1] for path in folder.files]
 
 
 def is_context_file(path: str) -> bool:
@@ -61,8 +65,12 @@ def is_context_file(path: str) -> bool:
 
 def trust_of(turn: Turn) -> ContextTrust | None:
     """Returns the trust records of the turn's agent, or None if the agent has no home."""
-    home = turn.profile.home
-    return ContextTrust(Home(root=Path(home)).context) if home else None
+    return _trust_in(turn.profile.home) if turn.profile.home else None
+
+
+@lru_cache(maxsize=256)
+def _trust_in(home: str) -> ContextTrust:
+    return ContextTrust(Home(root=Path(home)).context)
 
 
 async def prepare_write(path: str, turn: Turn) -> None:
@@ -140,11 +148,23 @@ async def _recorded(work: Callable[[], None]) -> None:
         log.error("changes to context files can't be recorded: %s", error)
 
 
-def _upwards(workspace: Path) -> list[Path]:
-    """Returns the workspace and the folders above it inside the same repository."""
-    folders = [workspace, *workspace.parents]
-    root = next((i for i, folder in enumerate(folders) if (folder / ".git").exists()), 0)
-    return folders[: root + 1]
+class _Folder(Value):
+    """The paths in a folder that are looked for."""
+
+    git: Path
+    """This path exists in the root of a repository."""
+    files: tuple[Path, ...]
+    """The paths of context files, in order of precedence."""
+
+
+# The paths are cached, because every new session looks for the same paths.
+@lru_cache(maxsize=256)
+def _upwards(workspace: Path) -> tuple[_Folder, ...]:
+    """Returns the workspace and all folders above it."""
+    return tuple(
+        _Folder(git=folder / ".git", files=tuple(folder / name for name in NAMES))
+        for folder in (workspace, *workspace.parents)
+    )
 
 
 def _shortened(text: str, limit: int) -> str:

@@ -144,8 +144,8 @@ class ModelConversation:
         if isinstance(event, UsageReported) and self._counted is not None:
             self._correction.learn(self._estimate(), event.prompt_tokens)
         # Structured output is held back until its format has been checked.
-        held = isinstance(event, TextDelta | SegmentEnded | SegmentDiscarded)
-        if self.turn.response_format is None or not held:
+        held = (TextDelta, SegmentEnded, SegmentDiscarded)
+        if self.turn.response_format is None or not isinstance(event, held):
             self._emit(event)
 
     def say(self, text: str) -> None:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import anyio.to_thread
 
-from hermes.state.audience import Person, audience_of
+from hermes.state.audience import Person, Room, audience_of
 from hermes.state.entries import BETWEEN, EntryEdit, edited, entries_of, listed, within
 from hermes.state.locks import FileLock
 from hermes.state.paths import Home, write_private
@@ -117,7 +117,13 @@ def folder_of(turn: Turn) -> Path | None:
     audience = audience_of(turn)
     if audience is None or not turn.profile.home:
         return None
-    root = Home(root=Path(turn.profile.home)).memories
+    return _folder(turn.profile.home, audience)
+
+
+# The path is cached, because every new session reads the memory.
+@lru_cache(maxsize=CACHED)
+def _folder(home: str, audience: Person | Room) -> Path:
+    root = Home(root=Path(home)).memories
     if isinstance(audience, Person):
         own = audience.person == OWNER
         return root if own else root / "people" / folder_name(audience.person)

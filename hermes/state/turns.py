@@ -66,9 +66,11 @@ def _row(row: Row) -> TurnRow:
 
 
 def insert(turn: TurnRow, agent: str, chat_id: str) -> Work[None]:
+    """Inserts a new turn, which has no steps and no events."""
     yield (
-        f"insert into turns ({_COLUMNS}, agent, chat_id)"  # noqa: S608
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "insert into turns (id, session, person, account, state, owner, epoch, trigger_kind,"
+        " transient, generation, started_at, workspace, folder, agent, chat_id)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             turn.id,
             turn.session,
@@ -80,15 +82,8 @@ def insert(turn: TurnRow, agent: str, chat_id: str) -> Work[None]:
             turn.trigger,
             int(turn.transient),
             turn.generation,
-            turn.steps,
-            turn.seq,
-            turn.shown,
-            turn.stop_requested,
-            turn.reason,
-            turn.code,
             turn.started_at,
             turn.workspace,
-            turn.request,
             turn.folder,
             agent,
             chat_id,
@@ -138,22 +133,18 @@ def hold(turn: TurnId, epoch: int) -> Work[None]:
         raise ClaimLost(f"turn {turn} was taken over or closed by another process")
 
 
-_USED = (
+_TOKENS = (
     "prompt_tokens = coalesce(prompt_tokens, 0) + ?,"
     " completion_tokens = coalesce(completion_tokens, 0) + ?,"
-    " cached_tokens = coalesce(cached_tokens, 0) + ?,"
-    " cost = case when cast(? as double precision) is null then cost else coalesce(cost, 0) + ? end"
+    " cached_tokens = coalesce(cached_tokens, 0) + ?"
 )
+_PRICED_TOKENS = f"{_TOKENS}, cost = coalesce(cost, 0) + ?"
 
 
-def _used(usage: UsageReported) -> tuple[int | float | None, ...]:
-    return (
-        usage.prompt_tokens,
-        usage.completion_tokens,
-        usage.cached_tokens,
-        usage.cost,
-        usage.cost,
-    )
+def _used(usage: UsageReported) -> tuple[str, tuple[int | float, ...]]:
+    """Returns the SQL that adds the usage to a turn, and its parameters."""
+    tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+    return (_TOKENS, tokens) if usage.cost is None else (_PRICED_TOKENS, (*tokens, usage.cost))
 
 
 def advance(
@@ -161,10 +152,11 @@ def advance(
 ) -> Work[None]:
     """Records a checkpoint: the number of model calls, the last stored event, and the usage since
     the previous checkpoint."""
+    used, amounts = _used(usage)
     rows = yield (
-        f"update turns set steps = ?, seq = ?, {_USED}"  # noqa: S608
+        f"update turns set steps = ?, seq = ?, {used}"  # noqa: S608
         " where id = ? and epoch = ? and state = 'running' returning id",
-        (steps, seq, *_used(usage), turn, epoch),
+        (steps, seq, *amounts, turn, epoch),
     )
     if not rows:
         raise ClaimLost(f"turn {turn} was taken over or closed by another process")
@@ -196,14 +188,15 @@ def close(
 ) -> Work[None]:
     """Ends the claim. `reason` is a pair of text and code if the turn did not complete. If the turn
     was stopped or has failed, its open questions are cancelled."""
+    used, amounts = _used(usage)
     rows = yield (
-        f"update turns set state = ?, finished_at = ?, shown = steps, {_USED},"  # noqa: S608
+        f"update turns set state = ?, finished_at = ?, shown = steps, {used},"  # noqa: S608
         " reason = ?, code = ?, temporary = ?"
         " where id = ? and epoch = ? and state = 'running' returning id",
         (
             state,
             None if state == "suspended" else now,
-            *_used(usage),
+            *amounts,
             *map(storable, reason),
             int(temporary),
             turn,

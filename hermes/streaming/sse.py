@@ -1,6 +1,7 @@
 """Renders a turn for HTTP clients: as chat completion chunks, as run events, or as one reply."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Literal, assert_never
 
 from msgspec import UNSET
@@ -88,15 +89,17 @@ class ChatStream:
     def __init__(self, id: str, model: str, created: int, include_usage: bool) -> None:
         usage = None if include_usage else UNSET
         self._chunk = Chunk(id=id, created=created, model=model, usage=usage)
-        self._blank = encode(self._chunk).removesuffix(b"}")
         self._text = _template(self._with(Delta(content="@")))
-        self._reasoning = _template(self._with(Delta(reasoning_content="@")))
         self._usage: UsageReported | None = None
         self._end: StreamEnd | None = None
         self._said = False
         self._speaking = False
         self._held = ""
         self._text_seq = -1
+
+    @cached_property
+    def _reasoning(self) -> bytes:
+        return _template(self._with(Delta(reasoning_content="@")))
 
     @property
     def end(self) -> StreamEnd | None:
@@ -192,7 +195,8 @@ class ChatStream:
             case _:
                 assert_never(event)
         # OpenAI's clients ignore event names, so the frame must also be a chunk without text.
-        return _frame(seq, name, self._blank + b"," + encode(update)[1:])
+        blank = encode(self._chunk).removesuffix(b"}")
+        return _frame(seq, name, blank + b"," + encode(update)[1:])
 
     def _finish(self, seq: int, event: TurnFinished) -> bytes:
         self._end_segment()

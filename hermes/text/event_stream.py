@@ -1,5 +1,9 @@
 """Parses server-sent events from chunks of bytes."""
 
+import re
+
+_PAYLOAD = re.compile(rb"^data:(.*)", re.MULTILINE)
+
 
 class EventStreamParser:
     """Parses a stream in which every `data:` line is one payload, as model providers send it."""
@@ -14,8 +18,8 @@ class EventStreamParser:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Returns the payloads that are complete now, without surrounding white space."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        return [line[5:].strip() for line in lines if line.startswith(b"data:")]
+        lines, _, self._rest = (self._rest + data).rpartition(b"\n")
+        return [payload.strip() for payload in _PAYLOAD.findall(lines)]
 
     def end(self) -> list[bytes]:
         """Returns the payload of the last line if its newline is missing. Some servers omit the

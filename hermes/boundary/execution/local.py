@@ -109,8 +109,13 @@ class LocalSandbox:
         self._scope = scope
         self._allowed = commands
         self._launcher = launcher or (commands.launcher if commands else None)
-        self._root = workspace or Path(scope.workspace)
+        self._given = workspace
         self._prepare = prepare
+
+    @cached_property
+    def _root(self) -> Path:
+        """The folder with the files of the workspace."""
+        return self._given or Path(self._scope.workspace)
 
     @property
     def private_files(self) -> bool:

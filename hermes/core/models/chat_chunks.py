@@ -41,7 +41,8 @@ class _Part(Struct):
     thinking: list["_Part"] = []
 
 
-class _Delta(Struct):
+# The garbage collector does not track the parts of a chunk, because they never form a cycle.
+class _Delta(Struct, gc=False):
     content: str | list[_Part] | None = None
     refusal: str | None = None
     reasoning_content: str | None = None
@@ -49,7 +50,7 @@ class _Delta(Struct):
     tool_calls: list[_CallPiece] | None = None
 
 
-class _Choice(Struct):
+class _Choice(Struct, gc=False):
     delta: _Delta | None = None
     message: _Delta | None = None
     """The whole answer, if the server does not stream; None in the chunks of a stream."""
@@ -79,7 +80,7 @@ class _Usage(Struct):
         )
 
 
-class _Chunk(Struct):
+class _Chunk(Struct, gc=False):
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
     error: ProviderProblem | str | None = None
@@ -104,12 +105,15 @@ class Chunks:
         if chunk.usage is not None:
             self._answer.usage = chunk.usage.reported()
         for choice in chunk.choices or ():
-            whole = choice.message if choice.delta is None else None
-            if (delta := choice.delta or whole) is not None:
-                self._hear(delta)
+            if choice.delta is not None:
+                self._hear(choice.delta)
+            elif choice.message is not None:
+                self._hear(choice.message)
+                self._finish(choice.finish_reason)
+                continue
             # A router ends the answer with `error` if the provider behind it has failed, so the
             # answer is not finished.
-            if whole is not None or choice.finish_reason not in (None, "", "error"):
+            if choice.finish_reason not in (None, "", "error"):
                 self._finish(choice.finish_reason)
 
     def _hear(self, delta: _Delta) -> None:

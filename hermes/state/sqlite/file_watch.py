@@ -31,8 +31,8 @@ class FileWatch:
         # Only one thread checks at a time. Otherwise a thread could compare the size that it has
         # read with a newer size that another thread has stored, and see a truncation.
         with self._checking:
-            sizes = [file.current_size() for file in self._files]
-            for file, size in zip(self._files, sizes, strict=True):
+            for file in self._files:
+                size = file.current_size()
                 if size is None:
                     raise self._lost(f"{file.path} was removed or replaced")
                 if size < file.size and not self._truncated:
