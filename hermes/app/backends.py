@@ -66,6 +66,8 @@ def backend_options(settings: Settings) -> BackendOptions:
         ),
         mounts=tuple(map(parsed_mount, terminal.mounts)),
         network=network_policy(terminal),
+        modal=settings.modal.account(),
+        daytona=settings.daytona.account(),
     )
 
 

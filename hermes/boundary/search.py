@@ -26,7 +26,13 @@ async def search(
     `place` is the descriptor of that folder or file, whose path is `query.path`. `left_out` is the
     device and inode of a folder that is not searched.
     """
-    task = ScanTask(
+    code, output = await _run(place, search_task(query, left_out))
+    return search_result(query, code, output)
+
+
+def search_task(query: SearchQuery, left_out: tuple[int, int] | None = None) -> ScanTask:
+    """Returns the query in the form in which the search process reads it."""
+    return ScanTask(
         pattern=query.pattern,
         path=query.path,
         names=query.names,
@@ -35,7 +41,10 @@ async def search(
         seconds=query.seconds,
         left_out=left_out,
     )
-    code, output = await _run(place, task)
+
+
+def search_result(query: SearchQuery, code: int, output: bytes) -> SearchResult:
+    """Returns the result of a search process that has ended with this exit code and output."""
     lines = output.decode().split("\n")[:-1]
     wrong = next((line[1:] for line in lines if line.startswith(WRONG)), None)
     if wrong is not None:

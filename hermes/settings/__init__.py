@@ -9,6 +9,7 @@ from typing import Annotated, get_args
 import msgspec
 
 from hermes.settings.approvals import ApprovalSettings
+from hermes.settings.clouds import DaytonaSettings, ModalSettings
 from hermes.settings.keys import NEW_KEY_ADVICE, weakness
 from hermes.settings.network import network_problems
 from hermes.settings.schema import ANY_NAME, Aliases, FieldDoc, Schema, convert, describe_fields
@@ -40,7 +41,7 @@ from hermes.types.value import Value
 
 ENVIRON: Mapping[str, str] = os.environ
 """The process environment. No other module may read `os.environ`."""
-PLANNED_BACKENDS = ("docker", "singularity", "ssh", "modal", "daytona")
+PLANNED_BACKENDS = ("docker", "singularity", "ssh")
 """Execution backends of Hermes Agent that are not supported yet."""
 
 
@@ -65,6 +66,10 @@ class Settings(Value):
     """How the agent's commands run."""
     approvals: ApprovalSettings = ApprovalSettings()
     """The actions of the agent that a person must approve."""
+    modal: ModalSettings = ModalSettings()
+    """The account at Modal, for the backend `modal`."""
+    daytona: DaytonaSettings = DaytonaSettings()
+    """The account at Daytona, for the backend `daytona`."""
     web: WebSettings = WebSettings()
     """How the agent searches the web."""
     streaming: StreamingSettings = StreamingSettings()

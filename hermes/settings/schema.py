@@ -42,10 +42,10 @@ _UNSUPPORTED_SECTIONS = {
     " protect_last_n summary_model target_ratio",
     "memory.": "flush_min_turns nudge_interval user_profile_enabled write_approval",
     "terminal.": "container_cpu container_disk container_memory container_persistent cwd"
-    " daytona_image docker_env docker_extra_args docker_forward_env docker_image"
+    " docker_env docker_extra_args docker_forward_env docker_image"
     " docker_mount_cwd_to_workspace docker_network docker_run_as_host_user docker_volumes"
-    " home_mode lifetime_seconds modal_image"
-    " persistent_shell sandbox_dir singularity_image ssh_host ssh_key ssh_port ssh_user",
+    " home_mode lifetime_seconds persistent_shell sandbox_dir singularity_image ssh_host ssh_key"
+    " ssh_port ssh_user",
     "web.": "backend extract_backend search_backend",
     "display.": "background_process_notifications bell_on_complete busy_ack_enabled busy_text_mode"
     " cleanup_progress compact copy_shortcut ephemeral_system_ttl final_response_markdown"

@@ -346,7 +346,8 @@ class MemorySettings(Value):
 class TerminalSettings(Value):
     backend: Annotated[str, Aliases(env=("TERMINAL_ENV",))] = "sandbox"
     """The backend for commands: `sandbox` (isolated on this machine), `none` (no commands), `local`
-    (on this machine with your rights), or the name of a plugin's backend."""
+    (on this machine with your rights), `modal` or `daytona` (remote sandboxes), or the name of a
+    plugin's backend."""
     scope: Annotated[Sharing, Aliases(env=("TERMINAL_SCOPE",))] = "session"
     """The conversations that share a sandbox with its files: the turns of one `session`, all
     sessions of one `person`, or all sessions of the `agent`."""

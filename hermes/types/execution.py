@@ -375,6 +375,24 @@ class ExecutionBackend(Protocol):
         ...
 
 
+class CloudAccount(Value):
+    """An account of a provider of remote sandboxes, and the kind of sandboxes that it provides."""
+
+    image: str = ""
+    """The container image of the sandboxes."""
+    key_id: str = ""
+    """The public part of the key, if the key has two parts."""
+    key: str = ""
+    """The secret part of the key; empty if there is no account."""
+    url: str = ""
+    """The address of the API, if it can be chosen."""
+    cpus: float = 1.0
+    """Number of processors of a sandbox."""
+
+    def __repr__(self) -> str:
+        return f"CloudAccount(image={self.image!r})"
+
+
 class BackendOptions(Value):
     """The options that every backend is created with."""
 
@@ -397,6 +415,8 @@ class BackendOptions(Value):
     limits: CommandLimits = CommandLimits()
     mounts: tuple[Mount, ...] = ()
     network: NetworkPolicy = NetworkPolicy()
+    modal: CloudAccount = CloudAccount()
+    daytona: CloudAccount = CloudAccount()
 
 
 class BackendManifest(Value):

@@ -17,7 +17,13 @@ from hermes.settings.sections import TerminalSettings
 from hermes.state.paths import Home
 from hermes.testing.commands import FILES_ONLY
 from hermes.types.errors import ConfigError
-from hermes.types.execution import BackendManifest, BackendOptions, ExecutionBackend, Mount
+from hermes.types.execution import (
+    BackendManifest,
+    BackendOptions,
+    CloudAccount,
+    ExecutionBackend,
+    Mount,
+)
 
 
 class OtherMachine:
@@ -68,7 +74,8 @@ def test_an_unsupported_backend_is_not_replaced_by_another_backend(
 
 
 def test_an_unknown_backend_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="'locla': use one of local, none, other, sandbox"):
+    names = "daytona, local, modal, none, other, sandbox"
+    with pytest.raises(ConfigError, match=f"'locla': use one of {names}"):
         chosen(tmp_path, "locla", OtherMachine())
 
 
@@ -115,3 +122,17 @@ async def test_a_backend_is_closed_at_the_end(tmp_path: Path) -> None:
         assert isinstance(backend, SandboxBackend)
     async with open_backend(settings(tmp_path, "none"), manifests) as backend:
         assert backend is None
+
+
+def test_the_accounts_of_clouds_reach_the_backend(tmp_path: Path) -> None:
+    files = Home(root=tmp_path)
+    files.root.mkdir(exist_ok=True)
+    files.config.write_text("terminal: {modal_image: 'one:1', daytona_image: 'two:2'}\n")
+    environ = {"MODAL_TOKEN_ID": "ak-1", "MODAL_TOKEN_SECRET": "as-1", "DAYTONA_API_KEY": "dtn-1"}
+    options = backend_options(load(tmp_path, environ))
+    assert options.modal == CloudAccount(image="one:1", key_id="ak-1", key="as-1")
+    assert options.daytona == CloudAccount(
+        image="two:2", key="dtn-1", url="https://app.daytona.io/api"
+    )
+    assert "as-1" not in repr(options)
+    assert "dtn-1" not in repr(options)

@@ -6,10 +6,12 @@ The fork server also uses this module, so it imports only the standard library. 
 
 import contextlib
 import ctypes
+import errno
 import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 END_SECONDS = 20.0
@@ -123,17 +125,32 @@ def end_at_once(root: int, group: int, *, wrapped: bool) -> None:
 
 def send_signal(pid: int, started: int, number: signal.Signals) -> bool:
     """Signals the process unless its number was reused. Returns True if the process existed."""
-    with contextlib.suppress(OSError):
-        # The pidfd is opened first, so that a later process with the same id can't get the signal.
-        descriptor = os.pidfd_open(pid)
-        try:
-            entry = find_process(pid)
-            if entry is not None and entry.started == started:
+    with contextlib.suppress(OSError), _pidfd(pid) as descriptor:
+        entry = find_process(pid)
+        if entry is not None and entry.started == started:
+            if descriptor is None:
+                os.kill(pid, number)
+            else:
                 signal.pidfd_send_signal(descriptor, number)
-                return True
-        finally:
-            os.close(descriptor)
+            return True
     return False
+
+
+@contextlib.contextmanager
+def _pidfd(pid: int) -> Iterator[int | None]:
+    """Opens the process, so that a later process with the same id can't get a signal. Yields None
+    on a kernel without pidfds, such as gVisor."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def restore_signals() -> None:

@@ -22,8 +22,8 @@ from hermes.boundary.execution.background import (
     Background,
 )
 from hermes.boundary.execution.local import LocalBackend
+from hermes.boundary.execution.output_files import OUTPUT_PIECE
 from hermes.boundary.execution.process import end_marked
-from hermes.boundary.execution.supervisor import OUTPUT_PIECE
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.testing.commands import background_of, children, lives, shell_launch
 from hermes.testing.running import until

@@ -1,5 +1,6 @@
 """Everything that a process has started is found and ended."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -88,3 +89,16 @@ def test_a_reused_number_is_not_signalled() -> None:
         assert send_signal(process.pid, entry.started, signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
     assert not send_signal(process.pid, entry.started, signal.SIGKILL)
+
+
+def test_a_kernel_without_pidfds_can_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pid: int, flags: int = 0) -> int:
+        raise OSError(errno.ENOSYS, "not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    with subprocess.Popen(["sleep", "600"]) as process:
+        entry = find_process(process.pid)
+        assert entry
+        assert not send_signal(process.pid, entry.started + 1, signal.SIGKILL)
+        assert send_signal(process.pid, entry.started, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL

@@ -14,7 +14,6 @@ from hermes.boundary.execution import supervisor
 from hermes.boundary.execution.launch import NO_RESTRICTIONS
 from hermes.boundary.execution.process import end_marked
 from hermes.boundary.execution.scripts import script
-from hermes.boundary.execution.supervisor import OUTPUT_PIECE, OutputFiles
 from hermes.testing.commands import lives
 from hermes.testing.running import until
 
@@ -139,15 +138,3 @@ async def test_the_input_pipe_never_ends(folder: Path) -> None:
     (folder / "input").write_text("two\n")
     assert await attended.code() == 0
     assert attended.output() == "one two\n"
-
-
-def test_the_end_of_long_output_is_kept(tmp_path: Path) -> None:
-    log = OutputFiles(tmp_path)
-    for number in range(3 * OUTPUT_PIECE // 50_000):
-        log.write(b"%d\n" % number + b"x" * 50_000)
-    pieces = sorted(tmp_path.iterdir())
-    assert [piece.name for piece in pieces] == ["output.2", "output.3"]
-    assert all(piece.stat().st_size <= OUTPUT_PIECE for piece in pieces)
-    assert sum(piece.stat().st_size for piece in pieces) > OUTPUT_PIECE
-    assert f"\n{number}\n".encode() in b"\n" + pieces[-1].read_bytes().replace(b"x", b"")
-    os.close(log._file)
