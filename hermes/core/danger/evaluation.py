@@ -198,6 +198,8 @@ class Evaluator:
             values = tuple(expander.arguments(one.items))
             if one.append:
                 values = (*(scope.values(one.name) or ()), *values)
+        elif one.index is not None:
+            values = scope.with_element(one.name, one.index, expander.text(one.value))
         elif one.append:
             values = (scope.value(one.name) + expander.text(one.value),)
         else:

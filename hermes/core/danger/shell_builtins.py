@@ -43,7 +43,8 @@ def prints_settings(call: Invocation) -> bool:
 
 def evaluate_eval(call: Invocation) -> str:
     """Evaluates `eval`, which runs its arguments in the current shell."""
-    return run_known(call, " ".join(call.arguments))
+    words = call.arguments[1:] if call.arguments[:1] == ["--"] else call.arguments
+    return run_known(call, " ".join(words))
 
 
 def run_known(call: Invocation, text: str) -> str:
@@ -112,7 +113,9 @@ def evaluate_set(call: Invocation) -> str:
     """Evaluates `set`, which sets the positional parameters or prints all variables."""
     if not call.arguments:
         return SECRET_TEXT
-    if "--" in call.arguments:
+    if call.arguments[:2] == ["+o", "history"]:
+        call.danger("switches the history of the shell off")
+    elif "--" in call.arguments:
         call.scope.arguments = tuple(call.arguments[call.arguments.index("--") + 1 :])
     elif call.arguments and not call.arguments[0].startswith(("-", "+")):
         call.scope.arguments = tuple(call.arguments)
@@ -140,6 +143,8 @@ def evaluate_alias(call: Invocation) -> str:
 def evaluate_unset(call: Invocation) -> str:
     """Evaluates `unset` and `unalias`."""
     for name in call.arguments:
+        if name == "HISTFILE":
+            call.danger("switches the history of the shell off")
         call.scope.variables.pop(name, None)
         call.scope.functions.pop(name, None)
         call.scope.aliases.pop(name, None)
