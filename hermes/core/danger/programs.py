@@ -123,7 +123,7 @@ _PLAIN = names(
     """ls cd mkdir touch man info which type whereis apropos whatis help hash test [ [[ stat file
     diff cmp comm tree realpath readlink ln code subl pytest tox nox tsc ruff mypy black sleep let
     pgrep pidof pushd lsof compgen complete bind dict aspell logger notify-send say wall write
-    figlet cowsay toilet true false : git svn hg wc du df"""
+    figlet cowsay toilet true false : git wc du df"""
 )
 """Programs whose operands are data or files, never verbs."""
 _DOWNLOADING = names("lynx links w3m http https xh httpie fetch aria2c ftp tftp gh")

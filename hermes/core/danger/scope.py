@@ -80,7 +80,7 @@ class ShellScope:
         """Downloaded archives that the command has unpacked. Any script may come from them."""
         self.reads: dict[str, None] = {}
         """Files that the command has read, but not written."""
-        self.active: tuple[str, ...] = ()
+        self.active: tuple[ShellCommand, ...] = ()
         """The functions whose bodies are being evaluated. A call of one of them is recursive."""
         self.conditional = False
         """Whether the part that is being evaluated may be skipped when the command runs, such as
@@ -135,13 +135,19 @@ class ShellScope:
             values = (ANYTHING,)
         self.variables[name] = values
 
+    def forget_new(self, known: set[str]) -> None:
+        """Makes the values of all variables unknown that are not in `known`. They were set in a
+        part of the command that may be skipped, so they may have no value."""
+        for name in self.variables.keys() - known:
+            self.variables[name] = (ANYTHING,)
+
     def with_element(self, name: str, index: str, value: str) -> tuple[str, ...]:
-        """Returns the elements of an array after one element is set. The element is the last one if
-        the array has no element with this index."""
+        """Returns the elements of an array after one element is set. The elements of an array with
+        gaps or with names are not known."""
         values = self.variables.get(name, ())
-        if index.isdecimal() and len(index) < 5 and int(index) < len(values):
+        if index.isdecimal() and len(index) < 5 and int(index) <= len(values):
             return (*values[: int(index)], value, *values[int(index) + 1 :])
-        return (*values, value)
+        return (ANYTHING,)
 
     def define(self, name: str, body: ShellCommand) -> None:
         """Defines a function. If the definition may be skipped when the command runs, and the

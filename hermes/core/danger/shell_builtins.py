@@ -156,13 +156,22 @@ def evaluate_read(call: Invocation) -> str:
     parsed = call.options(names("a d i n N p t u c C O s"))
     text = call.stdin if call.stdin is not None else ANYTHING
     variables = parsed.operands or parsed.values("a") or ["REPLY"]
-    one_line = is_known(text) and "\n" not in text.strip()
+    plain = not call.scope.value("IFS").strip() or (len(variables) == 1 and not parsed.has("a"))
+    one_line = is_known(text) and "\n" not in text.strip() and plain
     if parsed.has("a") and one_line:
         call.scope.variables[variables[0]] = tuple(text.split())
         return ""
     known = text.strip() if one_line and len(variables) == 1 else ""
     for name in variables:
         call.scope.variables[name] = (known or ANYTHING,)
+    return ""
+
+
+def evaluate_let(call: Invocation) -> str:
+    """Evaluates the substitutions in the arithmetic of `let`."""
+    for argument in call.arguments:
+        if "$(" in argument or "`" in argument:
+            call.run_text(f': "{argument}"')
     return ""
 
 
@@ -222,6 +231,7 @@ BUILTINS: dict[str, Callable[[Invocation], str | None]] = {
     "mapfile": evaluate_read,
     "readarray": evaluate_read,
     "trap": evaluate_trap,
+    "let": evaluate_let,
     "printf": evaluate_printf,
     "exec": evaluate_exec,
     "command": evaluate_lookup,
