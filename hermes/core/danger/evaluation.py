@@ -204,7 +204,10 @@ class Evaluator:
         elif argv or assigned or streams.shown:
             self.findings.record(argv, streams.shown, assigned)
         if not argv:
-            return self._written(streams.stdin or "", streams, scope)
+            # `$(<file)` prints a file, but an assignment or a here-document prints nothing.
+            prints = not command.assignments and command.redirections[-1:]
+            copied = streams.stdin if prints and prints[0].operator == "<" else ""
+            return self._written(copied or "", streams, scope)
         output = self.run(argv, scope, given, forks=forks)
         if not command.declares:
             for name, value in saved.items():

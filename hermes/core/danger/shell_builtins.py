@@ -186,7 +186,10 @@ def evaluate_trap(call: Invocation) -> str:
 def evaluate_printf(call: Invocation) -> str:
     """Evaluates `printf`, which can assign its output to a variable."""
     if call.arguments[:1] == ["-v"] and len(call.arguments) > 2:
-        call.scope.assign(call.arguments[1], formatted(call.arguments[2:]))
+        # A format that begins with a dash is an invalid option, so nothing is assigned.
+        invalid = call.arguments[2][:1] == "-" and call.arguments[2] != "--"
+        text = ANYTHING if invalid else formatted(call.arguments[2:])
+        call.scope.assign(call.arguments[1], text)
         return ""
     return formatted(call.arguments)
 
