@@ -14,6 +14,7 @@ import msgspec
 from benchmarks import (
     chats,
     crowds,
+    danger,
     databases,
     fuzz,
     hostile,
@@ -60,6 +61,7 @@ LONG: dict[str, Phase] = {
     "hostile": hostile.hostile,
     "timing": timing.timing,
     "session_keys": session_keys.session_keys,
+    "danger": danger.danger,
     "install": installation.install,
 }
 

@@ -344,6 +344,15 @@ BARS = (
     ),
     _shown("keys.different", "random conversations with different session keys", 0),
     _none("keys.collisions", "random conversations that share a session key"),
+    _machine("danger.p99", "judging a random command of 4 kB or less, p99 ms", 5, 2),
+    Bar(
+        key="danger.growth",
+        measure="judging a command of twice the length, × CPU time",
+        kind="at most",
+        number=2.5,
+        digits=2,
+    ),
+    _none("danger.unjudged", "random commands without a verdict"),
     _shown("sessions.names", "requests with hostile session headers", 0),
     Bar(
         key="sessions.reached",

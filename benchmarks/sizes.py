@@ -52,6 +52,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Number of requests with hostile session headers."""
     session_keys: int = 1_000_000
     """Number of random conversations whose session keys are compared."""
+    fuzzed_commands: int = 10_000
+    """Number of random shell commands that the danger detector judges."""
     samples: int = 100_000
     """Number of wrong keys for which the benchmark measures how long the check takes."""
     reader_minutes: float = 5.0

@@ -39,6 +39,10 @@ def judge_assignment(
         shell.findings.add(f"makes programs load code through {name}")
     elif name == "NODE_OPTIONS" and re.search(r"-r\b|--(require|import|loader)", value):
         shell.findings.add("makes programs load code through NODE_OPTIONS")
+    elif (name == "HISTFILE" and value in ("", "/dev/null")) or (
+        name in ("HISTSIZE", "HISTFILESIZE") and value == "0"
+    ):
+        shell.findings.add("switches the history of the shell off")
     elif name == "PATH" and is_known(value[:1]):
         first = value.partition(":")[0]
         if first == "." or classify(first) == "temporary":

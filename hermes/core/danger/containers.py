@@ -18,6 +18,8 @@ _RUN = names(
     link cidfile health-cmd group-add runtime pull attach storage-opt sysctl cgroupns memory-swap
     annotation"""
 )
+_HOST_RIGHTS = names("ALL SYS_ADMIN SYS_MODULE SYS_RAWIO SYS_PTRACE SYS_BOOT DAC_READ_SEARCH BPF")
+"""Rights with which a container can leave its bounds."""
 _HOST_FOLDERS = ("root", "system", "system_folder", "home", "device")
 
 
@@ -44,7 +46,9 @@ def _run_image(call: Invocation, words: list[str]) -> str:
     sources += [device.partition(":")[0] for device in parsed.values("device")]
     for source in sources:
         _judge_mount(call, source)
-    if parsed.has("privileged") or "ALL" in (one.upper() for one in parsed.values("cap-add")):
+    rights = {one.upper().removeprefix("CAP_") for one in parsed.values("cap-add")}
+    unconfined = any(one.endswith("unconfined") for one in parsed.values("security-opt"))
+    if parsed.has("privileged") or rights & _HOST_RIGHTS or unconfined:
         call.danger("starts a container with all rights on the host")
     if "host" in parsed.values("pid", "ipc", "uts", "userns"):
         call.danger("starts a container that shares the processes of the host")

@@ -74,7 +74,7 @@ def judge_sql(text: str, call: Invocation) -> None:
         call.danger("runs statements that are too long to check")
     for command in _SHELL_LINE.findall(text):
         call.run_text(command)
-    bare = _LITERALS.sub("''", text[:MAX_SQL])
+    bare = _LITERALS.sub(_blank, text[:MAX_SQL])
     if _SERVER_PROGRAM.search(bare):
         call.danger("lets a database run a program or write a file")
     for statement in bare.split(";"):
@@ -89,11 +89,16 @@ def judge_sql(text: str, call: Invocation) -> None:
             call.danger("grants all rights on a database")
 
 
+def _blank(found: re.Match[str]) -> str:
+    """Returns the replacement for a string or a comment. A comment separates words."""
+    return " " if found[0].startswith(("--", "/*")) else "''"
+
+
 def run_sql_client(call: Invocation) -> str:
     """Judges the statements that a client of an SQL database gets from options, files or its input.
     Returns the output of the client."""
     statements, files, valued = (row.split() for row in _SPEC[call.program])
-    single = call.program in ("sqlite3", "duckdb", "sqlite")
+    single = call.program in ("sqlite3", "duckdb", "sqlite", "influx")
     parsed = call.options([*statements, *files, *valued], single_dash=single)
     texts = parsed.values(*statements)
     if call.program in ("sqlite3", "sqlite", "duckdb"):

@@ -79,11 +79,16 @@ class Evaluator:
     def _statement(self, statement: ShellStatement, scope: ShellScope, stdin: str | None) -> str:
         before, folders = scope.conditional, scope.folders
         output = ""
+        known: set[str] = set()
         for position, pipeline in enumerate(statement.pipelines):
             scope.conditional = before or position > 0
+            if position == 1:
+                known = set(scope.variables)
             output += self._pipeline(pipeline, scope, stdin, background=statement.background)
             if statement.alternatives:
                 scope.may_be_in(folders)
+        if len(statement.pipelines) > 1:
+            scope.forget_new(known)
         scope.conditional = before
         scope.may_be_in(folders)
         return output
@@ -142,10 +147,12 @@ class Evaluator:
         given = stdin if streams.stdin is None else streams.stdin
         if command.kind == "loop" and _never_ends(command):
             self.findings.add("starts background processes without end")
-        folder = inner.folder
+        folder, known = inner.folder, set(inner.variables)
         output = "".join(self.script(body, inner, given) for body in command.bodies)
         if command.kind == "loop" and inner.folder != folder:
             inner.folders = None
+        if command.kind in ("condition", "loop"):
+            inner.forget_new(known)
         inner.conditional = before
         self.findings.leave()
         return self._written(_limited(output), streams, scope)
@@ -161,11 +168,15 @@ class Evaluator:
             items = [ANYTHING]
         given = stdin if streams.stdin is None else streams.stdin
         before, output = scope.conditional, ""
+        certain = all(map(is_known, items)) and loop.items
+        known = set(scope.variables)
         for item in items:
             scope.variables[loop.name] = (item,)
             scope.conditional = True
             output += self.script(loop.body, scope, given)
         scope.conditional = before
+        if not certain:
+            scope.forget_new(known)
         self.findings.leave()
         return self._written(_limited(output), streams, scope)
 
@@ -175,15 +186,28 @@ class Evaluator:
         expander = self._expander(scope)
         argv = expander.arguments(command.words)
         saved: dict[str, tuple[str, ...] | None] = {}
+        assigned: list[tuple[str, str]] = []
         for one in command.assignments:
             saved.setdefault(one.name, scope.variables.get(one.name))
             self._assign(one, expander, scope)
+            assigned.append((one.name, " ".join(scope.variables[one.name])))
         streams = open_streams(command.redirections, expander, scope, self.findings)
         given = stdin if streams.stdin is None else streams.stdin
-        if argv or streams.shown:
-            self.findings.record(argv, streams.shown)
         if not argv:
-            return self._written(streams.stdin or "", streams, scope)
+            # The values of other variables are visible where they are used.
+            assigned = [one for one in assigned if one[0].isupper()]
+        if command.declares:
+            self.findings.record([*argv, *map("=".join, assigned)], streams.shown)
+            if "-n" in argv:
+                # A name reference has the value of another variable.
+                scope.variables |= dict.fromkeys([name for name, _ in assigned], (ANYTHING,))
+        elif argv or assigned or streams.shown:
+            self.findings.record(argv, streams.shown, assigned)
+        if not argv:
+            # `$(<file)` prints a file, but an assignment or a here-document prints nothing.
+            prints = not command.assignments and command.redirections[-1:]
+            copied = streams.stdin if prints and prints[0].operator == "<" else ""
+            return self._written(copied or "", streams, scope)
         output = self.run(argv, scope, given, forks=forks)
         if not command.declares:
             for name, value in saved.items():
@@ -198,6 +222,8 @@ class Evaluator:
             values = tuple(expander.arguments(one.items))
             if one.append:
                 values = (*(scope.values(one.name) or ()), *values)
+        elif one.index is not None:
+            values = scope.with_element(one.name, one.index, expander.text(one.value))
         elif one.append:
             values = (scope.value(one.name) + expander.text(one.value),)
         else:
@@ -246,14 +272,15 @@ class Evaluator:
     def _call(
         self, argv: Sequence[str], scope: ShellScope, stdin: str | None, *, forks: bool
     ) -> str:
-        name = argv[0]
-        if name in scope.active:
+        body = scope.functions[argv[0]]
+        # A function may define itself again, so only a call of the same body is recursive.
+        if any(one is body for one in scope.active):
             if forks:
                 self.findings.add("is a fork bomb: a function starts itself again", "never")
             return ANYTHING
         arguments, active = scope.arguments, scope.active
-        scope.arguments, scope.active = tuple(argv[1:]), (*active, name)
-        output = self._command(scope.functions[name], scope, stdin)
+        scope.arguments, scope.active = tuple(argv[1:]), (*active, body)
+        output = self._command(body, scope, stdin)
         scope.arguments, scope.active = arguments, active
         return output
 

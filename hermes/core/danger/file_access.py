@@ -1,7 +1,13 @@
 """Judges the files that a command writes, deletes, moves or reads."""
 
 from hermes.core.danger.findings import Findings
-from hermes.core.danger.paths import classify, holds_secret, is_certain, matches_several
+from hermes.core.danger.paths import (
+    classify,
+    holds_secret,
+    is_certain,
+    is_generated,
+    matches_several,
+)
 
 _WHOLE = ("root", "home", "system_folder")
 
@@ -30,6 +36,8 @@ def judge_write(path: str, findings: Findings, *, append: bool = False) -> None:
 def judge_delete(path: str, findings: Findings, *, recursive: bool) -> None:
     """If it is dangerous to delete this file or folder, adds the danger to `findings`."""
     kind = classify(path)
+    if is_generated(path):
+        return
     if recursive:
         if kind in _WHOLE:
             findings.add(f"deletes {path} with everything in it", "never")

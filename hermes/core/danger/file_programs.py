@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Callable
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from hermes.core.danger.file_access import judge_delete, judge_move, judge_read, judge_write
-from hermes.core.danger.holes import ANYTHING, ONE_WORD, derived, is_open
+from hermes.core.danger.holes import ANYTHING, DOWNLOAD, ONE_WORD, derived, is_known, is_open
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import ParsedOptions, names
 from hermes.core.danger.outputs import is_huge, text_of
-from hermes.core.danger.paths import classify
+from hermes.core.danger.paths import classify, is_generated
 
 _WHOLE = ("root", "home", "system_folder")
 _NARROWS = re.compile(r"-(?:name|path|regex|iname|newer|mtime|type|size|empty)")
@@ -88,11 +88,20 @@ def _is_writable_by_all(mode: str) -> bool:
 def judge_chown(call: Invocation) -> None:
     """Judges `chown` and `chgrp`."""
     parsed = call.options(("reference", "from"))
-    for operand in parsed.operands[0 if parsed.has("reference") else 1 :]:
-        if parsed.has("R", "recursive"):
+    owner, *rest = parsed.operands or [""]
+    # The output of `whoami` and similar names are plain names, so a name that is not known is the
+    # user's own.
+    own = not is_known(owner) and not is_open(owner)
+    for operand in parsed.operands if parsed.has("reference") else rest:
+        kind = classify(call.path(operand))
+        if parsed.has("R", "recursive") and not (own and kind in ("workspace", "temporary")):
             call.danger(f"changes the owner of everything in {operand}")
-        elif classify(call.path(operand)) not in ("workspace", "temporary", "outside", "secret"):
+        elif kind not in ("workspace", "temporary", "outside", "secret") or _in_etc(call, operand):
             call.danger(f"changes the owner of {operand}")
+
+
+def _in_etc(call: Invocation, operand: str) -> bool:
+    return call.path(operand).startswith("/etc/")
 
 
 def judge_dd(call: Invocation) -> None:
@@ -217,6 +226,10 @@ def judge_archive(call: Invocation) -> None:
             commands.append(action.removeprefix("exec="))
     for text in commands:
         call.run_text(text)
+    files = [one for one in parsed.values("f", "file") if one != "-"]
+    archive = call.scope.content(files[0]) if files else call.stdin
+    if archive and DOWNLOAD in archive:
+        call.scope.downloads.append(files[0] if files else "-")
     if parsed.has("remove-files"):
         call.danger("deletes the files after they are archived")
     if parsed.has("x", "extract", "get"):
@@ -255,6 +268,8 @@ def run_find(call: Invocation) -> str:
         if name == "-delete":
             narrowed = _NARROWS.search(" ".join(arguments)) is not None
             for folder in folders:
+                if _finds_generated(arguments) and classify(folder) == "workspace":
+                    continue
                 whole = classify(folder) in _WHOLE and not narrowed
                 call.danger(f"deletes files below {folder}", "never" if whole else "ask")
         elif name in ("-fprint", "-fprintf", "-fls", "-fprint0") and at < len(arguments):
@@ -270,6 +285,14 @@ def run_find(call: Invocation) -> str:
     return ONE_WORD + "\n"
 
 
+def _finds_generated(arguments: list[str]) -> bool:
+    """Returns whether `find` finds only files that can be made again, such as `*.pyc`. This is
+    known only for a single `-name` without other operators."""
+    names_ = [value for name, value in pairwise(arguments) if name in ("-name", "-iname")]
+    plain = {"-o", "-or", "!", "-not", ","}.isdisjoint(arguments)
+    return plain and any(map(is_generated, names_))
+
+
 def _starts_of_find(arguments: list[str]) -> list[str]:
     """Returns the folders that `find` searches."""
     given = [one for one in arguments if one not in ("-H", "-L", "-P", "--")]
@@ -282,8 +305,9 @@ def _run_action(
     end = at
     while end < len(arguments) and arguments[end] not in (";", "+"):
         end += 1
+    last = "__pycache__" if _finds_generated(arguments) else ONE_WORD
     for folder in folders[:4]:
-        path = f"{'*' if folder == '.' else folder.rstrip('/')}/{ONE_WORD}"
+        path = f"{'*' if folder == '.' else folder.rstrip('/')}/{last}"
         call.run(
             [one.replace("{}", path) for one in arguments[at:end]] or ["true"], "", folder=in_folder
         )

@@ -51,9 +51,15 @@ class Findings:
         if _RANK[outcome] > _RANK[self.outcome]:
             self.outcome, self.reason = outcome, reason
 
-    def record(self, words: Sequence[str], suffix: str = "") -> None:
-        """Records a program that would run, with its arguments. `suffix` shows its redirections."""
-        line = " ".join([_quoted(word) for word in words]) + suffix
+    def record(
+        self, words: Sequence[str], suffix: str = "", assigned: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """Records a program that would run, with its arguments. `suffix` shows its redirections,
+        and `assigned` are the variables that are set for it, with their values."""
+        variables = [f"{name}={quoted_word(value) if value else ''}" for name, value in assigned]
+        line = " ".join([*variables, *(quoted_word(word) for word in words)]) + suffix
+        if self._lines[-1:] == [line]:
+            return
         self._length += len(line)
         if self._length > MAX_RESOLVED:
             raise NotParsed("the command is too long after its expansion")
@@ -83,7 +89,7 @@ class Findings:
         self.depth -= 1
 
     def verdict(self) -> Verdict:
-        resolved = visible(shown("\n".join(dict.fromkeys(self._lines))))
+        resolved = visible(shown("\n".join(self._lines)))
         return Verdict(
             outcome=self.outcome,
             reason=visible(shown(self.reason))[:MAX_REASON],
@@ -95,7 +101,10 @@ class Findings:
 _NEEDS_QUOTES = re.compile(r"[\s'\"\\$`;&|<>()#]")
 
 
-def _quoted(word: str) -> str:
-    """Returns the word. It is quoted if a shell would otherwise not read it as a single
+def quoted_word(word: str) -> str:
+    """Returns the word in one line. It is quoted if a shell would otherwise not read it as a single
     argument."""
+    if "\n" in word:
+        inside = word.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+        return f"$'{inside}'"
     return word if word and not _NEEDS_QUOTES.search(word) else shlex.quote(word)

@@ -38,6 +38,8 @@ def run_git(call: Invocation) -> str:
     parsed = parse_options(rest, _VALUED.get(verb, "").split())
     if parsed.has("help") or rest[:1] == ["-h"]:
         return ANYTHING
+    for text in parsed.values(*names(_COMMANDS.get(verb, ""))):
+        call.run_text(text)
     if judge := _VERBS.get(verb):
         judge(call, parsed)
     return ANYTHING
@@ -204,7 +206,17 @@ def _transport(call: Invocation, parsed: ParsedOptions) -> None:
         _judge_setting(call, name, value)
 
 
+_COMMANDS = {
+    "grep": "O open-files-in-pager",
+    "difftool": "x extcmd",
+    "send-email": "smtp-server sendmail-cmd to-cmd cc-cmd",
+    "archive": "exec",
+    "daemon": "access-hook",
+}
+"""Options of git commands whose value is a command."""
 _VALUED = {
+    "grep": "O open-files-in-pager e f A B C m",
+    "difftool": "x extcmd t tool",
     "push": "o push-option receive-pack exec repo",
     "filter-branch": "env-filter tree-filter index-filter parent-filter msg-filter commit-filter "
     "tag-name-filter subdirectory-filter setup d original",
@@ -239,6 +251,7 @@ _VERBS = {
     "config": _config,
     "gc": _gc,
     "prune": _rewrite,
+    "replace": _rewrite,
     "reflog": _gc,
     "update-ref": _update_ref,
     "rm": _rm,

@@ -56,5 +56,8 @@ def is_only_unknown(text: str) -> bool:
 
 
 def shown(text: str) -> str:
-    """Returns the text for a reader, with an ellipsis for each unknown part."""
+    """Returns the text for a reader, with an ellipsis for each unknown part. An ellipsis in the
+    text itself is escaped."""
+    if "…" in text:
+        text = text.replace("…", "\\u2026")
     return text if is_known(text) else text.translate(_SHOWN)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from itertools import dropwhile
 
 from hermes.core.danger.file_access import judge_write
 from hermes.core.danger.holes import ANYTHING, DOWNLOAD, derived, is_known, is_only_unknown
@@ -60,10 +61,10 @@ _VALUED = {
 def run_shell(call: Invocation) -> str:
     """Evaluates the code that a shell gets from `-c`, a file or its input. Returns the output of
     the code."""
+    # `+x` switches an option off, so it may stand before `-c`.
+    call.arguments = [*dropwhile(lambda one: one[:1] == "+", call.arguments)]
     parsed = call.options(("o", "O", "rcfile", "init-file"), permute=False)
-    operands = parsed.operands
-    while operands and operands[0].startswith("+"):
-        operands = operands[1:]
+    operands = [*dropwhile(lambda one: one[:1] == "+", parsed.operands)]
     for file in parsed.values("rcfile", "init-file"):
         _run_content(call, _file_code(call, file) or "")
     if parsed.has("c", "command"):
@@ -173,7 +174,7 @@ def run_interpreter(call: Invocation) -> str:
     name = call.program
     options = CODE_OPTIONS[name].split()
     valued = [*options, *_VALUED.get(name, "").split()]
-    single = name in ("pwsh", "powershell", "erl")
+    single = name in ("pwsh", "powershell", "erl", "emacs")
     arguments = call.arguments
     if name in ("pwsh", "powershell"):
         _judge_powershell(call)
@@ -215,9 +216,15 @@ def _judge_powershell(call: Invocation) -> None:
     text = " ".join(call.arguments).lower()
     if re.search(r"-e(nc|ncodedcommand|c)?\s", text):
         call.danger("runs an encoded command")
+    if re.search(r"\b(?:rm|ri|del|erase|rd|rmdir)\s[^;|]*-(?:r|fo)", text):
+        call.danger("deletes files")
     if re.search(r"\b(iex|invoke-expression|remove-item|clear-content|format-volume|stop-computer"
                  r"|restart-computer|clear-disk|set-executionpolicy)\b", text):  # fmt: skip
         call.danger("runs a destructive PowerShell command")
+
+
+_AWK_PIPE = re.compile(r'(?<!\|)\|&?\s*"((?:[^"\\]|\\.)*)"')
+"""A pipe from `print` to a command."""
 
 
 def run_awk(call: Invocation) -> str:
@@ -231,6 +238,8 @@ def run_awk(call: Invocation) -> str:
         codes, operands = operands[:1], operands[1:]
     for code in codes:
         judge_code(code, call)
+        for command in _AWK_PIPE.findall(code):
+            call.run_text(command)
     if "inplace" in parsed.values("i", "include"):
         for path in operands:
             judge_write(call.path(path), call.shell.findings)
@@ -280,10 +289,11 @@ def run_editor(call: Invocation) -> str:
     texts += [one[1:] for one in call.arguments if one.startswith("+")]
     for text in texts:
         for line in text.split("\n"):
-            if found := re.match(r"\s*:?(?:[\d,.$%]*(?:r|w)?\s*)!(.+)", line):
+            if found := re.match(r"\s*:?(?:sil(?:ent)?!?\s+)?(?:[\d,.$%]*(?:r|w)?\s*)!(.+)", line):
                 call.run_text(found[1])
             elif found := re.match(
-                r"\s*:?(?:silent!?\s+)?(?:call\s+)?(?:system|execute|py\w*)\b(.+)", line
+                r"\s*:?(?:silent!?\s+)?(?:call\s+)?(?:system|execute|exe?|normal|lua\w*|pe(?:rl)?|ruby|py\w*)\b(.+)",
+                line,
             ):
                 judge_code(found[0], call)
             if found := re.match(r"\s*:?[\d,.$%]*w!?\s+(\S+)", line):
@@ -304,6 +314,8 @@ def run_debugger(call: Invocation) -> str:
             call.run_text(found[1])
         elif found := re.match(r"\s*(?:python|script|py)\s+(.+)", text):
             judge_python(found[1], call)
+        elif re.match(r"\s*(?:call|print|p|expr(?:ession)?|compile)\b", text):
+            judge_code(text, call)
     if "--args" in call.arguments:
         call.run(call.arguments[call.arguments.index("--args") + 1 :] or ["true"])
     return ANYTHING

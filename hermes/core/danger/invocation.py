@@ -85,6 +85,8 @@ class Invocation:
         """Records that the program runs the file that an operand names. A file whose path is not
         known needs approval."""
         paths = self.scope.script_paths(operand)
+        if self.scope.downloads and not any(map(_PROGRAM_FILE.match, paths)):
+            self.danger(f"runs {operand}, which may come from the network")
         if not paths:
             self.danger("runs a script whose name is known only when the command runs")
         elif not self.shell.findings.elsewhere:

@@ -31,6 +31,8 @@ def run_curl(call: Invocation) -> str:
     """Judges the data that `curl` sends, and the files that it writes. Returns the output of
     `curl`."""
     parsed = call.options(_CURL_VALUED)
+    if "DELETE" in parsed.values("X", "request") and not all(map(_is_record, parsed.operands)):
+        call.danger("deletes data of a service")
     for value in parsed.values("d", "data", "data-binary", "data-ascii", "json", "data-urlencode"):
         if "@" in value and (value.startswith("@") or "data-urlencode" in parsed.given):
             _send_named(call, value.partition("@")[2])
@@ -50,6 +52,11 @@ def run_curl(call: Invocation) -> str:
     return _received(call, outputs)
 
 
+def _is_record(url: str) -> bool:
+    """Returns whether the URL is one record of a service, not a whole collection or index."""
+    return re.fullmatch(r"(?:https?://)?[^/]+/[^/*?]+/.*\w", url) is not None
+
+
 def _send_named(call: Invocation, path: str) -> None:
     if path in ("-", "."):
         _sends(call, call.stdin or "")
@@ -59,7 +66,7 @@ def _send_named(call: Invocation, path: str) -> None:
 
 def _local_name(url: str) -> str:
     """Returns the name of the file in which `wget` and `curl -O` save the content of a URL."""
-    name = re.sub(r"[?#].*", "", url, flags=re.DOTALL).rpartition("/")[2]
+    name = re.split(r"[/:]", re.sub(r"[?#].*", "", url, flags=re.DOTALL))[-1]
     return PLAIN_NAME if is_open(name) else name
 
 
@@ -113,6 +120,11 @@ def run_socat(call: Invocation) -> str:
     return DOWNLOAD
 
 
+def judge_lookup(call: Invocation) -> None:
+    """Judges `dig` and similar programs, which send their operands to servers of other people."""
+    _sends(call, *call.arguments)
+
+
 def run_scp(call: Invocation) -> str:
     """Judges the files that `scp` and `sftp` send or write. Returns their output."""
     parsed = call.options(names("c F i J l o P S D X"))
@@ -124,6 +136,11 @@ def run_scp(call: Invocation) -> str:
             send_file(call, source)
     elif target:
         judge_write(call.path(target), call.shell.findings)
+        for source in filter(is_remote, sources):
+            for place in (target, f"{target.rstrip('/')}/{_local_name(source)}"):
+                call.scope.write(place, DOWNLOAD)
+    for path in re.findall(r"^\s*m?(?:re)?put\s+(\S+)", call.stdin or "", re.MULTILINE):
+        send_file(call, path)
     return ANYTHING
 
 

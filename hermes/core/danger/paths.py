@@ -33,6 +33,15 @@ _ROOT = re.compile(r"/[*?./]*")
 _HOME = re.compile(rf"(?:{HOME}[\w.-]*|/home/[^/]+|/Users/[^/]+|/root)(?:/(?:\*|\.\*|\{{.*\}})?)?")
 _IN_HOME = re.compile(rf"(?:{HOME}[^/]*|/home/[^/]+|/Users/[^/]+|/root)/(.+)")
 _TEMPORARY = re.compile(r"(?:/private)?(?:/tmp|/var/tmp|/dev/shm|/var/folders)(?:/.*)?")
+_OWN_TEMPORARY = re.compile(
+    r"(?:/private)?(?:/tmp|/var/tmp|/dev/shm)/[^/*?[]*[^/*?[.][^/*?[]*(?:/.*)?"
+)
+_GENERATED = re.compile(
+    r"node_modules|bower_components|__pycache__|package-lock\.json|yarn\.lock|build|dist|target|out|coverage|htmlcov|site|_build"
+    r"|\.(?:pytest|mypy|ruff)_cache|\.(?:tox|nox|eggs|cache|gradle|next|nuxt|turbo|parcel-cache"
+    r"|svelte-kit|nyc_output|hypothesis|ipynb_checkpoints|venv|terraform|DS_Store)|venv"
+    r"|cmake-build-\w+|DerivedData|\*?[\w-]*\.(?:egg-info|dist-info|pyc|pyo|o|class)"
+)
 _BLOCK_DEVICE = re.compile(
     r"/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|md|dm-|loop|disk|mapper/|r?disk|zd|nbd|bcache|ram|sr|mtd"
     r"|block/|mem$|kmem$|port$)\S*"
@@ -61,8 +70,11 @@ _STRONG_SECRET = re.compile(
     r"|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|\.(?:bash|zsh|psql|mysql|python)_history"
     r"|\.hermes/(?:\.env|auth\.json|api_server\.key))"
     r"|/etc/(?:g?shadow-?|sudoers|sudoers\.d/.*|ssl/private/.*|ssh/ssh_host_\w+_key|krb5\.keytab)"
-    r"|/proc/(?:self|\d+|\*|[^/]+)/environ|/var/run/secrets/.*|/run/secrets/.*"
+    r"|/proc/(?:self|\d+|\*|[^/]+)/(?:environ|mem)|/proc/kcore|/dev/k?mem|/var/run/secrets/.*|/run/secrets/.*"
 )
+
+_PRIVATE = re.compile(r"/etc/(?:passwd|group)$|/var/(?:log|lib|mail|spool|backups)/|/root/")
+"""Files that a program may read, but whose content should not leave the machine."""
 
 
 _FOLDERS: tuple[tuple[re.Pattern[str], PathClass], ...] = (
@@ -119,6 +131,20 @@ def _device(path: str) -> PathClass:
     return "system"
 
 
+def is_generated(path: str) -> bool:
+    """Returns whether the path is a file or folder that a build or a package manager makes again,
+    or a folder of its own in a folder for temporary files."""
+    if not is_certain(path) or ".." in path.split("/"):
+        return False
+    match classify(path):
+        case "workspace":
+            return any(map(_GENERATED.fullmatch, path.split("/")))
+        case "temporary":
+            return _OWN_TEMPORARY.fullmatch(path) is not None
+        case _:
+            return False
+
+
 def holds_secret(path: str) -> bool:
     """Returns whether the path is a file or folder of keys or passwords."""
     if len(path) > MAX_PATH:
@@ -129,7 +155,12 @@ def holds_secret(path: str) -> bool:
 def may_hold_secret(path: str) -> bool:
     """Returns whether the content of the path may be secret, so that it is dangerous to send it to
     the network."""
-    return holds_secret(path) or is_secret_file(path) or classify(path) in ("root", "home")
+    return (
+        holds_secret(path)
+        or is_secret_file(path)
+        or classify(path) in ("root", "home")
+        or _PRIVATE.match(path) is not None
+    )
 
 
 def is_certain(path: str) -> bool:

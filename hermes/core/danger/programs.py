@@ -25,6 +25,7 @@ from hermes.core.danger.interpreters import (
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.network_programs import (
     judge_cloud_copy,
+    judge_lookup,
     judge_ssh,
     run_curl,
     run_mail,
@@ -36,11 +37,23 @@ from hermes.core.danger.network_programs import (
 from hermes.core.danger.options import names
 from hermes.core.danger.outputs import OUTPUTS, text_of
 from hermes.core.danger.processes import judge_kill, judge_kill_by_name
-from hermes.core.danger.rules import judge_by_rules
+from hermes.core.danger.rules import (
+    is_known_program,
+    judge_by_rules,
+    judge_verbs,
+    prints_secret,
+)
 from hermes.core.danger.script_files import add_script_files
 from hermes.core.danger.shell_builtins import BUILTINS, prints_settings
 from hermes.core.danger.spoofing import hides_text
-from hermes.core.danger.wrappers import run_busybox, run_env, run_parallel, run_wrapped, run_xargs
+from hermes.core.danger.wrappers import (
+    grammars,
+    run_busybox,
+    run_env,
+    run_parallel,
+    run_wrapped,
+    run_xargs,
+)
 
 _READERS = names(
     """cat tac head tail less more bat nl od xxd hexdump strings base64 base32 gzip bzip2 xz zstd
@@ -85,7 +98,7 @@ _RUN: dict[str, Callable[[Invocation], str | None]] = {
     **dict.fromkeys(("wget", "wget2", "aria2c"), run_wget),
     **dict.fromkeys(("nc", "ncat", "netcat", "telnet"), run_netcat),
     "socat": run_socat,
-    **dict.fromkeys(("scp", "sftp"), run_scp),
+    **dict.fromkeys(("scp", "sftp", "ftp", "lftp"), run_scp),
     **dict.fromkeys(("mail", "mailx", "sendmail", "mutt", "msmtp", "swaks"), run_mail),
     **dict.fromkeys(("docker", "podman", "nerdctl", "docker-compose"), run_container),
     **dict.fromkeys(("mongosh", "mongo"), run_mongo),
@@ -99,12 +112,20 @@ _JUDGES: dict[str, Callable[[Invocation], None]] = {
     "kill": judge_kill,
     **dict.fromkeys(("killall", "pkill", "skill", "killall5"), judge_kill_by_name),
     **dict.fromkeys(("ssh", "autossh"), judge_ssh),
+    **dict.fromkeys(("dig", "nslookup", "host", "drill", "kdig", "ping", "ping6"), judge_lookup),
     **dict.fromkeys(
         ("aws", "gsutil", "gcloud", "az", "rclone", "s3cmd", "mc", "s5cmd"), judge_cloud_copy
     ),
 }
 """Programs, each with a function that judges it. The rules in `rules.toml` judge these programs,
 too."""
+_PLAIN = names(
+    """ls cd mkdir touch man info which type whereis apropos whatis help hash test [ [[ stat file
+    diff cmp comm tree realpath readlink ln code subl pytest tox nox tsc ruff mypy black sleep let
+    pgrep pidof pushd lsof compgen complete bind dict aspell logger notify-send say wall write
+    figlet cowsay toilet true false : git wc du df"""
+)
+"""Programs whose operands are data or files, never verbs."""
 _DOWNLOADING = names("lynx links w3m http https xh httpie fetch aria2c ftp tftp gh")
 
 
@@ -134,11 +155,25 @@ def _judge(call: Invocation) -> None:
     if judge := _JUDGES.get(call.program):
         judge(call)
     judge_by_rules(call)
+    if not _is_known(call.program):
+        judge_verbs(call)
     add_script_files(call)
     if call.word.startswith("/etc/init.d/") and not {"stop", "restart"}.isdisjoint(call.arguments):
         call.danger("stops or restarts a service")
     for path in _files_of_reader(call):
         judge_read(call.path(path), call.shell.findings)
+
+
+def _is_known(program: str) -> bool:
+    """Returns whether the detector knows the meaning of the program's operands."""
+    return (
+        program in _PLAIN
+        or program in _READERS
+        or program in _RUN
+        or program in _JUDGES
+        or program in grammars()
+        or is_known_program(program)
+    )
 
 
 def _files_of_reader(call: Invocation) -> list[str]:
@@ -153,7 +188,7 @@ def _files_of_reader(call: Invocation) -> list[str]:
 def _output(call: Invocation) -> str:
     """Returns the output of a program if no function computes it. In most cases it is unknown text.
     This text is marked as secret or downloaded if the program reads secret or downloaded text."""
-    if call.program == "env":
+    if call.program == "env" or prints_secret(call):
         return SECRET_TEXT
     if call.program in _DOWNLOADING:
         return DOWNLOAD

@@ -10,10 +10,13 @@ from hermes.core.danger.file_access import judge_delete, judge_move, judge_read,
 from hermes.core.danger.holes import HOLES, ONE_WORD
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import names
+from hermes.types.danger import VerdictOutcome
 
 MAX_PYTHON = 50_000
 """Length of the longest code that is judged, in characters. Longer code needs approval."""
 MAX_NODES = 20_000
+MAX_LOOPS = 20
+_LOOPS = (ast.While, ast.For, ast.ListComp, ast.SetComp, ast.GeneratorExp)
 
 _SHELL = names(
     """os.system os.popen commands.getoutput pty.spawn subprocess.run subprocess.call
@@ -73,6 +76,18 @@ def judge_python(code: str, call: Invocation) -> None:
         call.danger("runs Python code that can't be checked")
 
 
+_SHELL_METHODS = frozenset({"system", "popen", "getoutput", "check_output", "check_call", "Popen"})
+_HIDING = frozenset({"globals", "locals", "vars"})
+_UNKNOWN = ast.Name(id="?", ctx=ast.Load())
+
+
+def _functions_of(module: str) -> dict[str, str]:
+    """Returns the dangerous functions that `from module import *` defines, with their full
+    names."""
+    full = (*_SHELL, *_ARGUMENTS, *_DELETING, *_WRITING, *_PERMISSIONS, *_NETWORK)
+    return {one.rpartition(".")[2]: one for one in full if one.rpartition(".")[0] == module}
+
+
 class _PythonJudge:
     """Judges the function calls in a syntax tree."""
 
@@ -93,22 +108,24 @@ class _PythonJudge:
         called = {self._name(node.func) for node in nodes if isinstance(node, ast.Call)}
         self._downloads = bool(called & _NETWORK)
         for node in nodes:
-            match node:
-                case ast.Call():
-                    self._judge_call(node)
-                case ast.While():
-                    inside = {
-                        self._name(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)
-                    }
-                    if "os.fork" in inside:
-                        self._call.danger("is a fork bomb: the code forks without end", "never")
-                case _:
-                    pass
+            if isinstance(node, ast.Call):
+                self._judge_call(node)
+        if "os.fork" in called:
+            self._judge_loops([node for node in nodes if isinstance(node, _LOOPS)])
         if self._downloads and any(map(self._passes_environment, nodes)):
             self._call.danger("sends the environment to the network")
         starts = called & (_SHELL | _ARGUMENTS | {"os.dup2"})
         if "socket.socket" in called and starts:
             self._call.danger("connects a shell to the network")
+
+    def _judge_loops(self, loops: Sequence[ast.AST]) -> None:
+        """Judges the loops of code that forks."""
+        for loop in loops[:MAX_LOOPS]:
+            calls = [one for one in ast.walk(loop) if isinstance(one, ast.Call)]
+            if any(self._name(one.func) == "os.fork" for one in calls):
+                endless = isinstance(loop, ast.While)
+                outcome: VerdictOutcome = "never" if endless else "ask"
+                self._call.danger("is a fork bomb: the code forks in a loop", outcome)
 
     def _passes_environment(self, node: ast.AST) -> bool:
         """Returns whether the node is a call that gets all environment variables as an argument."""
@@ -130,13 +147,22 @@ class _PythonJudge:
             case ast.ImportFrom(module=str(module), names=names):
                 for one in names:
                     self._names[one.asname or one.name] = f"{module}.{one.name}"
+                    if one.name == "*":
+                        self._names |= _functions_of(module)
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 known = self._name(value) if isinstance(value, ast.Attribute | ast.Name) else ""
                 if known:
                     self._names[name] = known
-                self._constants[name] = value
+                self._assign(name, value)
+            case ast.AugAssign(target=ast.Name(id=name)) | ast.arg(arg=name):
+                self._assign(name, None)
             case _:
                 pass
+
+    def _assign(self, name: str, value: ast.expr | None) -> None:
+        """Records a variable. A variable that is assigned twice has no known value."""
+        known = value is not None and name not in self._constants
+        self._constants[name] = value if known and value else _UNKNOWN
 
     def _name(self, node: ast.expr) -> str:
         """Returns the full name of a function or module, such as `os.path.join`; it contains `?`
@@ -157,7 +183,7 @@ class _PythonJudge:
         name = self._name(node.func)
         method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         findings = self._call.shell.findings
-        if name in _SHELL:
+        if name in _SHELL or ("?" in name and method in _SHELL_METHODS):
             self._judge_command(node)
         elif name in _ARGUMENTS:
             self._judge_arguments(node)
@@ -180,6 +206,13 @@ class _PythonJudge:
             self._judge_reflection(node, name)
 
     def _judge_reflection(self, node: ast.Call, name: str) -> None:
+        match node.func:
+            case ast.Subscript(value=ast.Call(func=function)) if self._name(function) in _HIDING:
+                self._call.danger("calls a function whose name is hidden")
+            case ast.Subscript(value=ast.Attribute(attr="__dict__") | ast.Name(id="__builtins__")):
+                self._call.danger("calls a function whose name is hidden")
+            case _:
+                pass
         if name in _CODE and node.args:
             text = self._text(node.args[0])
             if ONE_WORD in text:
@@ -249,7 +282,7 @@ class _PythonJudge:
         if isinstance(node.func, ast.Name):
             return ONE_WORD
         match self._resolved(node.func.value):
-            case ast.Call(func=function, args=[path, *_]) if self._name(function).endswith("Path"):
+            case ast.Call() | ast.BinOp() as path:
                 return self._text(path)
             case _:
                 return ONE_WORD
@@ -266,8 +299,9 @@ class _PythonJudge:
                 return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return "-" + self._text(operand, depth + 1)
-            case ast.BinOp(left=left, op=ast.Add(), right=right):
-                return self._text(left, depth + 1) + self._text(right, depth + 1)
+            case ast.BinOp(left=left, op=ast.Add() | ast.Div() as operator, right=right):
+                between = "/" if isinstance(operator, ast.Div) else ""
+                return self._text(left, depth + 1) + between + self._text(right, depth + 1)
             case ast.JoinedStr(values=values):
                 return "".join(self._text(one, depth + 1) for one in values)
             case ast.Call(func=function, args=arguments):
@@ -289,6 +323,8 @@ class _PythonJudge:
                 return ONE_WORD
         if name == "os.path.expanduser" and arguments:
             return self._text(arguments[0], depth + 1)
+        if name == "os.path.join":
+            return "/".join(self._text(one, depth + 1) for one in arguments)
         if name.endswith(("Path", "Path.home", "str")) and arguments:
             return self._text(arguments[0], depth + 1)
         if name.endswith("Path.home"):

@@ -1,11 +1,10 @@
 """Judges redirections, and finds the input and output files of a command."""
 
-import shlex
 from collections.abc import Sequence
 
 from hermes.core.danger.expansion import WordExpander
 from hermes.core.danger.file_access import judge_read, judge_write
-from hermes.core.danger.findings import Findings
+from hermes.core.danger.findings import Findings, quoted_word
 from hermes.core.danger.holes import ANYTHING, DOWNLOAD, ENDLESS, SECRET_TEXT
 from hermes.core.danger.paths import classify, may_hold_secret
 from hermes.core.danger.scope import ShellScope
@@ -64,7 +63,7 @@ def _shown(redirection: Redirection, target: str) -> str:
     if redirection.operator in (">&", "<&"):
         return f" {redirection.descriptor}{redirection.operator}{target}"
     if redirection.operator in ("<<", "<<<"):
-        return f" {redirection.descriptor}<<< {shlex.quote(target)}"
+        return f" {redirection.descriptor}<<< {quoted_word(target)}"
     return f" {redirection.descriptor}{redirection.operator} {target}"
 
 

@@ -25,6 +25,7 @@ class DangerRule(Value):
     options: str = ""
     unless: str = ""
     operands: str = ""
+    values: str = ""
     classes: tuple[str, ...] = ()
     outcome: VerdictOutcome = "ask"
     count: int = 0
@@ -46,10 +47,19 @@ class RuleTable(Value):
 
     program: dict[str, ProgramGrammar]
     rule: tuple[DangerRule, ...]
+    secret: tuple[str, ...]
+
+
+_DESTROYS = re.compile(
+    r"(?:[\w-]+:)?(?:delete|destroy|purge|terminate|wipe|nuke|erase|obliterate|uninstall|drop"
+    r"|factory-?reset|force-?delete)(?:[-:_][a-z-]+)?"
+)
+"""Verbs of programs that the table does not know."""
 
 
 class _Index(Value):
     programs: dict[str, ProgramGrammar]
+    secrets: dict[str, list[list[str]]]
     rules: dict[str, list[DangerRule]]
     patterns: list[str]
 
@@ -64,8 +74,17 @@ def _index() -> _Index:
             program, _, verbs = command.partition(" ")
             one = msgspec.structs.replace(rule, commands=(verbs,))
             rules.setdefault(program, []).append(one)
+    secrets: dict[str, list[list[str]]] = {}
+    for command in loaded.secret:
+        program, _, verbs = command.partition(" ")
+        secrets.setdefault(program, []).append(verbs.split())
     programs = {name: spec for keys, spec in loaded.program.items() for name in keys.split()}
-    return _Index(programs=programs, rules=rules, patterns=[one for one in rules if "*" in one])
+    return _Index(
+        programs=programs,
+        secrets=secrets,
+        rules=rules,
+        patterns=[one for one in rules if "*" in one],
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -95,6 +114,30 @@ def judge_by_rules(call: Invocation) -> None:
             call.danger(rule.reason, rule.outcome)
 
 
+def prints_secret(call: Invocation) -> bool:
+    """Returns whether the program prints a secret, such as a token."""
+    _, grammar = _rules_of(call.program)
+    verbs = _index().secrets.get(call.program, [])
+    operands = call.options(names(grammar.valued if grammar else "")).operands if verbs else []
+    return any(_has_verbs(one, operands) for one in verbs)
+
+
+def judge_verbs(call: Invocation) -> None:
+    """Judges a program that nothing is known about by its first two words, which may be verbs such
+    as `delete`. A word after an option may be the value of the option, so it is not judged."""
+    before = ""
+    for word in call.arguments[:2]:
+        if _DESTROYS.fullmatch(word) and before[:1] != "-":
+            call.danger(f"may delete data: {word}")
+        before = word
+
+
+def is_known_program(program: str) -> bool:
+    """Returns whether the table has an entry for the program."""
+    found, grammar = _rules_of(program)
+    return bool(found) or grammar is not None
+
+
 def _judge_grammar(call: Invocation, grammar: ProgramGrammar, parsed: ParsedOptions) -> None:
     findings = call.shell.findings
     for path in parsed.values(*names(grammar.writes)):
@@ -117,6 +160,10 @@ def _matches(rule: DangerRule, parsed: ParsedOptions, call: Invocation) -> bool:
         return False
     if rule.options and not parsed.has(*names(rule.options)):
         return parsed.dynamic and not verbs
+    if rule.values and not any(
+        re.fullmatch(rule.values, one) for one in parsed.values(*names(rule.options))
+    ):
+        return False
     if rule.operands and not any(
         re.fullmatch(rule.operands, one, re.IGNORECASE) for one in operands
     ):

@@ -76,9 +76,11 @@ class ShellScope:
         self.copies: dict[str, str] = {}
         """Files that the command has copied, linked or moved from files that it has not written:
         their original paths, by their new paths."""
+        self.downloads: list[str] = []
+        """Downloaded archives that the command has unpacked. Any script may come from them."""
         self.reads: dict[str, None] = {}
         """Files that the command has read, but not written."""
-        self.active: tuple[str, ...] = ()
+        self.active: tuple[ShellCommand, ...] = ()
         """The functions whose bodies are being evaluated. A call of one of them is recursive."""
         self.conditional = False
         """Whether the part that is being evaluated may be skipped when the command runs, such as
@@ -96,6 +98,7 @@ class ShellScope:
         copy.pushed = self.pushed
         copy.files = self.files
         copy.copies = self.copies
+        copy.downloads = self.downloads
         copy.reads = self.reads
         copy.active = self.active
         copy.conditional = self.conditional
@@ -131,6 +134,20 @@ class ShellScope:
         if self.conditional and before is not None and before != values:
             values = (ANYTHING,)
         self.variables[name] = values
+
+    def forget_new(self, known: set[str]) -> None:
+        """Makes the values of all variables unknown that are not in `known`. They were set in a
+        part of the command that may be skipped, so they may have no value."""
+        for name in self.variables.keys() - known:
+            self.variables[name] = (ANYTHING,)
+
+    def with_element(self, name: str, index: str, value: str) -> tuple[str, ...]:
+        """Returns the elements of an array after one element is set. The elements of an array with
+        gaps or with names are not known."""
+        values = self.variables.get(name, ())
+        if index.isdecimal() and len(index) < 5 and int(index) <= len(values):
+            return (*values[: int(index)], value, *values[int(index) + 1 :])
+        return (ANYTHING,)
 
     def define(self, name: str, body: ShellCommand) -> None:
         """Defines a function. If the definition may be skipped when the command runs, and the

@@ -4,6 +4,7 @@ code calls."""
 import re
 
 from hermes.core.danger.file_access import judge_delete, judge_write
+from hermes.core.danger.holes import ANYTHING
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import names
 from hermes.core.danger.paths import classify
@@ -40,6 +41,7 @@ _FORK_BOMB = re.compile(
     r"\bfork\b[\s(){};]{0,10}(?:while|until|for|loop)\b|\b(?:while|until|loop|for)\b[\s(){};\w=<>|]{0,40}\bfork\b"
 )
 _SOCKET = re.compile(r"\b(?:socket|Socket|TCPSocket|fsockopen|net\.(?:connect|Socket)|/inet/tcp)")
+_AWK_SOCKET = re.compile(r"/inet[46]?/(?:tcp|udp)/")
 _SHELL = re.compile(r"/bin/(?:ba|da|z)?sh|cmd\.exe|exec|spawn|popen|system")
 _RECURSIVE = re.compile(
     r"rmtree|remove_tree|rm_r|recursive|rimraf|removeSync|emptyDir|remove_dir|remove_entry"
@@ -61,11 +63,13 @@ def judge_code(code: str, call: Invocation) -> None:
         call.danger("runs code that is decoded or downloaded")
     if _SOCKET.search(code) and _SHELL.search(code):
         call.danger("connects a shell to the network")
+    if _AWK_SOCKET.search(code):
+        call.danger("opens a network connection")
     strings = ["".join(found) for found in _STRING.findall(code)]
     _judge_files(code, strings, call)
     if _RUNS.search(code):
         _judge_commands(strings, call)
-    elif call.program in ("perl", "ruby", "php", "raku"):
+    elif call.program in ("perl", "ruby", "php", "raku", "julia"):
         for command in _BACKTICKS.findall(code):
             call.run_text(command)
 
@@ -91,7 +95,9 @@ def _judge_commands(strings: list[str], call: Invocation) -> None:
     if not commands:
         call.danger("runs commands that are known only when the command runs")
     for text in commands:
-        call.run_text(text.replace('\\"', '"').replace("\\'", "'"))
+        # Code such as `"rm -rf " . $x` joins the text with other text.
+        joined = ANYTHING if text.endswith((" ", "/", "=")) else ""
+        call.run_text(text.replace('\\"', '"').replace("\\'", "'") + joined)
     if len(commands) > 1:
         call.run(commands)
 

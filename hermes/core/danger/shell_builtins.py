@@ -43,7 +43,8 @@ def prints_settings(call: Invocation) -> bool:
 
 def evaluate_eval(call: Invocation) -> str:
     """Evaluates `eval`, which runs its arguments in the current shell."""
-    return run_known(call, " ".join(call.arguments))
+    words = call.arguments[1:] if call.arguments[:1] == ["--"] else call.arguments
+    return run_known(call, " ".join(words))
 
 
 def run_known(call: Invocation, text: str) -> str:
@@ -112,7 +113,9 @@ def evaluate_set(call: Invocation) -> str:
     """Evaluates `set`, which sets the positional parameters or prints all variables."""
     if not call.arguments:
         return SECRET_TEXT
-    if "--" in call.arguments:
+    if call.arguments[:2] == ["+o", "history"]:
+        call.danger("switches the history of the shell off")
+    elif "--" in call.arguments:
         call.scope.arguments = tuple(call.arguments[call.arguments.index("--") + 1 :])
     elif call.arguments and not call.arguments[0].startswith(("-", "+")):
         call.scope.arguments = tuple(call.arguments)
@@ -140,6 +143,8 @@ def evaluate_alias(call: Invocation) -> str:
 def evaluate_unset(call: Invocation) -> str:
     """Evaluates `unset` and `unalias`."""
     for name in call.arguments:
+        if name == "HISTFILE":
+            call.danger("switches the history of the shell off")
         call.scope.variables.pop(name, None)
         call.scope.functions.pop(name, None)
         call.scope.aliases.pop(name, None)
@@ -151,13 +156,22 @@ def evaluate_read(call: Invocation) -> str:
     parsed = call.options(names("a d i n N p t u c C O s"))
     text = call.stdin if call.stdin is not None else ANYTHING
     variables = parsed.operands or parsed.values("a") or ["REPLY"]
-    one_line = is_known(text) and "\n" not in text.strip()
+    plain = not call.scope.value("IFS").strip() or (len(variables) == 1 and not parsed.has("a"))
+    one_line = is_known(text) and "\n" not in text.strip() and plain
     if parsed.has("a") and one_line:
         call.scope.variables[variables[0]] = tuple(text.split())
         return ""
     known = text.strip() if one_line and len(variables) == 1 else ""
     for name in variables:
         call.scope.variables[name] = (known or ANYTHING,)
+    return ""
+
+
+def evaluate_let(call: Invocation) -> str:
+    """Evaluates the substitutions in the arithmetic of `let`."""
+    for argument in call.arguments:
+        if "$(" in argument or "`" in argument:
+            call.run_text(f': "{argument}"')
     return ""
 
 
@@ -172,7 +186,10 @@ def evaluate_trap(call: Invocation) -> str:
 def evaluate_printf(call: Invocation) -> str:
     """Evaluates `printf`, which can assign its output to a variable."""
     if call.arguments[:1] == ["-v"] and len(call.arguments) > 2:
-        call.scope.assign(call.arguments[1], formatted(call.arguments[2:]))
+        # A format that begins with a dash is an invalid option, so nothing is assigned.
+        invalid = call.arguments[2][:1] == "-" and call.arguments[2] != "--"
+        text = ANYTHING if invalid else formatted(call.arguments[2:])
+        call.scope.assign(call.arguments[1], text)
         return ""
     return formatted(call.arguments)
 
@@ -217,6 +234,7 @@ BUILTINS: dict[str, Callable[[Invocation], str | None]] = {
     "mapfile": evaluate_read,
     "readarray": evaluate_read,
     "trap": evaluate_trap,
+    "let": evaluate_let,
     "printf": evaluate_printf,
     "exec": evaluate_exec,
     "command": evaluate_lookup,

@@ -59,6 +59,8 @@ class Assignment(Value):
     items: tuple[Word, ...] | None = None
     """The elements of an array; None for a scalar."""
     append: bool = False
+    index: str | None = None
+    """The subscript, if the assignment sets one element of an array."""
 
 
 class Redirection(Value):

@@ -20,7 +20,7 @@ _SKIPPABLE = frozenset(" \t\\#\n")
 _COMMENT = re.compile(r"#[^\n]*")
 _KEYWORD = re.compile(rf"(?:{KEYWORDS}|\[\[|!|\{{|\}})(?=[\s;&|<>()]|$)")
 _REDIRECTION = re.compile(r"(\d+|\{\w+\})?(&>>|&>|<<<|<<-|<<|<>|<&|>&|>>|>\||<(?!\()|>(?!\())")
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]$`\"'\\]*\])?(\+)?=", re.ASCII)
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[([^\]$`\"'\\]*)\])?(\+)?=", re.ASCII)
 
 
 class TokenReader:
@@ -36,9 +36,10 @@ class TokenReader:
         if not found:
             return None
         reader.at = found.end()
-        append = bool(found[2])
+        append = bool(found[3])
         if reader.peek() != "(":
-            return Assignment(name=found[1], value=reader.word(), append=append)
+            value = reader.word()
+            return Assignment(name=found[1], value=value, append=append, index=found[2])
         reader.at += 1
         items: list[Word] = []
         while True:

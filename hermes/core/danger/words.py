@@ -161,7 +161,13 @@ class WordReader:
             return [self._single_quotes()]
         if character == '"':
             self.at += 1
-            return [*self.quoted_text('"'), LiteralText(text="", quoted=True)]
+            parts = self.quoted_text('"')
+            if parts and all(
+                isinstance(one, Parameter) and "@" in (one.name, one.index) for one in parts
+            ):
+                # `"$@"` expands to no word at all if there are no arguments.
+                return list(parts)
+            return [*parts, LiteralText(text="", quoted=True)]
         if character == "`":
             return [self._backticks(quoted=quoted)]
         return [self._dollar(quoted=quoted)]

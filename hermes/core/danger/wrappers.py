@@ -1,6 +1,7 @@
 """Evaluates the programs that wrappers start, such as `ls` in `sudo ls`."""
 
 import re
+import shlex
 import tomllib
 from functools import cache
 from importlib.resources import files
@@ -10,6 +11,7 @@ import msgspec
 from hermes.core.danger.holes import ANYTHING, ONE_WORD, is_known, is_open
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import ParsedOptions, names, parse_options
+from hermes.core.danger.words import unescape
 from hermes.types.value import Value
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
@@ -22,6 +24,8 @@ class WrapperGrammar(Value):
     operands: int = 0
     assignments: bool = False
     text: bool = False
+    both: bool = False
+    program: str = ""
     commands: tuple[str, ...] = ()
     remote: bool = False
     verbs: tuple[str, ...] = ()
@@ -72,7 +76,7 @@ def _run(call: Invocation, grammar: WrapperGrammar, parsed: ParsedOptions) -> st
         later = parse_options(rest, names(grammar.valued))
         for text in (*parsed.values(*grammar.commands), *later.values(*grammar.commands)):
             output = call.run_text(text, folder=folder)
-    rest = rest[grammar.operands :]
+    rest = [*parsed.values(*names(grammar.program)), *rest[grammar.operands :]]
     if "--" in rest and rest[0].startswith("-"):
         # `kubectl exec pod -c container -- program` has options after its operand. The program
         # begins after `--`.
@@ -81,8 +85,10 @@ def _run(call: Invocation, grammar: WrapperGrammar, parsed: ParsedOptions) -> st
         rest = skip_assignments(call, rest)
     if not rest:
         return output
-    if grammar.text:
-        return output + call.run_text(" ".join(rest), folder=folder)
+    if grammar.text or grammar.both:
+        output += call.run_text(" ".join(rest), folder=folder)
+    if grammar.text or (grammar.both and len(rest) == 1):
+        return output
     return output + call.run(rest, folder=folder)
 
 
@@ -123,12 +129,31 @@ def run_xargs(call: Invocation) -> str:
     parsed = parse_options(call.arguments, [*names(valued), "process-slot-var"], permute=False)
     command = parsed.operands or ["echo"]
     text = call.stdin if call.stdin is not None and not parsed.has("a", "arg-file") else ANYTHING
-    items = re.split(r"[\s\0]+" if is_known(text) else r"[ \n]+", text)
-    items = [item.strip("'\"") for item in items if item.strip()] or [ANYTHING]
     mark = "".join(parsed.values("I", "replace")[:1]) or ("{}" if attached else "")
-    if mark:
-        return call.run([_replaced(word, mark, " ".join(items)) for word in command], "")
-    return call.run([*command, *items[:64]], "")
+    items = _items(text, parsed, lines=bool(mark)) or [ANYTHING]
+    if not mark:
+        return call.run([*command, *items[:64]], "")
+    output = ""
+    for item in items[:16]:
+        output += call.run([_replaced(word, mark, item) for word in command], "")
+    return output
+
+
+def _items(text: str, parsed: ParsedOptions, *, lines: bool) -> list[str]:
+    """Returns the arguments that `xargs` reads from its input."""
+    delimiter = "".join(parsed.values("d", "delimiter")[:1])
+    if parsed.has("0", "null"):
+        items = [text.rstrip("\n")]
+    elif delimiter or lines:
+        items = text.split(unescape(delimiter) or "\n")
+    elif is_known(text):
+        try:
+            items = shlex.split(text)
+        except ValueError:
+            items = text.split()
+    else:
+        items = [item.strip("'\"") for item in re.split(r"[ \n]+", text)]
+    return [item for item in items if item.strip()]
 
 
 def _replaced(word: str, mark: str, value: str) -> str:

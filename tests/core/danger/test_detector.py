@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hermes.core.danger.detector import judge
 from hermes.core.danger.parsing import MAX_LENGTH
+from hermes.testing.fuzzed_commands import BOMBS, REPEATED, judge_cost
 from hermes.types.danger import VerdictOutcome
 
 CASES = tomllib.loads((Path(__file__).parent / "cases.toml").read_text("utf-8"))
@@ -38,17 +39,6 @@ WRAPPERS = (
     *("find . -maxdepth 0 -exec", "xvfb-run -a", "caffeinate -i", "systemd-run --user", "entr"),
 )
 ENDS = {"find . -maxdepth 0 -exec": " \\;"}
-BOMBS = (
-    *("(", "{ ", "$(", '"$(', "`$(", "$((", "if a; then ", "a|", "case a in a) ", "${a:-", "f(){ "),
-    *("<", "a=(", "[[ a && ", "! ", "eval ", "for i in a; do ", "a[$(", "<("),
-)
-"""Texts that open a construct without closing it. A text that is repeated n times is nested n
-levels deep."""
-REPEATED = (
-    *("cat <<E\n", "'a", "{a,", "sudo ", "a;", "x=$x$x;", "find . -exec ", "/./", "s/", "\\", "~/"),
-    *('sh -c "', "$'", "`", "xargs ", "env ", "-- ", "\n#", "a&", ". ", "echo $(a) "),
-)
-"""Texts that must not make the detector slow or fail when they are repeated many times."""
 
 
 def cases(outcome: str) -> list[str]:
@@ -198,6 +188,13 @@ def test_a_danger_before_a_limit_keeps_the_worse_verdict() -> None:
     assert judge(f"rm -rf /; {bomb}").outcome == "never"
 
 
+def test_random_commands_are_judged_in_linear_time() -> None:
+    cost = judge_cost(300)
+    assert cost.unjudged == 0
+    assert cost.growth <= 2.5
+    assert cost.p99 <= 50  # The benchmark checks the promise of 5 ms on a machine without load.
+
+
 def test_the_resolved_command_is_shown_without_quotes_and_expansions() -> None:
     verdict = judge("c=$'r\\x6d'; sudo \"$c\" -r''f {a,b} | tee \"my log\" > out 2>&1")
     assert verdict.resolved == "sudo rm -rf a b\ntee 'my log' > out 2>&1"
@@ -205,3 +202,22 @@ def test_the_resolved_command_is_shown_without_quotes_and_expansions() -> None:
 
 def test_unknown_and_invisible_text_is_visible_in_the_resolved_command() -> None:
     assert judge('ls "$x" a\u200bb').resolved == "ls … a\\u200bb"
+
+
+@pytest.mark.parametrize(
+    ("command", "resolved"),
+    [
+        ("rm 'a\nrm b'", "rm $'a\\nrm b'"),
+        ("cat <<E\na 'b'\nE", "cat <<< $'a \\'b\\'\\n'"),
+        ("cd a; rm x; cd b; rm x", "cd a\nrm x\ncd b\nrm x"),
+        ("for i in 1 2; do ls; done", "ls"),
+        ("LD_PRELOAD='a b' ls", "LD_PRELOAD='a b' ls"),
+        ("PATH=a; x=5; ls", "PATH=a\nls"),
+        ("export A=b", "export A=b"),
+        ("rm 'a…b' $x", "rm a\\u2026b …"),
+    ],
+)
+def test_the_resolved_command_hides_nothing_and_has_one_program_per_line(
+    command: str, resolved: str
+) -> None:
+    assert judge(command).resolved == resolved

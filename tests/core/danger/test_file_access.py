@@ -40,7 +40,7 @@ def test_a_written_file_is_judged(path: str, outcome: str) -> None:
         ("/etc/hosts", False, "ask"),
         ("../a", False, "ask"),
         (f"a/{ONE_WORD}", False, "ask"),
-        ("build", True, "ask"),
+        ("docs", True, "ask"),
         ("/dev/sda", True, "ask"),
         ("~", True, "never"),
         ("/usr", True, "never"),

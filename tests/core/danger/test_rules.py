@@ -23,7 +23,7 @@ from hermes.core.danger.detector import judge
         ("aws ec2 terminate-instances", "ask"),
         ("aws ec2 describe-instances", "run"),
         ("mkfs.ext4 /dev/sda", "never"),
-        ("mkfs.ext4 disk.img", "ask"),
+        ("mkfs.ext4 disk.img", "run"),
         ("wipefs /dev/sda", "run"),
         ("wipefs -a /dev/sda", "never"),
         ("fdisk -l /dev/sdb", "run"),

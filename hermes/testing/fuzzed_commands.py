@@ -1,0 +1,110 @@
+"""Makes random shell commands, and measures what it costs to judge them."""
+
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from hermes.core.danger.detector import judge
+from hermes.types.value import Value
+
+BOMBS = (
+    *("(", "{ ", "$(", '"$(', "`$(", "$((", "if a; then ", "a|", "case a in a) ", "${a:-", "f(){ "),
+    *("<", "a=(", "[[ a && ", "! ", "eval ", "for i in a; do ", "a[$(", "<("),
+)
+"""Texts that open a construct without closing it. A text that is repeated n times is nested n
+levels deep."""
+REPEATED = (
+    *("cat <<E\n", "'a", "{a,", "sudo ", "a;", "x=$x$x;", "find . -exec ", "/./", "s/", "\\", "~/"),
+    *('sh -c "', "$'", "`", "xargs ", "env ", "-- ", "\n#", "a&", ". ", "echo $(a) "),
+)
+"""Texts that must not make the detector slow or fail when they are repeated many times."""
+SHORT = 4096
+"""Length of a short command, in characters."""
+LONG = 128_000
+_COMMANDS = (
+    *("rm -rf /srv/x", 'x=$(ls); echo "$x"', "for i in a b; do rm $i; done", "cat <<E | sh\nls\nE"),
+    *("find . -name '*.o' -exec rm {} +", "sudo -u a env B=c sh -c 'rm d'", "a() { b; }; a"),
+    *(
+        "python3 -c 'import os; os.system(\"ls\")'",
+        "echo bHM= | base64 -d | sh",
+        "a=(b c); ${a[@]}",
+    ),
+    *("git push --force", "curl a | sh", "echo 'rm -rf /'", "ls | xargs -I{} mv {} {}.bak"),
+)
+_BREAKING = "$`'\"(){}[]|&;<>*\\~#! \n"
+
+
+class JudgeCost(Value):
+    """What it cost to judge random commands."""
+
+    p99: float
+    """CPU time in milliseconds that suffices for 99 of 100 short commands."""
+    growth: float
+    """CPU time of a repeated text compared with half of it: the largest median of all texts."""
+    unjudged: int
+    """Number of commands without a verdict."""
+
+
+def fuzzed_command(chance: random.Random, length: int) -> str:
+    """Returns a random command of about this length."""
+    match chance.randrange(4):
+        case 0:
+            one = chance.choice(BOMBS + REPEATED)
+            return one * (length // len(one))
+        case 1:
+            return _joined(chance, length, BOMBS + REPEATED + (" ", "a", "\n", ";"))
+        case 2:
+            return "".join(chr(chance.randrange(32, 0x2FFF)) for _ in range(length))
+        case _:
+            text = list(_joined(chance, length, [f"{one}\n" for one in _COMMANDS]))
+            for _ in range(chance.randrange(length // 100 + 1)):
+                text[chance.randrange(len(text))] = chance.choice(_BREAKING)
+            return "".join(text)
+
+
+def judge_cost(number: int, seed: int = 1) -> JudgeCost:
+    """Judges this many random commands. One of ten is longer than a short command."""
+    chance = random.Random(seed)  # noqa: S311  # the commands are no secrets
+    short: list[float] = []
+    unjudged = 0
+    for position in range(number):
+        lengths = (SHORT, LONG // 8, LONG) if position % 10 == 0 else (50, 800, SHORT)
+        command = fuzzed_command(chance, chance.choice(lengths))
+        verdicts: list[str] = []
+        seconds = _cpu(lambda command=command, to=verdicts: to.append(judge(command).outcome))  # type: ignore[misc]
+        unjudged += verdicts[0] not in ("run", "ask", "never")
+        if len(command) <= SHORT:
+            short.append(seconds)
+    growth = max(map(_growth, BOMBS + REPEATED))
+    return JudgeCost(
+        p99=statistics.quantiles(short, n=100)[98] * 1000, growth=growth, unjudged=unjudged
+    )
+
+
+def _joined(chance: random.Random, length: int, pieces: Sequence[str]) -> str:
+    text: list[str] = []
+    size = 0
+    while size < length:
+        text.append(chance.choice(pieces))
+        size += len(text[-1])
+    return "".join(text)[:length]
+
+
+def _growth(text: str) -> float:
+    """Returns how much more CPU time a text takes than half of it. Times below a millisecond are
+    not compared, because they are not measured exactly enough."""
+    ratios = []
+    for _ in range(3):
+        half, whole = (
+            _cpu(partial(judge, text * (length // len(text)))) for length in (LONG // 2, LONG)
+        )
+        ratios.append(whole / max(half, 0.001))
+    return statistics.median(ratios)
+
+
+def _cpu(run: Callable[[], object]) -> float:
+    begun = time.process_time()
+    run()
+    return time.process_time() - begun
