@@ -15,14 +15,14 @@ BOMBS = (
 )
 """Texts that open a construct without closing it. A text that is repeated n times is nested n
 levels deep."""
-REPEATED = (
+REPEATED_TEXTS = (
     *("cat <<E\n", "'a", "{a,", "sudo ", "a;", "x=$x$x;", "find . -exec ", "/./", "s/", "\\", "~/"),
     *('sh -c "', "$'", "`", "xargs ", "env ", "-- ", "\n#", "a&", ". ", "echo $(a) "),
 )
 """Texts that must not make the detector slow or fail when they are repeated many times."""
-SHORT = 4096
+SHORT_COMMAND = 4096
 """Length of a short command, in characters."""
-LONG = 128_000
+LONG_COMMAND = 128_000
 _COMMANDS = (
     *("rm -rf /srv/x", 'x=$(ls); echo "$x"', "for i in a b; do rm $i; done", "cat <<E | sh\nls\nE"),
     *("find . -name '*.o' -exec rm {} +", "sudo -u a env B=c sh -c 'rm d'", "a() { b; }; a"),
@@ -37,7 +37,7 @@ _BREAKING = "$`'\"(){}[]|&;<>*\\~#! \n"
 
 
 class JudgeCost(Value):
-    """What it cost to judge random commands."""
+    """The cost of judging random commands."""
 
     p99: float
     """CPU time in milliseconds that suffices for 99 of 100 short commands."""
@@ -51,10 +51,10 @@ def fuzzed_command(chance: random.Random, length: int) -> str:
     """Returns a random command of about this length."""
     match chance.randrange(4):
         case 0:
-            one = chance.choice(BOMBS + REPEATED)
+            one = chance.choice(BOMBS + REPEATED_TEXTS)
             return one * (length // len(one))
         case 1:
-            return _joined(chance, length, BOMBS + REPEATED + (" ", "a", "\n", ";"))
+            return _joined(chance, length, BOMBS + REPEATED_TEXTS + (" ", "a", "\n", ";"))
         case 2:
             return "".join(chr(chance.randrange(32, 0x2FFF)) for _ in range(length))
         case _:
@@ -70,14 +70,18 @@ def judge_cost(number: int, seed: int = 1) -> JudgeCost:
     short: list[float] = []
     unjudged = 0
     for position in range(number):
-        lengths = (SHORT, LONG // 8, LONG) if position % 10 == 0 else (50, 800, SHORT)
+        lengths = (
+            (SHORT_COMMAND, LONG_COMMAND // 8, LONG_COMMAND)
+            if position % 10 == 0
+            else (50, 800, SHORT_COMMAND)
+        )
         command = fuzzed_command(chance, chance.choice(lengths))
         verdicts: list[str] = []
         seconds = _cpu(lambda command=command, to=verdicts: to.append(judge(command).outcome))  # type: ignore[misc]
         unjudged += verdicts[0] not in ("run", "ask", "never")
-        if len(command) <= SHORT:
+        if len(command) <= SHORT_COMMAND:
             short.append(seconds)
-    growth = max(map(_growth, BOMBS + REPEATED))
+    growth = max(map(_growth, BOMBS + REPEATED_TEXTS))
     return JudgeCost(
         p99=statistics.quantiles(short, n=100)[98] * 1000, growth=growth, unjudged=unjudged
     )
@@ -98,7 +102,8 @@ def _growth(text: str) -> float:
     ratios = []
     for _ in range(3):
         half, whole = (
-            _cpu(partial(judge, text * (length // len(text)))) for length in (LONG // 2, LONG)
+            _cpu(partial(judge, text * (length // len(text))))
+            for length in (LONG_COMMAND // 2, LONG_COMMAND)
         )
         ratios.append(whole / max(half, 0.001))
     return statistics.median(ratios)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hermes.core.danger.detector import judge
 from hermes.core.danger.parsing import MAX_LENGTH
-from hermes.testing.fuzzed_commands import BOMBS, REPEATED, judge_cost
+from hermes.testing.fuzzed_commands import BOMBS, REPEATED_TEXTS, judge_cost
 from hermes.types.danger import VerdictOutcome
 
 CASES = tomllib.loads((Path(__file__).parent / "cases.toml").read_text("utf-8"))
@@ -131,7 +131,7 @@ def test_any_text_gets_a_verdict(text: str) -> None:
 def mutated(seed: int) -> str:
     """Returns one command that consists of several random test cases, with random changes."""
     chosen = random.Random(seed)
-    pool = cases("ask") + cases("run") + list(BOMBS + REPEATED)
+    pool = cases("ask") + cases("run") + list(BOMBS + REPEATED_TEXTS)
     text = list("\n".join(chosen.choice(pool) for _ in range(chosen.randint(1, 30))))
     for _ in range(chosen.randint(0, 10)):
         text[chosen.randrange(len(text))] = chosen.choice(BOMBS)
@@ -154,7 +154,7 @@ def test_a_nesting_bomb_needs_approval(bomb: str, length: int) -> None:
     assert judge(bomb * (length // len(bomb))).outcome == "ask"
 
 
-@pytest.mark.parametrize("text", BOMBS + REPEATED)
+@pytest.mark.parametrize("text", BOMBS + REPEATED_TEXTS)
 @pytest.mark.parametrize("length", [100, 1_000, 100_000])
 def test_repeated_text_does_not_crash_the_detector(
     text: str, length: int, caplog: pytest.LogCaptureFixture
