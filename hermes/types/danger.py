@@ -4,6 +4,10 @@ from typing import Literal
 
 from hermes.types.value import Value
 
+DangerEffect = Literal["machine", "unclear", "other"]
+"""What a danger can harm. `machine`: only the system outside of a sandbox. `unclear`: anything that
+the command can reach, because the command can't be understood completely. `other`: files of the
+workspace, or systems elsewhere."""
 VerdictOutcome = Literal["run", "ask", "never"]
 """`run` needs no approval, `ask` needs one, and `never` is refused even if all approvals are
 switched off."""
@@ -18,8 +22,9 @@ class Verdict(Value):
     resolved: str
     """The programs that the command would start, one per line, with all quoting and all constant
     expansions resolved. An ellipsis replaces text that is known only when the command runs."""
-    contained: bool = False
-    """Whether a sandbox contains all dangers of the command, so that it needs no approval there."""
+    effect: DangerEffect = "other"
+    """The worst effect of the dangers: `other` is worse than `unclear`, and `unclear` is worse than
+    `machine`."""
     leaves: bool = False
     """Whether the command may send data over the network or write outside of the workspace."""
     scripts: tuple[str, ...] = ()

@@ -34,16 +34,16 @@ def judge_assignment(
         shell.run_text(value.lstrip("|"), scope.inner(), None)
     elif name in _LIBRARIES:
         if classify(value.partition(":")[0]) == "temporary":
-            shell.findings.add(f"makes programs load code through {name}")
+            shell.findings.add(f"makes programs load code through {name}", effect="machine")
     elif name in _INJECTING and value:
-        shell.findings.add(f"makes programs load code through {name}")
+        shell.findings.add(f"makes programs load code through {name}", effect="machine")
     elif name == "NODE_OPTIONS" and re.search(r"-r\b|--(require|import|loader)", value):
-        shell.findings.add("makes programs load code through NODE_OPTIONS")
+        shell.findings.add("makes programs load code through NODE_OPTIONS", effect="machine")
     elif (name == "HISTFILE" and value in ("", "/dev/null")) or (
         name in ("HISTSIZE", "HISTFILESIZE") and value == "0"
     ):
-        shell.findings.add("switches the history of the shell off")
+        shell.findings.add("switches the history of the shell off", effect="machine")
     elif name == "PATH" and is_known(value[:1]):
         first = value.partition(":")[0]
         if first == "." or classify(first) == "temporary":
-            shell.findings.add(f"makes the shell look for programs in {first}")
+            shell.findings.add(f"makes the shell look for programs in {first}", effect="machine")

@@ -49,9 +49,9 @@ def _run_image(call: Invocation, words: list[str]) -> str:
     rights = {one.upper().removeprefix("CAP_") for one in parsed.values("cap-add")}
     unconfined = any(one.endswith("unconfined") for one in parsed.values("security-opt"))
     if parsed.has("privileged") or rights & _HOST_RIGHTS or unconfined:
-        call.danger("starts a container with all rights on the host")
+        call.danger("starts a container with all rights on the host", effect="machine")
     if "host" in parsed.values("pid", "ipc", "uts", "userns"):
-        call.danger("starts a container that shares the processes of the host")
+        call.danger("starts a container that shares the processes of the host", effect="machine")
     image, command = parsed.operands[:1], parsed.operands[1:]
     return _run_inside(call, [*image, *parsed.values("entrypoint"), *command])
 
@@ -59,9 +59,11 @@ def _run_image(call: Invocation, words: list[str]) -> str:
 def _judge_mount(call: Invocation, source: str) -> None:
     path = call.path(source)
     if is_open(path[:1]):
-        call.danger("mounts a folder whose name is known only when the command runs")
+        call.danger(
+            "mounts a folder whose name is known only when the command runs", effect="unclear"
+        )
     elif classify(path) in _HOST_FOLDERS or holds_secret(path):
-        call.danger(f"gives a container access to {source} of the host")
+        call.danger(f"gives a container access to {source} of the host", effect="machine")
 
 
 def _run_inside(call: Invocation, words: list[str]) -> str:

@@ -4,6 +4,8 @@ call."""
 import logging
 import re
 
+from msgspec.structs import replace
+
 from hermes.core.danger.evaluation import Evaluator
 from hermes.core.danger.findings import Findings
 from hermes.core.danger.holes import HOLES
@@ -54,6 +56,6 @@ def _unclear(command: str, reason: str, findings: Findings) -> Verdict:
     """Returns the verdict on a command that could not be checked completely. If no danger was found
     before, the verdict is `ask` with this reason. Otherwise it is the verdict on the worst
     danger."""
-    findings.add(reason)
+    findings.add(reason, effect="unclear")
     worst = findings.verdict()
-    return Verdict(outcome=worst.outcome, reason=worst.reason, resolved=visible(command))
+    return replace(worst, resolved=visible(command))

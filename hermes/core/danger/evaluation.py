@@ -60,7 +60,7 @@ class Evaluator:
         """Evaluates a shell command. Returns the text that it would print, with holes for unknown
         parts."""
         if DOWNLOAD in text:
-            self.findings.add("runs commands that come from the network")
+            self.findings.add("runs commands that come from the network", effect="machine")
             return DOWNLOAD
         self.findings.enter()
         self.findings.count(10 * len(text))
@@ -146,7 +146,7 @@ class Evaluator:
         inner.conditional = before or command.kind in ("condition", "loop")
         given = stdin if streams.stdin is None else streams.stdin
         if command.kind == "loop" and _never_ends(command):
-            self.findings.add("starts background processes without end")
+            self.findings.add("starts background processes without end", effect="machine")
         folder, known = inner.folder, set(inner.variables)
         output = "".join(self.script(body, inner, given) for body in command.bodies)
         if command.kind == "loop" and inner.folder != folder:
@@ -239,7 +239,7 @@ class Evaluator:
         if not streams.output:
             return output
         if ENDLESS in output and classify(scope.path(streams.output)) != "harmless_device":
-            self.findings.add(f"fills the disk with the file {streams.output}")
+            self.findings.add(f"fills the disk with the file {streams.output}", effect="machine")
         scope.write(streams.output, output, append=streams.append)
         return ""
 
@@ -249,13 +249,17 @@ class Evaluator:
         """Evaluates a program with its arguments. Returns the text that it would print."""
         name = argv[0].rpartition("/")[2]
         if not is_known(name or argv[0]):
-            self.findings.add("runs a program whose name is known only when the command runs")
+            self.findings.add(
+                "runs a program whose name is known only when the command runs", effect="unclear"
+            )
             return ANYTHING
         if name not in ("[", "[[") and not _PATTERN.isdisjoint(argv[0]):
-            self.findings.add(f"runs a program whose name is the pattern {argv[0]}")
+            self.findings.add(
+                f"runs a program whose name is the pattern {argv[0]}", effect="unclear"
+            )
             return ANYTHING
         if argv[0].startswith(("/proc/", "/dev/")):
-            self.findings.add(f"runs {argv[0]}, which may be any program")
+            self.findings.add(f"runs {argv[0]}, which may be any program", effect="unclear")
         if spoofs_name(argv[0]):
             self.findings.add("the name of a program has misleading characters")
         self.findings.enter()

@@ -15,11 +15,13 @@ _WHOLE = ("root", "home", "system_folder")
 def judge_write(path: str, findings: Findings, *, append: bool = False) -> None:
     """If it is dangerous to create or overwrite this file, adds the danger to `findings`."""
     changes = "appends to" if append else "overwrites"
+    if classify(path) not in ("workspace", "temporary", "harmless_device", "secret"):
+        findings.leaves = True
     match classify(path):
         case "device":
             findings.add(f"writes to the device {path}", "never")
         case "system" | "system_folder" | "root":
-            findings.add(f"{changes} the system file {path}")
+            findings.add(f"{changes} the system file {path}", effect="machine")
         case "startup":
             findings.add(f"{changes} {path}, which runs or allows commands later")
         case "secret":
@@ -28,7 +30,9 @@ def judge_write(path: str, findings: Findings, *, append: bool = False) -> None:
         case "network":
             findings.add(f"opens a network connection through {path}")
         case "unknown":
-            findings.add("writes to a file whose name is known only when the command runs")
+            findings.add(
+                "writes to a file whose name is known only when the command runs", effect="unclear"
+            )
         case _:
             pass
 
@@ -42,7 +46,7 @@ def judge_delete(path: str, findings: Findings, *, recursive: bool) -> None:
         if kind in _WHOLE:
             findings.add(f"deletes {path} with everything in it", "never")
         elif kind == "device":
-            findings.add(f"deletes the device {path}")
+            findings.add(f"deletes the device {path}", effect="machine")
         findings.add(f"deletes {path or '.'} with everything in it")
     elif kind == "unknown" or not is_certain(path):
         findings.add("deletes files whose names are known only when the command runs")
@@ -64,4 +68,4 @@ def judge_read(path: str, findings: Findings) -> None:
     """If the file holds credentials, so that it is dangerous to show or copy its content, adds the
     danger to `findings`."""
     if holds_secret(path):
-        findings.add(f"reads {path}, which holds credentials")
+        findings.add(f"reads {path}, which holds credentials", effect="machine")

@@ -57,17 +57,17 @@ def judge_chmod(call: Invocation) -> None:
     parsed = call.options(("reference",))
     recursive = parsed.has("R", "recursive")
     if is_open(mode):
-        call.danger("sets permissions that are known only when the command runs")
+        call.danger("sets permissions that are known only when the command runs", effect="unclear")
     if _is_setuid(mode):
-        call.danger("lets a program run with the rights of its owner")
+        call.danger("lets a program run with the rights of its owner", effect="machine")
     if _is_writable_by_all(mode):
-        call.danger("lets everybody write to files")
+        call.danger("lets everybody write to files", effect="machine")
     for operand in operands:
         kind = classify(call.path(operand))
         if recursive and kind in (*_WHOLE, "system"):
-            call.danger(f"changes the permissions of everything in {operand}")
+            call.danger(f"changes the permissions of everything in {operand}", effect="machine")
         elif kind in ("system", "device", *_WHOLE):
-            call.danger(f"changes the permissions of the system file {operand}")
+            call.danger(f"changes the permissions of the system file {operand}", effect="machine")
 
 
 def _is_setuid(mode: str) -> bool:
@@ -95,9 +95,9 @@ def judge_chown(call: Invocation) -> None:
     for operand in parsed.operands if parsed.has("reference") else rest:
         kind = classify(call.path(operand))
         if parsed.has("R", "recursive") and not (own and kind in ("workspace", "temporary")):
-            call.danger(f"changes the owner of everything in {operand}")
+            call.danger(f"changes the owner of everything in {operand}", effect="machine")
         elif kind not in ("workspace", "temporary", "outside", "secret") or _in_etc(call, operand):
-            call.danger(f"changes the owner of {operand}")
+            call.danger(f"changes the owner of {operand}", effect="machine")
 
 
 def _in_etc(call: Invocation, operand: str) -> bool:
@@ -112,7 +112,7 @@ def judge_dd(call: Invocation) -> None:
         _dd_is_huge(values)
         and classify(call.path(values.get("of", "/dev/null"))) != "harmless_device"
     ):
-        call.danger("fills the disk")
+        call.danger("fills the disk", effect="machine")
     for argument in call.arguments:
         name, _, value = argument.partition("=")
         if name == "of":
@@ -140,7 +140,7 @@ def judge_rmdir(call: Invocation) -> None:
     """Judges `rmdir`, which deletes only empty folders."""
     for operand in call.options().operands:
         if classify(call.path(operand)) in (*_WHOLE, "system"):
-            call.danger(f"deletes the system folder {operand}")
+            call.danger(f"deletes the system folder {operand}", effect="machine")
 
 
 def judge_copy(call: Invocation) -> None:
@@ -152,7 +152,7 @@ def judge_copy(call: Invocation) -> None:
         if parsed.has("d", "directory"):
             sources = []
         if any(map(_is_setuid, parsed.values("m", "mode"))):
-            call.danger("lets a program run with the rights of its owner")
+            call.danger("lets a program run with the rights of its owner", effect="machine")
     elif not sources:
         return
     for source in sources:
@@ -187,14 +187,14 @@ def judge_truncate(call: Invocation) -> None:
         else:
             judge_write(path, call.shell.findings)
     if any(is_huge(size) and not re.fullmatch(r"\d{2}G\w*", size) for size in sizes):
-        call.danger("fills the disk")
+        call.danger("fills the disk", effect="machine")
 
 
 def judge_fallocate(call: Invocation) -> None:
     """Judges `fallocate`."""
     for size in call.options(names("l o length offset")).values("l", "length"):
         if is_huge(size):
-            call.danger("fills the disk")
+            call.danger("fills the disk", effect="machine")
 
 
 def judge_written(call: Invocation) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hermes.core.danger.holes import shown
 from hermes.core.danger.spoofing import visible
 from hermes.core.danger.syntax import NotParsed
-from hermes.types.danger import Verdict, VerdictOutcome
+from hermes.types.danger import DangerEffect, Verdict, VerdictOutcome
 
 MAX_COMMANDS = 250
 """Largest number of programs that are evaluated for one command. A program that runs several times
@@ -24,6 +24,7 @@ MAX_RESOLVED = 256_000
 SAFE = "nothing in the command is known to be dangerous"
 
 _RANK: dict[VerdictOutcome, int] = {"run": 0, "ask": 1, "never": 2}
+_EFFECT_RANK: dict[DangerEffect, int] = {"machine": 0, "unclear": 1, "other": 2}
 
 
 class Findings:
@@ -37,15 +38,22 @@ class Findings:
         """Number of wrappers, such as `ssh`, that run the evaluated command on another machine or
         in a container. If the number is greater than 0, a danger with the outcome `never` gets the
         outcome `ask` instead, because it does not affect this machine."""
+        self.leaves = False
+        """Whether the command may use the network or write outside of the workspace."""
+        self._effect: DangerEffect = "machine"
         self._commands = 0
         self._work = MIN_WORK + WORK_PER_CHARACTER * len(command)
         self._scripts: dict[str, None] = {}
         self._lines: list[str] = []
         self._length = 0
 
-    def add(self, reason: str, outcome: VerdictOutcome = "ask") -> None:
-        """Records a danger. The verdict gets the worst outcome of all dangers, and the reason of
-        the first danger with this outcome."""
+    def add(
+        self, reason: str, outcome: VerdictOutcome = "ask", *, effect: DangerEffect = "other"
+    ) -> None:
+        """Records a danger. The verdict gets the worst outcome and the worst effect of all dangers,
+        and the reason of the first danger with this outcome."""
+        self.leaves = self.leaves or effect == "unclear"
+        self._effect = max(self._effect, effect, key=_EFFECT_RANK.__getitem__)
         if outcome == "never" and self.elsewhere:
             outcome = "ask"
         if _RANK[outcome] > _RANK[self.outcome]:
@@ -94,6 +102,8 @@ class Findings:
             outcome=self.outcome,
             reason=visible(shown(self.reason))[:MAX_REASON],
             resolved=resolved,
+            effect=self._effect,
+            leaves=self.leaves,
             scripts=tuple(self._scripts),
         )
 

@@ -91,10 +91,10 @@ def _run_content(
     """Evaluates text in a new shell, and returns the output of the shell. Text that is downloaded
     or entirely unknown needs approval."""
     if DOWNLOAD in text:
-        call.danger("runs a script that comes from the network")
+        call.danger("runs a script that comes from the network", effect="machine")
         return DOWNLOAD
     if is_only_unknown(text):
-        call.danger("runs commands that are known only when the command runs")
+        call.danger("runs commands that are known only when the command runs", effect="unclear")
         call.add_read_scripts()
         return derived(text)
     scope = call.scope.inner()
@@ -122,7 +122,7 @@ def run_written_file(call: Invocation, content: str) -> str:
     """Evaluates a program file that an earlier part of the command has written or downloaded.
     Returns the output of the program."""
     if DOWNLOAD in content:
-        call.danger(f"runs {call.program}, which comes from the network")
+        call.danger(f"runs {call.program}, which comes from the network", effect="machine")
         return DOWNLOAD
     shebang = re.match(r"#!\s*(?:\S*/)?(?:env\s+(?:-S\s+)?)?(\S+)", content)
     interpreter = shebang[1].rpartition("/")[2] if shebang else "sh"
@@ -200,9 +200,9 @@ def _files_text(call: Invocation) -> Callable[[str], str]:
 
 def _judge_source(call: Invocation, code: str) -> None:
     if DOWNLOAD in code:
-        call.danger("runs a program that comes from the network")
+        call.danger("runs a program that comes from the network", effect="machine")
     elif is_only_unknown(code):
-        call.danger("runs code that is known only when the command runs")
+        call.danger("runs code that is known only when the command runs", effect="unclear")
         call.add_read_scripts()
 
 
@@ -215,7 +215,7 @@ def _code(call: Invocation, code: str) -> str:
 def _judge_powershell(call: Invocation) -> None:
     text = " ".join(call.arguments).lower()
     if re.search(r"-e(nc|ncodedcommand|c)?\s", text):
-        call.danger("runs an encoded command")
+        call.danger("runs an encoded command", effect="unclear")
     if re.search(r"\b(?:rm|ri|del|erase|rd|rmdir)\s[^;|]*-(?:r|fo)", text):
         call.danger("deletes files")
     if re.search(r"\b(iex|invoke-expression|remove-item|clear-content|format-volume|stop-computer"
@@ -270,9 +270,11 @@ def run_sed(call: Invocation) -> str:
                 if command[1]:
                     call.run_text(command[1])
                 else:
-                    call.danger("runs commands that `sed` reads from its input")
+                    call.danger("runs commands that `sed` reads from its input", effect="unclear")
             for replacement in _SED_FLAG.finditer(line[:2000]):
-                call.danger(f"runs the result of a substitution: {replacement[0]}")
+                call.danger(
+                    f"runs the result of a substitution: {replacement[0]}", effect="unclear"
+                )
             for path in _SED_WRITES.findall(line[:2000]):
                 judge_write(call.path(path), call.shell.findings)
     if parsed.has("i", "in-place", "s"):
@@ -330,10 +332,10 @@ def run_make(call: Invocation) -> str:
         texts.append((call.stdin or "") if file in _STDIN else _file_code(call, file) or "")
     for setting in parsed.operands:
         if setting.startswith(("SHELL=", ".SHELLFLAGS=")):
-            call.danger("makes `make` run another shell")
+            call.danger("makes `make` run another shell", effect="machine")
     for text in texts:
         if DOWNLOAD in text:
-            call.danger("runs a makefile that comes from the network")
+            call.danger("runs a makefile that comes from the network", effect="machine")
         for line in text.split("\n"):
             _judge_make_line(call, line)
     return ANYTHING

@@ -9,7 +9,7 @@ from typing import Protocol
 from hermes.core.danger.findings import Findings
 from hermes.core.danger.options import ParsedOptions, parse_options
 from hermes.core.danger.scope import ShellScope
-from hermes.types.danger import VerdictOutcome
+from hermes.types.danger import DangerEffect, VerdictOutcome
 
 _PROGRAM_FILE = re.compile(
     r"(?:/usr(?:/local)?|/opt/homebrew|/snap)?/s?bin/|/(?:dev|proc)/|/nix/store/"
@@ -57,9 +57,11 @@ class Invocation:
         parameters."""
         return parse_options(self.arguments, valued, permute=permute, single_dash=single_dash)
 
-    def danger(self, reason: str, outcome: VerdictOutcome = "ask") -> None:
+    def danger(
+        self, reason: str, outcome: VerdictOutcome = "ask", *, effect: DangerEffect = "other"
+    ) -> None:
         """Records that the program is dangerous."""
-        self.shell.findings.add(reason, outcome)
+        self.shell.findings.add(reason, outcome, effect=effect)
 
     def run(
         self, argv: Sequence[str], stdin: str | None = None, *, folder: str | None = None
@@ -86,9 +88,11 @@ class Invocation:
         known needs approval."""
         paths = self.scope.script_paths(operand)
         if self.scope.downloads and not any(map(_PROGRAM_FILE.match, paths)):
-            self.danger(f"runs {operand}, which may come from the network")
+            self.danger(f"runs {operand}, which may come from the network", effect="machine")
         if not paths:
-            self.danger("runs a script whose name is known only when the command runs")
+            self.danger(
+                "runs a script whose name is known only when the command runs", effect="unclear"
+            )
         elif not self.shell.findings.elsewhere:
             for path in paths:
                 self._add_script(path)

@@ -127,7 +127,7 @@ def tee_output(call: Invocation) -> str:
     for path in call.options().operands:
         call.scope.write(path, text)
         if ENDLESS in text and classify(call.path(path)) != "harmless_device":
-            call.danger(f"fills the disk with the file {path}")
+            call.danger(f"fills the disk with the file {path}", effect="machine")
     return text
 
 

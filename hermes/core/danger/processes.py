@@ -25,9 +25,11 @@ def judge_kill(call: Invocation) -> None:
         if target == "-1":
             call.danger("ends every process", "never")
         elif target == "1":
-            call.danger("ends the first process of the system")
+            call.danger("ends the first process of the system", effect="machine")
         elif strong and is_open(target):
-            call.danger("kills processes that are known only when the command runs")
+            call.danger(
+                "kills processes that are known only when the command runs", effect="unclear"
+            )
 
 
 def judge_kill_by_name(call: Invocation) -> None:
@@ -38,4 +40,4 @@ def judge_kill_by_name(call: Invocation) -> None:
     if parsed.has("help", "version", "l", "list", "0") or "0" in parsed.values("s", "signal"):
         return
     if parsed.operands or parsed.has("u", "U", "user", "g", "G", "t", "F"):
-        call.danger("ends processes by their name")
+        call.danger("ends processes by their name", effect="machine")

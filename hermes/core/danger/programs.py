@@ -42,6 +42,7 @@ from hermes.core.danger.rules import (
     judge_by_rules,
     judge_verbs,
     prints_secret,
+    uses_network,
 )
 from hermes.core.danger.script_files import add_script_files
 from hermes.core.danger.shell_builtins import BUILTINS, prints_settings
@@ -155,11 +156,13 @@ def _judge(call: Invocation) -> None:
     if judge := _JUDGES.get(call.program):
         judge(call)
     judge_by_rules(call)
+    if uses_network(call):
+        call.shell.findings.leaves = True
     if not _is_known(call.program):
         judge_verbs(call)
     add_script_files(call)
     if call.word.startswith("/etc/init.d/") and not {"stop", "restart"}.isdisjoint(call.arguments):
-        call.danger("stops or restarts a service")
+        call.danger("stops or restarts a service", effect="machine")
     for path in _files_of_reader(call):
         judge_read(call.path(path), call.shell.findings)
 

@@ -64,7 +64,7 @@ def judge_python(code: str, call: Invocation) -> None:
     if not code.strip():
         return
     if len(code) > MAX_PYTHON:
-        call.danger("runs a program that is too long to check")
+        call.danger("runs a program that is too long to check", effect="unclear")
         return
     text = "".join("_" if character in HOLES else character for character in code)
     try:
@@ -73,11 +73,16 @@ def judge_python(code: str, call: Invocation) -> None:
             tree = ast.parse(text)
             _PythonJudge(call).judge(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        call.danger("runs Python code that can't be checked")
+        call.danger("runs Python code that can't be checked", effect="unclear")
 
 
 _SHELL_METHODS = frozenset({"system", "popen", "getoutput", "check_output", "check_call", "Popen"})
 _HIDING = frozenset({"globals", "locals", "vars"})
+_CONNECTING = names(
+    """socket ssl urllib http requests httpx aiohttp urllib3 ftplib smtplib imaplib poplib telnetlib
+    xmlrpc socketserver asyncio websockets paramiko boto3 botocore pycurl grpc webbrowser"""
+)
+"""Modules with which code can use the network."""
 _UNKNOWN = ast.Name(id="?", ctx=ast.Load())
 
 
@@ -101,10 +106,12 @@ class _PythonJudge:
     def judge(self, tree: ast.Module) -> None:
         nodes = list(ast.walk(tree))
         if len(nodes) > MAX_NODES:
-            self._call.danger("runs a program that is too long to check")
+            self._call.danger("runs a program that is too long to check", effect="unclear")
             return
         for node in nodes:
             self._declare(node)
+        if not _CONNECTING.isdisjoint(name.partition(".")[0] for name in self._names.values()):
+            self._call.shell.findings.leaves = True
         called = {self._name(node.func) for node in nodes if isinstance(node, ast.Call)}
         self._downloads = bool(called & _NETWORK)
         for node in nodes:
@@ -208,9 +215,9 @@ class _PythonJudge:
     def _judge_reflection(self, node: ast.Call, name: str) -> None:
         match node.func:
             case ast.Subscript(value=ast.Call(func=function)) if self._name(function) in _HIDING:
-                self._call.danger("calls a function whose name is hidden")
+                self._call.danger("calls a function whose name is hidden", effect="unclear")
             case ast.Subscript(value=ast.Attribute(attr="__dict__") | ast.Name(id="__builtins__")):
-                self._call.danger("calls a function whose name is hidden")
+                self._call.danger("calls a function whose name is hidden", effect="unclear")
             case _:
                 pass
         if name in _CODE and node.args:
@@ -227,7 +234,7 @@ class _PythonJudge:
                 self._text(one) for one in node.args[:1]
             }
             if name == "getattr" and about & _RISKY_MODULES:
-                self._call.danger("calls a system function whose name is hidden")
+                self._call.danger("calls a system function whose name is hidden", effect="unclear")
         elif name in ("os.kill", "os.killpg") and node.args and self._text(node.args[0]) == "-1":
             self._call.danger("ends every process", "never")
 
@@ -241,7 +248,9 @@ class _PythonJudge:
             case other:
                 text = self._text(other)
                 if text.startswith(ONE_WORD):
-                    self._call.danger("runs commands that are known only when the command runs")
+                    self._call.danger(
+                        "runs commands that are known only when the command runs", effect="unclear"
+                    )
                 else:
                     self._call.run_text(text)
 

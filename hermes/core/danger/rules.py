@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -13,7 +14,7 @@ from hermes.core.danger.holes import is_open
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import ParsedOptions, names
 from hermes.core.danger.paths import classify
-from hermes.types.danger import VerdictOutcome
+from hermes.types.danger import DangerEffect, VerdictOutcome
 from hermes.types.value import Value
 
 
@@ -28,6 +29,7 @@ class DangerRule(Value):
     values: str = ""
     classes: tuple[str, ...] = ()
     outcome: VerdictOutcome = "ask"
+    effect: DangerEffect = "other"
     count: int = 0
 
 
@@ -48,6 +50,7 @@ class RuleTable(Value):
     program: dict[str, ProgramGrammar]
     rule: tuple[DangerRule, ...]
     secret: tuple[str, ...]
+    network: tuple[str, ...]
 
 
 _DESTROYS = re.compile(
@@ -60,6 +63,7 @@ _DESTROYS = re.compile(
 class _Index(Value):
     programs: dict[str, ProgramGrammar]
     secrets: dict[str, list[list[str]]]
+    networks: dict[str, list[list[str]]]
     rules: dict[str, list[DangerRule]]
     patterns: list[str]
 
@@ -74,17 +78,22 @@ def _index() -> _Index:
             program, _, verbs = command.partition(" ")
             one = msgspec.structs.replace(rule, commands=(verbs,))
             rules.setdefault(program, []).append(one)
-    secrets: dict[str, list[list[str]]] = {}
-    for command in loaded.secret:
-        program, _, verbs = command.partition(" ")
-        secrets.setdefault(program, []).append(verbs.split())
     programs = {name: spec for keys, spec in loaded.program.items() for name in keys.split()}
     return _Index(
         programs=programs,
-        secrets=secrets,
+        secrets=_verbs_by_program(loaded.secret),
+        networks=_verbs_by_program(loaded.network),
         rules=rules,
         patterns=[one for one in rules if "*" in one],
     )
+
+
+def _verbs_by_program(commands: Sequence[str]) -> dict[str, list[list[str]]]:
+    found: dict[str, list[list[str]]] = {}
+    for command in commands:
+        program, _, verbs = command.partition(" ")
+        found.setdefault(program, []).append(verbs.split())
+    return found
 
 
 @lru_cache(maxsize=1024)
@@ -111,13 +120,22 @@ def judge_by_rules(call: Invocation) -> None:
     _judge_grammar(call, grammar, parsed)
     for rule in found:
         if _matches(rule, parsed, call):
-            call.danger(rule.reason, rule.outcome)
+            call.danger(rule.reason, rule.outcome, effect=rule.effect)
 
 
 def prints_secret(call: Invocation) -> bool:
     """Returns whether the program prints a secret, such as a token."""
+    return _is_listed(call, _index().secrets)
+
+
+def uses_network(call: Invocation) -> bool:
+    """Returns whether the program may use the network."""
+    return _is_listed(call, _index().networks)
+
+
+def _is_listed(call: Invocation, table: dict[str, list[list[str]]]) -> bool:
     _, grammar = _rules_of(call.program)
-    verbs = _index().secrets.get(call.program, [])
+    verbs = table.get(call.program, [])
     operands = call.options(names(grammar.valued if grammar else "")).operands if verbs else []
     return any(_has_verbs(one, operands) for one in verbs)
 

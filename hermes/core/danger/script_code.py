@@ -47,6 +47,11 @@ _RECURSIVE = re.compile(
     r"rmtree|remove_tree|rm_r|recursive|rimraf|removeSync|emptyDir|remove_dir|remove_entry"
     r"|delete-directory"
 )
+_CONNECTS = re.compile(
+    r"(?i)\b(?:socket|https?|net|fetch|curl|ftp|axios|request|LWP|open-uri|mechanize|websocket)\b"
+    r"|/inet/|XMLHttpRequest|Net::"
+)
+"""Words of code that may use the network."""
 _MODULES = names("child_process fs os path util utf8 utf-8 sh inherit node:child_process")
 _BACKTICKS = re.compile(r"`([^`]+)`")
 
@@ -55,12 +60,14 @@ def judge_code(code: str, call: Invocation) -> None:
     """Judges code that an interpreter runs. If the code runs commands, its strings are evaluated as
     commands."""
     if len(code) > MAX_SCRIPT:
-        call.danger("runs a program that is too long to check")
+        call.danger("runs a program that is too long to check", effect="unclear")
         return
+    if _CONNECTS.search(code):
+        call.shell.findings.leaves = True
     if _FORK_BOMB.search(code[:2_000]):
         call.danger("is a fork bomb: the code starts itself again without end", "never")
     if _EVALUATES.search(code) and _DECODES.search(code):
-        call.danger("runs code that is decoded or downloaded")
+        call.danger("runs code that is decoded or downloaded", effect="machine")
     if _SOCKET.search(code) and _SHELL.search(code):
         call.danger("connects a shell to the network")
     if _AWK_SOCKET.search(code):
@@ -93,7 +100,7 @@ def _judge_commands(strings: list[str], call: Invocation) -> None:
     strings together as a program with its arguments."""
     commands = [text for text in strings if text not in _MODULES]
     if not commands:
-        call.danger("runs commands that are known only when the command runs")
+        call.danger("runs commands that are known only when the command runs", effect="unclear")
     for text in commands:
         # Code such as `"rm -rf " . $x` joins the text with other text.
         joined = ANYTHING if text.endswith((" ", "/", "=")) else ""

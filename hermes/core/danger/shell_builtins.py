@@ -50,7 +50,7 @@ def evaluate_eval(call: Invocation) -> str:
 def run_known(call: Invocation, text: str) -> str:
     """Evaluates text in the current shell. Text that is entirely unknown needs approval."""
     if is_only_unknown(text) and DOWNLOAD not in text:
-        call.danger("runs commands that are known only when the command runs")
+        call.danger("runs commands that are known only when the command runs", effect="unclear")
         call.add_read_scripts()
         return ANYTHING
     return call.shell.run_text(text, call.scope, call.stdin)
@@ -69,7 +69,7 @@ def evaluate_source(call: Invocation) -> str:
     if content is not None:
         return run_known(call, content)
     if classify(call.path(file)) == "temporary":
-        call.danger(f"runs the temporary file {file} in the current shell")
+        call.danger(f"runs the temporary file {file} in the current shell", effect="machine")
     return ANYTHING
 
 
@@ -114,7 +114,7 @@ def evaluate_set(call: Invocation) -> str:
     if not call.arguments:
         return SECRET_TEXT
     if call.arguments[:2] == ["+o", "history"]:
-        call.danger("switches the history of the shell off")
+        call.danger("switches the history of the shell off", effect="machine")
     elif "--" in call.arguments:
         call.scope.arguments = tuple(call.arguments[call.arguments.index("--") + 1 :])
     elif call.arguments and not call.arguments[0].startswith(("-", "+")):
@@ -144,7 +144,7 @@ def evaluate_unset(call: Invocation) -> str:
     """Evaluates `unset` and `unalias`."""
     for name in call.arguments:
         if name == "HISTFILE":
-            call.danger("switches the history of the shell off")
+            call.danger("switches the history of the shell off", effect="machine")
         call.scope.variables.pop(name, None)
         call.scope.functions.pop(name, None)
         call.scope.aliases.pop(name, None)
@@ -209,7 +209,7 @@ def evaluate_lookup(call: Invocation) -> str | None:
 def evaluate_history(call: Invocation) -> str:
     """Evaluates `history`, which can delete the history."""
     if call.options(("d",)).has("c", "d", "w"):
-        call.danger("deletes the history of the shell")
+        call.danger("deletes the history of the shell", effect="machine")
     return ANYTHING
 
 

@@ -187,7 +187,7 @@ def run_parallel(call: Invocation) -> str:
 
 
 def _unclear(call: Invocation) -> str:
-    call.danger("runs commands that are known only when the command runs")
+    call.danger("runs commands that are known only when the command runs", effect="unclear")
     return ANYTHING
 
 

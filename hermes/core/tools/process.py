@@ -83,7 +83,7 @@ async def review_input(context: ToolContext, arguments: ProcessAction) -> Propos
         else "a later input can complete this one",
         # The process need not be a shell, so even the input `rm -rf /` can be approved.
         outcome="ask",
-        contained=verdict.contained and whole,
+        contained=whole and verdict.effect == "machine",
         facts=(process.id, "line" if arguments.newline else "text"),
         remarks=(f"The command is:\n{fenced(process.command)}",),
     )

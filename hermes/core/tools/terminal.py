@@ -14,11 +14,12 @@ from hermes.core.tools.process import process_tool
 from hermes.types.approvals import ProposedAction
 from hermes.types.danger import Verdict, VerdictOutcome
 from hermes.types.errors import ToolFailed
-from hermes.types.execution import CommandOutcome
+from hermes.types.execution import CommandOutcome, Sandbox
 from hermes.types.tools import AnyTool, Tool, ToolContext
 
 _RANK: dict[VerdictOutcome, int] = {"run": 0, "ask": 1, "never": 2}
 _HERE = "HERMES_END_OF_SCRIPT"
+SHELL_SUFFIXES = (".sh", ".bash", ".zsh", ".ksh")
 MOST_SCRIPTS = 5
 """Maximum number of scripts of one command whose content is judged."""
 LONGEST_COMMAND = 600.0
@@ -54,7 +55,7 @@ async def review_command(
         shown=verdict.resolved or command,
         reason=verdict.reason,
         outcome=verdict.outcome,
-        contained=verdict.contained,
+        contained=is_contained(verdict, context.sandbox),
         leaves=leaves,
         facts=(command, "background" if arguments.background else ""),
         remarks=tuple(filter(None, (written, later, loads))),
@@ -62,33 +63,46 @@ async def review_command(
     )
 
 
+def is_contained(verdict: Verdict, sandbox: Sandbox) -> bool:
+    """Returns whether an isolated sandbox contains the dangers of a command. A command that can't
+    be understood could delete the files of the workspace."""
+    return verdict.effect == "machine" or (verdict.effect == "unclear" and sandbox.private_files)
+
+
 async def _with_scripts(context: ToolContext, workdir: str, verdict: Verdict) -> Verdict:
     """Returns the worst of the verdict and the verdicts on the scripts in the workspace."""
-    for script in verdict.scripts[:MOST_SCRIPTS]:
+    for number, script in enumerate(verdict.scripts):
         path = posixpath.normpath(posixpath.join(workdir, script))
-        try:
-            text = (await context.sandbox.read(path)).decode()
-        except (ToolFailed, UnicodeDecodeError):
-            # The file is missing, outside the workspace or a program. It is only hashed.
+        command = await _as_command(context.sandbox, path) if number < MOST_SCRIPTS else None
+        if command is None:
+            # The file is only hashed. It may do anything that the sandbox allows.
+            verdict = replace(verdict, leaves=True)
             continue
-        inner = await judged(_as_command(path, text))
+        inner = await judged(command)
         if _RANK[inner.outcome] > _RANK[verdict.outcome]:
             reason = f"{script}: {inner.reason}"
-            verdict = replace(
-                verdict, outcome=inner.outcome, reason=reason, contained=inner.contained
-            )
-        elif inner.outcome == verdict.outcome and not inner.contained:
-            verdict = replace(verdict, contained=False)
+            verdict = replace(verdict, outcome=inner.outcome, reason=reason)
+        if inner.outcome != "run":
+            effect = inner.effect if verdict.effect == "machine" else verdict.effect
+            verdict = replace(verdict, effect=effect)
         verdict = replace(verdict, leaves=verdict.leaves or inner.leaves)
     return verdict
 
 
-def _as_command(path: str, text: str) -> str:
-    """Returns a command that does the same as the script."""
-    first = text.partition("\n")[0]
-    if path.endswith(".py") or (first.startswith("#!") and "python" in first):
+async def _as_command(sandbox: Sandbox, path: str) -> str | None:
+    """Returns a command that does the same as the script; None if the script can't be read, or is
+    written in another language than Python and that of the shell."""
+    try:
+        text = (await sandbox.read(path)).decode()
+    except (ToolFailed, UnicodeDecodeError):
+        return None
+    suffix = posixpath.splitext(path)[1]
+    first = text.partition("\n")[0] if text.startswith("#!") else ""
+    if suffix == ".py" or "python" in first:
         return f"python3 - <<'{_HERE}'\n{text}\n{_HERE}\n"
-    return text
+    if suffix in SHELL_SUFFIXES or (not suffix and (not first or first.endswith("sh"))):
+        return text
+    return None
 
 
 def terminal_tools(timeout: float, isolation: str, *, offline: bool = False) -> tuple[AnyTool, ...]:

@@ -12,15 +12,17 @@ import pytest
 from hermes.boundary.execution.background import RECORD, BackgroundProcess
 from hermes.boundary.execution.environment import child_environment
 from hermes.boundary.execution.local import LocalBackend
-from hermes.core.tools.call import UNKNOWN_OUTCOME, scope_of
+from hermes.core.danger.detector import judge
+from hermes.core.tools.call import UNKNOWN_OUTCOME, CallContext, scope_of
 from hermes.core.tools.schema import tools_json
-from hermes.core.tools.terminal import terminal_tools
+from hermes.core.tools.terminal import RunCommand, is_contained, review_command, terminal_tools
 from hermes.testing.commands import FILES_ONLY, background_of, lives, local_backend
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import Conditions, running, until
 from hermes.testing.scripted import ScriptedModel, says
 from hermes.testing.turns import Notebook, a_turn
 from hermes.testing.turns import use as use_in_call
+from hermes.types.approvals import ProposedAction
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import CallId, SessionKey, new_id
 from hermes.types.messages import ToolMessage
@@ -253,7 +255,7 @@ KILLED = """
 import sys
 from pathlib import Path
 import anyio
-from hermes.core.tools.terminal import terminal_tools
+from hermes.core.tools.terminal import RunCommand, is_contained, review_command, terminal_tools
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import Conditions, running
 from hermes.testing.scripted import ScriptedModel, calls
@@ -308,3 +310,63 @@ async def test_an_invalid_workdir_is_reported(tmp_path: Path, workdir: str) -> N
     backend = LocalBackend(tmp_path / "p", {})
     with pytest.raises(ToolFailed, match=r"workdir '.{1,80}' is not a folder"):
         await use(backend, tmp_path, {"command": "true", "workdir": workdir})
+
+
+async def reviewed(
+    backend: LocalBackend, workspace: Path, command: str, *, offline: bool = False
+) -> ProposedAction | None:
+    turn = a_turn(workspace=workspace)
+    sandbox = await backend.open(scope_of(turn))
+    context = CallContext(turn, CallId("t_0_0"), sandbox, lambda event: None, Notebook())
+    return await review_command(context, RunCommand(command=command), offline=offline)
+
+
+async def test_a_harmless_command_proposes_nothing(local: LocalBackend, tmp_path: Path) -> None:
+    assert await reviewed(local, tmp_path, "ls -l | wc") is None
+    assert await reviewed(local, tmp_path, "curl http://a.example", offline=True) is None
+    leaving = await reviewed(local, tmp_path, "curl http://a.example")
+    assert leaving is not None
+    assert (leaving.outcome, leaving.leaves) == ("run", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "outcome", "reason"),
+    [
+        ("x.sh", "echo hello", None, ""),
+        ("x.sh", "git reset --hard", "ask", "x.sh: throws uncommitted changes away"),
+        ("x.sh", "rm -rf /", "never", "x.sh: deletes / with everything in it"),
+        ("x.py", "import shutil; shutil.rmtree('photos')", "ask", "x.py: deletes photos"),
+        ("x", "#!/usr/bin/env python3\nprint(1)", None, ""),
+        ("x.js", "anything: (", "run", ""),
+    ],
+)
+async def test_the_scripts_of_a_command_are_judged(
+    local: LocalBackend, tmp_path: Path, name: str, text: str, outcome: str | None, reason: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    program = {".py": "python3 ", ".sh": "bash ", ".js": "node "}.get(Path(name).suffix, "./")
+    found = await reviewed(local, tmp_path, program + name)
+    assert (found and found.outcome) == outcome
+    if found and reason:
+        assert found.reason.startswith(reason)
+        assert found.locate is not None
+        assert [Path(one.path).name for one in (await found.locate()).scripts] == [name]
+
+
+async def test_what_the_sandbox_contains_depends_on_whose_files_are_in_it(
+    local: LocalBackend, tmp_path: Path
+) -> None:
+    class Private:
+        private_files = True
+
+    class Shared:
+        private_files = False
+
+    for command, expected in (
+        ("useradd x", (True, True)),
+        ("$(cat x)", (True, False)),
+        ("rm -rf photos", (False, False)),
+    ):
+        verdict = judge(command)
+        found = tuple(is_contained(verdict, one) for one in (Private(), Shared()))  # type: ignore[arg-type]  # only this property is read
+        assert found == expected
