@@ -18,6 +18,7 @@ from hermes.state.spill import Spill
 from hermes.testing.commands import FILES_ONLY
 from hermes.testing.scripted import ScriptedModel
 from hermes.types.agents import HostedAgent
+from hermes.types.approvals import ProposedAction
 from hermes.types.errors import ClaimLost
 from hermes.types.events import AgentEvent
 from hermes.types.execution import ExecutionBackend
@@ -25,6 +26,7 @@ from hermes.types.identity import AgentId, CallId, PersonId, Principal, SessionK
 from hermes.types.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from hermes.types.models import ModelProvider
 from hermes.types.profile import AgentProfile, Budget, ModelChoice
+from hermes.types.sending import Messenger
 from hermes.types.tools import AnyTool
 from hermes.types.turns import Decision, Prompt, Turn
 
@@ -178,3 +180,17 @@ async def use(
     sandbox = await backend.open(scope_of(turn))
     context = CallContext(turn, call, sandbox, heard.append, notes or Notebook(), redact)
     return await tool.bind(msgspec.json.encode(arguments).decode()).run(context)
+
+
+async def review(
+    tool: AnyTool,
+    turn: Turn,
+    arguments: Mapping[str, object],
+    *,
+    backend: ExecutionBackend = FILES_ONLY,
+    messenger: Messenger | None = None,
+) -> ProposedAction | None:
+    """Returns what a call of the tool would do; None if it never needs approval."""
+    sandbox = await backend.open(scope_of(turn))
+    context = CallContext(turn, CALL, sandbox, lambda event: None, Notebook(), messenger=messenger)
+    return await tool.bind(msgspec.json.encode(arguments).decode()).review(context)

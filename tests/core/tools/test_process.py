@@ -11,7 +11,8 @@ from hermes.core.tools.process import LATEST_LINES, LOG_WIDTH, _narrow
 from hermes.core.tools.terminal import terminal_tools
 from hermes.testing.commands import local_backend
 from hermes.testing.running import until
-from hermes.testing.turns import GROUP, PRIVATE, a_turn, use
+from hermes.testing.turns import GROUP, PRIVATE, a_turn, review, use
+from hermes.types.approvals import ProposedAction
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import Source
 
@@ -29,6 +30,10 @@ class ProcessCalls:
         turn = a_turn(workspace=self._workspace)
         told = await use(self._terminal, turn, arguments, backend=self._backend)
         return told.split()[-1].rstrip("]")
+
+    async def reviewed(self, **arguments: object) -> ProposedAction | None:
+        turn = a_turn(workspace=self._workspace)
+        return await review(self._process, turn, arguments, backend=self._backend)
 
     async def __call__(self, action: str, source: Source = PRIVATE, **more: object) -> str:
         turn = a_turn(workspace=self._workspace, source=source)
@@ -122,3 +127,16 @@ def test_a_secret_is_redacted_before_a_long_line_is_cut() -> None:
     shown = _narrow(line, lambda text: text.replace("hunter2hunter2", "…"))
     assert "hun" not in shown
     assert len(shown) == LOG_WIDTH + 1
+
+
+async def test_dangerous_input_of_a_process_needs_approval(processes: ProcessCalls) -> None:
+    id = await processes.start("bash")
+    for harmless in ({"action": "poll"}, {"action": "write", "text": "ls"}):
+        assert await processes.reviewed(id=id, **harmless) is None
+    action = await processes.reviewed(action="write", id=id, text="rm -rf /")
+    assert action is not None
+    assert (action.outcome, action.shown) == ("ask", "rm -rf /")
+    assert action.remarks == ("The command is:\n```\nbash\n```",)
+    part = await processes.reviewed(action="write", id=id, text="ls", newline=False)
+    assert part is not None
+    assert part.reason == "a later input can complete this one"

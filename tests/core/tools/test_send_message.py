@@ -7,7 +7,7 @@ import pytest
 
 from hermes.core.tools.call import CallContext
 from hermes.core.tools.send_message import FILE_BYTES, send_message
-from hermes.testing.turns import CALL, Notebook, a_turn, files_of
+from hermes.testing.turns import CALL, Notebook, a_turn, files_of, review
 from hermes.types.errors import ToolFailed
 from hermes.types.sending import OutgoingFile, SendResult
 
@@ -20,7 +20,7 @@ class FakeMessenger:
         self.sent: list[tuple[str, str, tuple[OutgoingFile, ...], bool]] = []
 
     async def others(self, to: str) -> tuple[str, ...]:
-        return (to,)
+        return () if to == "origin" else (to,)
 
     async def send(
         self, to: str, text: str, files: tuple[OutgoingFile, ...] = (), *, mirror: bool
@@ -93,3 +93,20 @@ async def test_a_file_that_can_not_be_sent_stops_the_message(
 async def test_without_a_chat_platform_nothing_is_sent(tmp_path: Path) -> None:
     with pytest.raises(ToolFailed, match="no chat platform is configured"):
         await sends(None, tmp_path)
+
+
+async def test_a_message_to_another_chat_needs_approval(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"content")
+    turn, messenger = a_turn(workspace=tmp_path), FakeMessenger()
+    here = {"to": "origin", "text": "news"}
+    assert await review(send_message, turn, here, messenger=messenger) is None
+    there = {"to": "chat:2", "text": "news", "files": ["f"]}
+    action = await review(send_message, turn, there, messenger=messenger)
+    assert action is not None
+    assert action.kind == "send a message to chat:2"
+    assert action.shown == "news\n[file f, 7 bytes]"
+    assert not action.lasting
+    (tmp_path / "f").write_bytes(b"changed")
+    changed = await review(send_message, turn, there, messenger=messenger)
+    assert changed is not None
+    assert changed.facts != action.facts

@@ -13,14 +13,14 @@ from hermes.boundary.execution.background import RECORD, BackgroundProcess
 from hermes.boundary.execution.environment import child_environment
 from hermes.boundary.execution.local import LocalBackend
 from hermes.core.danger.detector import judge
-from hermes.core.tools.call import UNKNOWN_OUTCOME, CallContext, scope_of
+from hermes.core.tools.call import UNKNOWN_OUTCOME, scope_of
 from hermes.core.tools.schema import tools_json
-from hermes.core.tools.terminal import RunCommand, is_contained, review_command, terminal_tools
+from hermes.core.tools.terminal import is_contained, terminal_tools
 from hermes.testing.commands import FILES_ONLY, background_of, lives, local_backend
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import Conditions, running, until
 from hermes.testing.scripted import ScriptedModel, says
-from hermes.testing.turns import Notebook, a_turn
+from hermes.testing.turns import Notebook, a_turn, review
 from hermes.testing.turns import use as use_in_call
 from hermes.types.approvals import ProposedAction
 from hermes.types.errors import ToolFailed
@@ -255,7 +255,7 @@ KILLED = """
 import sys
 from pathlib import Path
 import anyio
-from hermes.core.tools.terminal import RunCommand, is_contained, review_command, terminal_tools
+from hermes.core.tools.terminal import is_contained, terminal_tools
 from hermes.testing.platforms import ChatServer, PlainAdapter
 from hermes.testing.running import Conditions, running
 from hermes.testing.scripted import ScriptedModel, calls
@@ -315,10 +315,10 @@ async def test_an_invalid_workdir_is_reported(tmp_path: Path, workdir: str) -> N
 async def reviewed(
     backend: LocalBackend, workspace: Path, command: str, *, offline: bool = False
 ) -> ProposedAction | None:
-    turn = a_turn(workspace=workspace)
-    sandbox = await backend.open(scope_of(turn))
-    context = CallContext(turn, CallId("t_0_0"), sandbox, lambda event: None, Notebook())
-    return await review_command(context, RunCommand(command=command), offline=offline)
+    terminal, _ = terminal_tools(30.0, "none", offline=offline)
+    return await review(
+        terminal, a_turn(workspace=workspace), {"command": command}, backend=backend
+    )
 
 
 async def test_a_harmless_command_proposes_nothing(local: LocalBackend, tmp_path: Path) -> None:

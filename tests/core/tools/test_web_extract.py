@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from hermes.core.tools.web_extract import MOST_HTML, MOST_TEXT, Fetch, web_extract_tool
-from hermes.testing.turns import a_turn, use
+from hermes.testing.turns import a_turn, review, use
 from hermes.types.errors import ToolFailed
+from hermes.types.messages import UserMessage
 from hermes.types.web import WebPage
 
 HTML = "<title>Tea</title><main><h1>Green</h1><p>Steep <b>briefly</b>.</main>"
@@ -116,3 +117,12 @@ def test_the_tool_is_read_only_and_has_a_medium_risk() -> None:
     assert (tool.toolset, tool.read_only, tool.repeatable, tool.risk) == (
         "web", True, True, "medium"
     )  # fmt: skip
+
+
+async def test_an_address_that_nobody_has_mentioned_leaves_the_workspace() -> None:
+    tool = web_extract_tool(web({}))
+    turn = a_turn(UserMessage(text="read https://a.example/x please"))
+    assert await review(tool, turn, {"urls": ["https://a.example/x"]}) is None
+    action = await review(tool, turn, {"urls": ["https://a.example/x", "https://b.example/?q=1"]})
+    assert action is not None
+    assert (action.shown, action.outcome, action.leaves) == ("https://b.example/?q=1", "run", True)

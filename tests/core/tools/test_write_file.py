@@ -6,7 +6,7 @@ import pytest
 
 from hermes.core.tools.call import CallContext
 from hermes.core.tools.write_file import COMPARED_BYTES, WriteFile, write_file
-from hermes.testing.turns import CALL, Notebook, a_turn, files_of, use
+from hermes.testing.turns import CALL, Notebook, a_turn, files_of, review, use
 from hermes.types.errors import ToolFailed
 from hermes.types.identity import OWNER, Principal
 
@@ -80,3 +80,19 @@ async def test_text_with_a_lone_surrogate_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ToolFailed, match="not valid Unicode"):
         await write_file.handler(context, WriteFile(path="new/f", content="\ud800"))
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_only_an_existing_file_that_was_not_read_needs_approval(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    (tmp_path / "full").write_text("x")
+    (tmp_path / "folder").mkdir()
+    turn = a_turn(workspace=tmp_path)
+    for path in ("new", "empty", "folder", "../outside"):
+        assert await review(write_file, turn, {"path": path, "content": "y"}) is None
+    action = await review(write_file, turn, {"path": "full", "content": "yz"})
+    assert action is not None
+    assert (action.kind, action.shown, action.contained) == ("overwrite a file", "full", False)
+    assert action.remarks == ("The new content has 2 characters.",)
+    other = await review(write_file, turn, {"path": "full", "content": "other"})
+    assert other is not None
+    assert other.facts != action.facts
