@@ -402,6 +402,9 @@ class BackendOptions(Value):
     """The variables that commands see."""
     secrets: Mapping[str, str] = {}
     """More variables that commands see. Their values are redacted in all output."""
+    sudo_password: str = ""
+    """The password that a backend without isolation gives to sudo and to no other program; empty
+    for none."""
     sandboxes: Path | None = None
     """Folder in which a backend may keep the files of its sandboxes, as `<sandbox id>` in a
     subfolder with the name of the backend; None if no files may be kept."""

@@ -133,8 +133,10 @@ async def test_a_hundred_sessions_at_the_same_time_share_nothing(
                 group.start_soon(look, sandbox, number)
             # No command looks before all of them run, and none ends before all have looked.
             for gate in ("ready", "looked"):
-                await until(lambda gate=gate: all((one / gate).exists() for one in places), 60.0)
-                for opened in [await anyio.open_file(one / gate, "w") for one in places]:
+                gates = [one / gate for one in places]
+                for one in gates:
+                    await until(one.exists, 60.0)
+                for opened in [await anyio.open_file(one, "w") for one in gates]:
                     await opened.aclose()
     assert len(seen) == SESSIONS
     for kind in zip(*seen.values(), strict=True):
