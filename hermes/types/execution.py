@@ -316,6 +316,9 @@ class SandboxInfo(Value):
     """The session that last used the sandbox. Other sessions may share the sandbox."""
     person: str = ""
     """The person that the sandbox belongs to, if the sessions of a person share a sandbox."""
+    workspace: str = ""
+    """The folder of this machine in which the commands work; empty if the sandbox has a workspace
+    of its own."""
     used_at: float = 0.0
     """The time of the last turn that used the sandbox, in seconds since 1970."""
     bytes: int = 0

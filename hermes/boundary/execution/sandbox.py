@@ -89,8 +89,9 @@ class SandboxBackend:
         return (*found, *self._network.findings())
 
     async def open(self, scope: SandboxScope) -> "LocalSandbox":
-        own = SandboxFolder(self._folders, scope, self._options.sharing)
-        workspace = own.workspace if self._has_own_workspace else Path(scope.workspace)
+        shared = "" if self._has_own_workspace else scope.workspace
+        own = SandboxFolder(self._folders, scope, self._options.sharing, shared)
+        workspace = Path(shared) if shared else own.workspace
         network = self._network
         confined = ConfinedLauncher(self._options, self._level, scope, own, workspace, network)
         await network.start()
