@@ -49,6 +49,8 @@ class Restrictions(Value):
     wrapped: bool = False
     """Whether the executed program is bubblewrap. Bubblewrap installs the filter itself, and its
     own two processes must outlive a SIGTERM to the command."""
+    group: str = ""
+    """The control group below which each command gets one of its own; empty for none."""
 
     def fields(self) -> RestrictionFields:
         """Returns the restrictions in the form that supervisors read."""
@@ -65,6 +67,7 @@ class Restrictions(Value):
             },
             "seccomp": self.seccomp,
             "wrapped": self.wrapped,
+            "group": self.group,
         }
 
     def text(self) -> str:

@@ -17,6 +17,7 @@ from hermes.boundary.execution.bubblewrap import (
     namespace_filter,
     wrapped_arguments,
 )
+from hermes.boundary.execution.cgroup import delegated_group
 from hermes.boundary.execution.command_place import PlaceCheck, ScriptFiles, VisibleFolder
 from hermes.boundary.execution.handles import end_handle
 from hermes.boundary.execution.launch import (
@@ -310,6 +311,7 @@ class ConfinedLauncher:
             landlock=landlock,
             seccomp=seccomp,
             wrapped=wrapped,
+            group=delegated_group(),
         )
 
     def _environment(self, level: Level) -> dict[str, str]:
