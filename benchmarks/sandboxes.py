@@ -94,6 +94,7 @@ async def limits(stage: Stage, sizes: Sizes) -> None:
     home, limit = "attacked", ATTACKED
     stage.env(home)
     (stage.folder / home / "config.yaml").write_text(
+        'approvals:\n  mode: "off"\n'
         f"terminal:\n  max_processes: {limit.processes}\n"
         f"  max_memory_mb: {limit.memory // 1_000_000}\n"
         f"  max_workspace_mb: {limit.workspace_bytes // 1_000_000}\n"

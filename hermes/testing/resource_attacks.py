@@ -38,9 +38,11 @@ def fork_bomb(limits: CommandLimits, pause: float = 0.0) -> ResourceAttack:
     seconds."""
     generations = (EXCESS * limits.processes).bit_length()
     wait = f"read -t {pause} -u 9" if pause else ":"
-    start = "bomb $(($1-1)) | bomb $(($1-1)) & wait"
+    # The agent refuses a fork bomb that it recognises, so the name is computed.
+    start = "$again $(($1-1)) | $again $(($1-1)) & wait"
     bomb = f"bomb() {{ step; {wait}; if (($1)); then {start}; fi; read -u 9; }}"
-    command = f"exec 9< <(sleep 600); {_STEP}; {bomb}; bomb {generations}"
+    name = "again=$(date +bomb)"
+    command = f"exec 9< <(sleep 600); {_STEP}; {name}; {bomb}; $again {generations}"
     return ResourceAttack(limit="processes", command=command, allowed=limits.processes)
 
 

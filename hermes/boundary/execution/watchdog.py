@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from hermes.boundary.execution.cgroup import ControlGroup
+from hermes.boundary.execution.process_tree import child_pids
 
 LIMIT_CHECK_SECONDS = 0.1
 """Seconds between two checks of a command."""
@@ -132,13 +133,9 @@ def _below(root: int) -> Iterator[int]:
     """Yields the descendants of the process. A process that ends meanwhile may be left out."""
     waiting = [root]
     while waiting:
-        pid = waiting.pop()
-        with contextlib.suppress(OSError):
-            for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
-                children = _content(f"/proc/{pid}/task/{thread}/children").split()
-                for child in map(int, children):
-                    waiting.append(child)
-                    yield child
+        for child in child_pids(waiting.pop()):
+            waiting.append(child)
+            yield child
 
 
 def _resident(pid: int) -> int:
