@@ -63,6 +63,7 @@ LONG: dict[str, Phase] = {
     "session_keys": session_keys.session_keys,
     "danger": danger.danger,
     "install": installation.install,
+    "limits": sandboxes.limits,
 }
 
 
@@ -73,6 +74,7 @@ def _alone(measured: Callable[[Record, Sizes], Awaitable[None]]) -> Phase:
 
 
 SHORT["sandbox"] = _alone(sandboxes.sandbox)
+LONG["races"] = _alone(sandboxes.races)
 CHATS: dict[str, Phase] = {
     "waiting": _alone(chats.waiting),
     "repeats": _alone(chats.repeats),

@@ -139,6 +139,8 @@ class Probed(msgspec.Struct):
     """The highest memory and the highest number of threads that were seen."""
     delays: list[float]
     """Milliseconds that each GET /health took during the work."""
+    calm: list[float]
+    """Milliseconds that each GET /health took before the work."""
 
     @property
     def rss_growth(self) -> float:
@@ -172,6 +174,7 @@ async def probed(stage: Stage, target: Target, work: Callable[[], Awaitable[None
         before=used[0],
         most=Usage(rss=max(one.rss for one in used), threads=max(one.threads for one in used)),
         delays=[delay * 1000 for due, delay in seen if began <= due <= began + seconds],
+        calm=[delay * 1000 for due, delay in seen if due < began],
     )
 
 

@@ -35,6 +35,8 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Number of characters that are added to every token."""
     tool: bool = False
     """Whether the model first calls the tool `read_file`, and answers only after its result."""
+    command: str = ""
+    """A command that the model first runs with the tool `terminal`; empty for none."""
 
     @property
     def seconds(self) -> float:
@@ -105,10 +107,14 @@ def reply(body: bytes, status: bytes = b"200 OK") -> bytes:
     return head % (status, len(body)) + body
 
 
-CALL = (
-    b'[{"index":0,"id":"call_%d","type":"function","function":'
-    b'{"name":"read_file","arguments":"{\\"path\\":\\"' + READ.encode() + b'\\"}"}}]'
-)
+def encoded_call(number: int, behaviour: Behaviour) -> bytes:
+    """Encodes the tool call of the model. `number` makes the id of the call unique."""
+    name, arguments = "read_file", {"path": READ}
+    if behaviour.command:
+        name, arguments = "terminal", {"command": behaviour.command}
+    function = {"name": name, "arguments": msgspec.json.encode(arguments).decode()}
+    call = {"index": 0, "id": f"call_{number}", "type": "function", "function": function}
+    return msgspec.json.encode([call])
 
 
 class Scene:
@@ -132,7 +138,7 @@ class Scene:
         counted = usage(size, self.behaviour.tokens)
         message, finish = b'{"role":"assistant","content":"%b"}' % self.text, b"stop"
         if self.calls_tool(asked):
-            call = CALL % self.counts.calls
+            call = encoded_call(self.counts.calls, self.behaviour)
             message = b'{"role":"assistant","content":null,"tool_calls":%b}' % call
             finish = b"tool_calls"
         return reply(
@@ -143,7 +149,8 @@ class Scene:
 
     def calls_tool(self, asked: Asked) -> bool:
         """Returns whether the model must now answer with a tool call, and counts this call."""
-        due = self.behaviour.tool and all(one.role != "tool" for one in asked.messages)
+        wanted = self.behaviour.tool or bool(self.behaviour.command)
+        due = wanted and all(one.role != "tool" for one in asked.messages)
         self.counts.tool_calls += due
         return due
 
@@ -161,7 +168,8 @@ class Stream:
         counted = usage(size, scene.behaviour.tokens) if wanted else b""
         self._end = last_frames(b'"stop"', counted)
         if scene.calls_tool(asked):
-            self._opening += chunk(frame(b'{"tool_calls":%b}' % (CALL % scene.counts.calls)))
+            call = encoded_call(scene.counts.calls, self._behaviour)
+            self._opening += chunk(frame(b'{"tool_calls":%b}' % call))
             self._end, self._left = last_frames(b'"tool_calls"', counted), 0
         self._next = self._loop.time() + scene.behaviour.ttft
         self._timer = self._later(self._open)

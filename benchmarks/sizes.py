@@ -24,6 +24,10 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     tools: int = 50
     sandboxed: int = 50
     """Number of commands with the sandbox, and also without it."""
+    attacks: int = 3
+    """Number of times that each attack on the limits of the sandbox is made."""
+    races: int = 20_000
+    """Number of uses of the file tools during the exchange of a folder for a link."""
     old: int = 240
     """Number of turns that a session has when it counts as old."""
     grown: int = 3
@@ -92,4 +96,5 @@ FULL = Sizes(
     pairs=5,
     down_seconds=60.0,
     outage_seconds=600.0,
+    races=100_000,
 )

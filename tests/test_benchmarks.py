@@ -17,19 +17,26 @@ from benchmarks.record import Figure, Record
 from benchmarks.report import Row, rows, table
 from benchmarks.sizes import Sizes
 
-TINY = Sizes(latency=5, rounds=1, tools=3, old=3, grown=1)
+TINY = Sizes(latency=5, rounds=1, tools=3, old=3, grown=1, sandboxed=10, attacks=1, races=500)
 
 
 @pytest.mark.slow
 def test_a_tiny_run_measures_every_kind_of_load_without_an_error() -> None:
     record = Record()
-    names = ["prompt", "latency", "tools", "growth"]
+    names = ["prompt", "latency", "tools", "growth", "sandbox", "limits", "races"]
     anyio.run(measure, names, TINY, record, backend_options={"use_uvloop": True})
     assert record.samples == []
     assert record.errors == 0
     measured = {row.bar.key.partition(".")[0] for row in rows(record)}
-    assert measured == {"prompt", "latency", "cpu", "tool", "growth", "errors"}
+    assert measured == {
+        *("prompt", "latency", "cpu", "tool", "growth", "sandbox", "limits", "races", "errors")
+    }
     assert "| added time to first token, median ms |" in table(record)
+    seen = {key: figure.ours for key, figure in record.figures.items()}
+    assert seen["races.escapes"] == 0
+    assert seen["sandbox.cpu"] < 30
+    # Other programs may make this machine slow.
+    assert seen["limits.health"] < 500 + 5 * seen["limits.calm"]
 
 
 @pytest.mark.slow

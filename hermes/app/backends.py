@@ -53,6 +53,7 @@ def backend_options(settings: Settings) -> BackendOptions:
         processes=settings.home.processes,
         environment=child_environment(environ, terminal.env_passthrough),
         secrets={name: environ[name] for name in terminal.secrets if name in environ},
+        sudo_password=terminal.sudo_password,
         sandboxes=settings.files.sandboxes,
         sharing=terminal.scope,
         own_workspaces=_has_own_workspaces(settings),

@@ -182,7 +182,7 @@ class EgressProxy:
             return
         _remember(self._refused, (sandbox, host))
         if _remember(self._logged, (sandbox, host)):
-            log.warning(
+            log.info(
                 "the sandbox of %s may not connect to %s; terminal.network can allow the host",
                 sandbox,
                 host,

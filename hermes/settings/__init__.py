@@ -150,6 +150,7 @@ class Settings(Value):
         keys = (self.model.api_key, self.api_server.key, auxiliary.api_key, web.brave_key)
         addresses = (self.store.url, self.store.direct_url, self.bus.url)
         passed = {self.sources.environ.get(name, "") for name in self.terminal.secrets}
+        passed.add(self.terminal.sudo_password)
         own = {*keys, *addresses, *passed, web.tavily_key, _made_key(self.home)} - {""}
         return self.sources.secrets | own
 

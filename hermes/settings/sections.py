@@ -361,6 +361,9 @@ class TerminalSettings(Value):
     secrets: tuple[str, ...] = ()
     """Names of environment variables with secrets that commands need. Their values are redacted in
     the output of commands."""
+    sudo_password: Annotated[str, Aliases(env=("SUDO_PASSWORD",), secret=True)] = ""
+    """The password that sudo gets with the backends `local` and `ssh`. No command and no model sees
+    it."""
     mounts: tuple[str, ...] = ()
     """Absolute paths that commands in a sandbox can read, in addition to the workspace. A path that
     ends with `:rw` can also be written."""
@@ -375,6 +378,9 @@ class TerminalSettings(Value):
     limit."""
     max_workspace_mb: Count = 10_000
     """Maximum size of all files of a sandbox, in megabytes; 0 for no limit."""
+
+    def __repr__(self) -> str:
+        return f"TerminalSettings(backend={self.backend!r})"
 
 
 class WebSettings(Value):

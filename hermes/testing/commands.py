@@ -25,8 +25,8 @@ from hermes.boundary.execution.process_tree import (
     send_signal,
     set_process_option,
 )
-from hermes.boundary.execution.sandbox import SandboxBackend
-from hermes.types.execution import BackendOptions
+from hermes.boundary.execution.sandbox import SANDBOX_BACKEND, SandboxBackend
+from hermes.types.execution import BackendOptions, ExecutionBackend
 
 OnThisMachine = TypeVar("OnThisMachine", LocalBackend, SandboxBackend)
 EMPTY_ENVIRONMENT = child_environment({})
@@ -92,6 +92,22 @@ def sandbox_backend(
     )
     with _closed(SandboxBackend(options, level), root / "processes") as backend:
         yield backend
+
+
+def crash_backend(home: Path, *, isolated: bool) -> ExecutionBackend:
+    """Returns the backend of a gateway that is killed in a test. It runs commands in the sandbox if
+    `isolated` is set, and without isolation otherwise."""
+    environment = {"PATH": os.defpath}
+    if not isolated:
+        return LocalBackend(home / "processes", environment)
+    options = BackendOptions(
+        processes=home / "processes",
+        environment=environment,
+        sandboxes=home / "sandboxes",
+        own_workspaces=True,
+        hidden=(home,),
+    )
+    return SANDBOX_BACKEND.make(options)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ A point is a place in the code where a kill could do damage; see `crash_child`.
 """
 
 import random
+import re
 import tempfile
 import time
 from collections import Counter
@@ -40,6 +41,11 @@ ALIKE = 3
 """If a scenario passes a point several times, the gateway is killed only at the first passes, up to
 this number. A kill at a later pass would test nothing new."""
 SCENARIO_SECONDS = 20.0
+ISOLATED = "spawn-sandbox"
+"""The scenario `spawn` in the sandbox."""
+COMMAND_POINTS = re.compile(r"spawn|TurnCheckpoint")
+"""The points of a command. In the scenario `spawn-sandbox`, the gateway is killed at these points
+only, because the other points have nothing to do with the sandbox."""
 CrashScript = Callable[[Stage], Awaitable[None]]
 
 
@@ -118,6 +124,7 @@ def _scenarios() -> Mapping[str, CrashScript]:
         "client-tools": partial(_client_tools, session=False),
         "client-tools-session": partial(_client_tools, session=True),
         "recovery": _recovered,
+        ISOLATED: script("plain", "spawn"),
     }
 
 
@@ -128,7 +135,7 @@ async def play(name: str, model: str, *, point: str = "", count: bool = False) -
     """Runs a scenario in a new home. If `point` is given, the gateway is killed at this point. With
     `count`, the result lists the points that the gateway passed."""
     with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
-        stage = Stage(Path(folder), model, forked)
+        stage = Stage(Path(folder), model, forked, isolated=name == ISOLATED)
         again = name == "recovery"
         # In the scenario `recovery`, the first process is killed by the script, and the point
         # belongs to the second process.
@@ -204,6 +211,8 @@ async def enumerate_points(names: list[str], point: str, every: int) -> bool:
                 counted = await play(name, model, count=True)
                 tally.add(name, "", counted)
                 points = [one for one in counted.points if int(one.split()[-1]) <= ALIKE][::every]
+                if name == ISOLATED:
+                    points = [one for one in points if COMMAND_POINTS.search(one)]
             async with anyio.create_task_group() as group:
                 for each in points:
                     group.start_soon(one, name, each, model)

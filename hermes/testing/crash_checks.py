@@ -16,7 +16,7 @@ from hermes.control.sending import REPEAT
 from hermes.core.tools.call import UNKNOWN_OUTCOME
 from hermes.streaming.edits import PLACEHOLDER
 from hermes.streaming.policy import StreamingPolicy
-from hermes.testing.crash_child import APPENDED, log_file
+from hermes.testing.crash_child import APPENDED, SPAWNED, log_file
 from hermes.testing.crash_stage import POLL_SECONDS, Sent, Stage
 from hermes.testing.model import Stats
 from hermes.testing.platforms import Shown
@@ -46,6 +46,7 @@ def check(stage: Stage) -> Report:
         _answers,
         _order,
         _shown,
+        _commands,
         _tokens,
         _exchanges,
         _store,
@@ -116,6 +117,25 @@ def _shown(stage: Stage, report: Report) -> Iterator[str]:
                     yield f"mixed: {account} showed {text!r}"
         if whole > owed.get(account, 0):
             yield f"{account} shows {whole} unmarked messages for {owed.get(account, 0)} owed"
+
+
+def _commands(stage: Stage, report: Report) -> Iterator[str]:
+    """Checks that no command ran twice, and that its files stay."""
+    sandboxes = stage.home.glob(f"sandboxes/sandbox/*/workspace/{SPAWNED}")
+    found = [one for one in (stage.home / "workspace" / SPAWNED, *sandboxes) if one.exists()]
+    written = Counter(word for one in found for word in one.read_text().split())
+    report.figures["commands that wrote"] += written.total()
+    if not written and any(one["fail_at"].startswith("in spawn") for one in stage.armed.values()):
+        yield "lost: the file of a command that was killed with its gateway"
+    for token, times in written.items():
+        if times > 1:
+            yield f"twice: the command of {token} ran {times} times"
+    for sent in stage.sent:
+        for shown in _standing(stage, sent) if sent.kind == "spawn" else ():
+            told = re.search(r"ended, wrote ([q\d ]+)", shown.text)
+            for token in told[1].split() if told else ():
+                if not written[token]:
+                    yield f"lost: the file that the command of {token} wrote"
 
 
 def _tokens(stage: Stage, report: Report) -> Iterator[str]:

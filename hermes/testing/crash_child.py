@@ -23,13 +23,13 @@ import msgspec
 from msgspec.structs import replace
 
 from hermes.app.gateway import GatewayOverrides, open_gateway
-from hermes.boundary.execution.local import LocalBackend
 from hermes.core.models.retry import Retrying
 from hermes.core.tools.read_file import read_file_tool
 from hermes.entry.http.server import ApiOptions, serve_http
 from hermes.entry.supervisor import serve
 from hermes.settings import Settings, load
 from hermes.state.spill import Spill
+from hermes.testing.commands import crash_backend
 from hermes.testing.crash_api import API_KEY, tell_address
 from hermes.testing.platforms import Batch, EditingAdapter, PlainAdapter, PlatformWire
 from hermes.testing.remote import PlatformConnection, RemoteWire
@@ -52,7 +52,10 @@ P = ParamSpec("P")
 
 APPENDED = "appended.txt"
 """The file in the workspace to which the tool `append` writes."""
+SPAWNED = "spawned.txt"
+"""The file in the workspace to which the commands of the tool `spawn` write."""
 EDIT_SECONDS = 0.1
+FILE_POLL_SECONDS = 0.01
 READS = {
     "running_of",
     "owed_chats",
@@ -83,6 +86,8 @@ class Options(Value):
     from_start: bool = False
     """Whether the process counts points from its start. Otherwise the process counts points from
     the first update of a platform."""
+    isolated: bool = False
+    """Whether commands run in the sandbox. Otherwise they run without isolation."""
 
 
 class Points:
@@ -193,7 +198,10 @@ class AskPerson(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SpawnProcess(msgspec.Struct, forbid_unknown_fields=True):
-    seconds: float = 0.2
+    token: str
+    held: bool = False
+    """Whether the command runs until it is stopped. Otherwise it ends when it has written the
+    token."""
 
 
 async def _append(points: Points, context: ToolContext, arguments: AppendToken) -> str:
@@ -236,13 +244,18 @@ class PointedObserver:
 
 
 async def _spawn(points: Points, context: ToolContext, arguments: SpawnProcess) -> str:
-    observer = PointedObserver(points, context)
-    run = partial(context.sandbox.run, "sleep 600", observer, seconds=arguments.seconds)
+    observer, sandbox = PointedObserver(points, context), context.sandbox
+    command = f"echo {arguments.token} >> {SPAWNED}; sleep 600"
     async with anyio.create_task_group() as group:
-        group.start_soon(run)
+        group.start_soon(partial(sandbox.run, command, observer, seconds=600.0))
         await observer.begun.wait()
+        while not await sandbox.stat(SPAWNED):  # noqa: ASYNC110
+            await anyio.sleep(FILE_POLL_SECONDS)
         points.passes("in spawn")
-    return "spawned and ended"
+        if not arguments.held:
+            group.cancel_scope.cancel()
+    written = (await sandbox.read(SPAWNED)).decode()
+    return f"spawned and ended, wrote {' '.join(written.split())}"
 
 
 def tools(points: Points, home: Path) -> list[AnyTool]:
@@ -321,7 +334,7 @@ async def work(options: Options) -> None:
         overrides = GatewayOverrides(
             tools=tools(points, home),
             model=PointedModel(points, Retrying(model_client(http))),
-            backend=LocalBackend(home / "processes", {"PATH": os.defpath}),
+            backend=crash_backend(home, isolated=options.isolated),
             wrap_store=partial(PointedStore, points),
         )
         async with (

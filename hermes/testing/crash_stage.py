@@ -34,10 +34,10 @@ TEXTS: dict[CrashKind, str] = {
     "append": '{q} tool:append{{"token":"{q}"}}',
     "both": '{q} tool:read_file{{"path":"notes.txt"}} tool:append{{"token":"{q}"}}',
     "ask": '{q} tool:ask{{"question":"which-{q}"}}',
-    "spawn": "{q} tool:spawn{{}}",
+    "spawn": '{q} tool:spawn{{"token":"{q}"}}',
     "steps": '{q} tool:read_file{{"path":"notesSTEP.txt"}} steps:3',
     "endless": "{q} tokens:4000 delay:0.02",
-    "held": '{q} tool:spawn{{"seconds":600}}',
+    "held": '{q} tool:spawn{{"token":"{q}","held":true}}',
 }
 STOPPED = "(stopped"
 
@@ -76,8 +76,10 @@ class Sent(Value):
 
 
 class Stage:
-    def __init__(self, home: Path, model: str, launch: Launch) -> None:
+    def __init__(self, home: Path, model: str, launch: Launch, *, isolated: bool = False) -> None:
+        """`isolated` says whether the gateways run commands in the sandbox."""
         self.home = home
+        self._isolated = isolated
         self.model = model
         self.rooms = {"plain": Rooms(), "editing": Rooms()}
         self.armed: dict[int, Armed] = {}
@@ -174,6 +176,7 @@ class Stage:
                 port=self._port,
                 model=self.model,
                 store_url=store_url(self.home),
+                isolated=self._isolated,
             )
             if armed := self.armed.get(len(self.starts)):
                 options = msgspec.structs.replace(options, **armed)

@@ -104,6 +104,7 @@ for _name, _path in {
     "read_a_file_of_another_session": "{other}",
     "read_through_the_root_of_init": "/proc/1/root{secret}",
     "read_through_the_root_of_a_process": "/proc/{pid}/root{secret}",
+    "read_through_its_own_root": "/proc/self/root{secret}",
     "read_through_dots": "../../../../../../../../..{secret}",
     "read_the_environment_of_a_process": "/proc/{pid}/environ",
     "read_the_command_line_of_a_process": "/proc/{pid}/cmdline",
@@ -136,6 +137,7 @@ for _name, _path in {
     "write_the_core_pattern": "/proc/sys/kernel/core_pattern",
     "write_the_program_for_modules": "/proc/sys/kernel/modprobe",
     "write_the_sysrq_trigger": "/proc/sysrq-trigger",
+    "write_the_release_agent": "/sys/fs/cgroup/release_agent",
     "write_the_uevent_helper": "/sys/kernel/uevent_helper",
 }.items():
     ESCAPES[_name] = lambda planted, path=_path: opens(path.format(**planted))  # type: ignore[misc]
@@ -154,6 +156,10 @@ for _name, (_number, *_arguments) in {
     "read_the_kernel_ring": (103, 3, ctypes.create_string_buffer(100), 100),
     "load_a_module": (313, -1, b"", 0),
     "open_a_tree_of_mounts": (428, -100, b"/", 1),
+    "open_a_file_system": (430, b"tmpfs", 0),
+    "mount_the_root_of_the_host": (165, b"/", b".", None, 0x1000, None),
+    "become_another_user": (117, 1, 1, 1),
+    "clone_anew_into_a_user_namespace": (435, struct.pack("11Q", 0x10000000, *[0] * 10), 88),
 }.items():
     ESCAPES[_name] = lambda planted, made=(_number, *_arguments): call(*made)  # type: ignore[misc]
 
@@ -175,11 +181,27 @@ for _name, (_family, _host) in {
 for _name, _path in {
     "connect_to_a_service": "{socket}",
     "connect_to_docker": "/var/run/docker.sock",
+    "connect_to_podman": "/run/podman/podman.sock",
+    "connect_to_the_system_bus": "/run/dbus/system_bus_socket",
     "connect_to_an_abstract_socket": "\0{abstract}",
 }.items():
     ESCAPES[_name] = lambda planted, path=_path: connects(  # type: ignore[misc]
         socket.AF_UNIX, path.format(**planted)
     )
+
+
+_ACTIONS: dict[str, Callable[[Planted], None]] = {
+    "rename_a_file_in": lambda planted: os.rename(planted["other"], "renamed-in"),  # noqa: PTH104
+    "delete_a_file": lambda planted: os.unlink(planted["other"]),  # noqa: PTH108
+    "change_permissions": lambda planted: os.chmod(planted["secret"], 0o600),  # noqa: PTH101
+    "change_times": lambda planted: os.utime(planted["secret"]),
+    "change_attributes": lambda planted: os.setxattr(planted["secret"], "user.escape", b"1"),
+    "set_the_clock": lambda _: time.clock_settime(time.CLOCK_REALTIME, time.time()),
+    "raise_own_limits": lambda _: resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1)),
+    "signal_a_process": lambda planted: os.kill(planted["pid"], 0),
+}
+for _name, _action in _ACTIONS.items():
+    ESCAPES[_name] = lambda planted, act=_action: act(planted) is None  # type: ignore[misc]
 
 
 @attempt
@@ -195,18 +217,6 @@ def link_a_file_in(planted: Planted) -> bool:
 
 
 @attempt
-def rename_a_file_in(planted: Planted) -> bool:
-    os.rename(planted["other"], "renamed-in")  # noqa: PTH104
-    return True
-
-
-@attempt
-def delete_a_file(planted: Planted) -> bool:
-    os.unlink(planted["other"])  # noqa: PTH108
-    return True
-
-
-@attempt
 def create_a_file_of_the_system(planted: Planted) -> bool:
     path = f"/usr/local/hermes-escape-{os.getpid()}"
     opens(path, os.O_WRONLY | os.O_CREAT)
@@ -217,12 +227,6 @@ def create_a_file_of_the_system(planted: Planted) -> bool:
 @attempt
 def truncate_a_file(planted: Planted) -> bool:
     os.truncate(planted["secret"], os.stat(planted["secret"]).st_size)  # noqa: PTH116
-    return True
-
-
-@attempt
-def change_permissions(planted: Planted) -> bool:
-    os.chmod(planted["secret"], 0o600)  # noqa: PTH101
     return True
 
 
@@ -247,15 +251,11 @@ def change_permissions_of_a_device(planted: Planted) -> bool:
 
 
 @attempt
-def change_times(planted: Planted) -> bool:
-    os.utime(planted["secret"])
-    return True
-
-
-@attempt
-def change_attributes(planted: Planted) -> bool:
-    os.setxattr(planted["secret"], "user.escape", b"1")
-    return True
+def open_a_file_by_its_handle(planted: Planted) -> bool:
+    handle, mount = ctypes.create_string_buffer(struct.pack("Ii", 128, 0), 136), ctypes.c_int()
+    root = os.open("/", os.O_RDONLY)
+    named = call(303, root, b"", handle, ctypes.byref(mount), 0x1000)
+    return named and call(304, root, handle, os.O_RDONLY)
 
 
 @attempt
@@ -273,12 +273,6 @@ def make_a_disk(planted: Planted) -> bool:
 @attempt
 def open_the_terminal(planted: Planted) -> bool:
     return opens("/dev/tty", os.O_RDWR)
-
-
-@attempt
-def signal_a_process(planted: Planted) -> bool:
-    os.kill(planted["pid"], 0)
-    return True
 
 
 @attempt
@@ -324,12 +318,6 @@ def change_the_processors_of_a_process(planted: Planted) -> bool:
 
 
 @attempt
-def raise_own_limits(planted: Planted) -> bool:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
-    return True
-
-
-@attempt
 def keep_privileges(planted: Planted) -> bool:
     header, found = struct.pack("Ii", 0x20080522, 0), ctypes.create_string_buffer(24)
     bounding = any(_libc.prctl(23, number, 0, 0, 0) == 1 for number in range(41))
@@ -356,12 +344,6 @@ def use_an_inherited_descriptor(planted: Planted) -> bool:
 def read_the_environment_of_the_gateway(planted: Planted) -> bool:
     _libc.getenv.restype = ctypes.c_void_p
     return _libc.getenv(b"HERMES_PLANTED") is not None
-
-
-@attempt
-def set_the_clock(planted: Planted) -> bool:
-    time.clock_settime(time.CLOCK_REALTIME, time.time())
-    return True
 
 
 @attempt

@@ -6,6 +6,8 @@ import textwrap
 _FIRST_COLUMN = re.compile(r"\S+(?: \S+)* {2,}")
 """Matches the first column of a line that has several columns, such as `model      `."""
 _GAP = re.compile(" {2,}")
+HANGING_INDENT = 4
+"""Number of columns by which `hang` indents a text under its label."""
 
 
 def wrap_words(text: str, columns: int) -> str:
@@ -16,6 +18,25 @@ def wrap_words(text: str, columns: int) -> str:
     not broken.
     """
     return "\n".join(_wrap_line(line, columns) for line in text.split("\n"))
+
+
+def hang(label: str, text: str, columns: int | None) -> str:
+    """Returns the label and the text. Further lines of the text begin under the first one. If the
+    label takes more than a third of a line, the text begins on the next line. `columns` is None for
+    a line of any length."""
+    if columns is None or len(label) + len(text) <= columns:
+        return label + text
+    below = len(label) * 3 > columns
+    indent = " " * (HANGING_INDENT if below else len(label))
+    broken = textwrap.fill(
+        _GAP.sub("  ", text),
+        columns,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return f"{label.rstrip()}\n{broken}" if below else label + broken.lstrip(" ")
 
 
 def _wrap_line(line: str, columns: int) -> str:

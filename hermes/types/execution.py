@@ -316,6 +316,9 @@ class SandboxInfo(Value):
     """The session that last used the sandbox. Other sessions may share the sandbox."""
     person: str = ""
     """The person that the sandbox belongs to, if the sessions of a person share a sandbox."""
+    workspace: str = ""
+    """The folder of this machine in which the commands work; empty if the sandbox has a workspace
+    of its own."""
     used_at: float = 0.0
     """The time of the last turn that used the sandbox, in seconds since 1970."""
     bytes: int = 0
@@ -402,6 +405,9 @@ class BackendOptions(Value):
     """The variables that commands see."""
     secrets: Mapping[str, str] = {}
     """More variables that commands see. Their values are redacted in all output."""
+    sudo_password: str = ""
+    """The password that a backend without isolation gives to sudo and to no other program; empty
+    for none."""
     sandboxes: Path | None = None
     """Folder in which a backend may keep the files of its sandboxes, as `<sandbox id>` in a
     subfolder with the name of the backend; None if no files may be kept."""

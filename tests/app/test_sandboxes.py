@@ -4,6 +4,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from hermes.app.sandboxes import AgentSandboxes, open_sandboxes
 from hermes.boundary.execution.sandbox import SandboxBackend
@@ -62,3 +63,18 @@ async def test_a_backend_without_sandboxes_can_open_a_shell(tmp_path: Path) -> N
     async with open_sandboxes(load(tmp_path, {"TERMINAL_ENV": "local"})) as sandboxes:
         assert await sandboxes.listed() == []
         assert (await sandboxes.shell(session_of(MAIN, "trip"), None))[-1] == "-i"
+
+
+async def test_a_shell_of_a_terminal_conversation_has_the_files_of_its_directory(
+    tmp_path: Path,
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "note").write_text("kept")
+    settings = replace(load(tmp_path / "home", {}), workspace=project)
+    async with open_sandboxes(settings) as sandboxes:
+        command = await sandboxes.shell(session_of(MAIN, "trip"), None)
+        done = await anyio.run_process(command, input=b"cat note; pwd\n", check=False)
+        assert done.stdout.decode() == f"kept{project}\n"
+        (found,) = await sandboxes.listed()
+    assert found.workspace == str(project)

@@ -1,19 +1,16 @@
 """No path and no link reaches anything outside the workspace."""
 
 import os
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.boundary.scan import Scan, ScanTask
 from hermes.boundary.workspace import LONGEST_PATH, Workspace
+from hermes.testing.link_races import FILE_RACES, exchanged_link, is_intact
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import LARGEST_FILE
 
@@ -262,78 +259,19 @@ def test_the_home_can_not_be_read_listed_or_changed(tmp_path: Path) -> None:
     assert home.exists()
 
 
-SWAP = """
-import ctypes, os, sys
-os.chdir(sys.argv[1])
-print(flush=True)
-here, exchange = -100, 2
-while not ctypes.CDLL(None).renameat2(here, b"real", here, b"link", exchange):
-    pass
-"""
-
-
-@contextmanager
-def swapped(root: Path) -> Iterator[None]:
-    """During the block, the folder `real` is repeatedly replaced by a link to the folder above
-    the root."""
-    (root / "real").mkdir(parents=True)
-    (root / "real" / "secret").write_bytes(b"harmless")
-    (root.parent / "secret").write_bytes(SECRET)
-    (root / "link").symlink_to(root.parent)
-    command = [sys.executable, "-I", "-S", "-c", SWAP, str(root)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as swapper:
-        assert swapper.stdout
-        swapper.stdout.readline()
-        try:
-            yield
-        finally:
-            swapper.kill()
-
-
-def read(root: Path) -> None:
-    assert Workspace(root).read("real/secret") == b"harmless"
-
-
-def write(root: Path) -> None:
-    Workspace(root).write("real/secret", b"harmless")
-
-
-def search(root: Path) -> None:
-    task = ScanTask(pattern="", path="", names=False, glob="secret", limit=9, seconds=9)
-    place = Workspace(root).open(".")
-    try:
-        hits = list(Scan(task).hits(place))
-    finally:
-        os.close(place)
-    assert all(path.endswith("/secret") and text == "harmless" for path, _, text in hits)
-    if not hits:
-        raise ToolFailed("It was swapped on the way.")
-
-
-def look(root: Path) -> None:
-    (info,) = Workspace(root).list("real")
-    assert info.name == "secret"
-
-
-def remove(root: Path) -> None:
-    Workspace(root).write("real/secret", b"harmless")
-    Workspace(root).remove("real/secret")
-
-
-@pytest.mark.parametrize("act", [read, write, search, look, remove])
+@pytest.mark.parametrize("act", FILE_RACES)
 def test_a_link_that_replaces_a_folder_meanwhile_is_not_followed(
-    tmp_path: Path, act: Callable[[Path], None]
+    tmp_path: Path, act: Callable[[Path], bool]
 ) -> None:
     root = tmp_path / "outside" / "work"
     start, done, refused = time.monotonic(), 0, 0
-    with swapped(root):
+    with exchanged_link(root):
         while (passed := time.monotonic() - start) < 1 or not ((done and refused) or passed > 20):
             try:
-                act(root)
+                assert act(root)
                 done += 1
             except ToolFailed:
                 refused += 1
     assert done
     assert refused
-    assert (root.parent / "secret").read_bytes() == SECRET
-    assert sorted(path.name for path in root.parent.iterdir()) == ["secret", "work"]
+    assert is_intact(root)

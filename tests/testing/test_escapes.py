@@ -30,6 +30,7 @@ VISIBLE_WITHOUT_A_SANDBOX = {
     "read_the_keys_of_the_agent",
     "read_a_file_of_another_session",
     "read_through_dots",
+    "read_through_its_own_root",
     "read_the_command_line_of_a_process",
     "read_shared_memory_of_the_host",
     "list_the_home_of_the_agent",

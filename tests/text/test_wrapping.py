@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.text.wrapping import StreamWrapper, wrap_words
+from hermes.text.wrapping import StreamWrapper, hang, wrap_words
 
 
 def test_a_sentence_is_broken_between_words() -> None:
@@ -32,6 +32,19 @@ def test_commands_and_long_words_stay_whole() -> None:
     assert wrap_words(command, 20) == command
     assert wrap_words("see /home/someone/.hermes/config.yaml", 20) == (
         "see\n/home/someone/.hermes/config.yaml"
+    )
+
+
+def test_a_text_hangs_under_its_label() -> None:
+    assert hang("ok  disk  ", "3 GB are free", None) == "ok  disk  3 GB are free"
+    assert hang("ok  disk  ", "3 GB of the disk are free now", 30) == (
+        "ok  disk  3 GB of the disk are\n          free now"
+    )
+
+
+def test_a_text_begins_on_the_next_line_if_its_label_is_wide() -> None:
+    assert hang("warning  permissions  ", "others  can read the files", 26) == (
+        "warning  permissions\n    others  can read the\n    files"
     )
 
 

@@ -26,6 +26,7 @@ import signal
 import socket
 from typing import NoReturn, TypedDict
 
+from hermes.boundary.execution.cgroup import ControlGroup, control_group
 from hermes.boundary.execution.process_tree import (
     ProcessEntry,
     adopt_orphans,
@@ -147,6 +148,7 @@ class Supervisor:
         self._code: int | None = None
         self._gate, self._waiting = socket.socketpair()
         self._watchdog: Watchdog | None = None
+        self._group: ControlGroup | None = None
         self._wrapped = False
         self._exceeded = ""
 
@@ -160,6 +162,11 @@ class Supervisor:
         left = self._attend()
         if self._watchdog and not self._exceeded:
             self._exceeded = limit_of(self._code or 0)
+        if self._group:
+            if self._code and not self._exceeded:
+                # The kernel may have ended the command between two checks.
+                self._exceeded = self._group.exceeded()
+            self._group.end()
         self._tell(f"ended {self._code} {left} {self._exceeded}")
 
     def _attend(self) -> int:
@@ -194,12 +201,14 @@ class Supervisor:
         restrictions = request["restrictions"]
         os.chdir(request["folder"])
         self._wrapped = restrictions["wrapped"]
+        limits = restrictions["limits"]
+        self._group = control_group(restrictions["group"], limits)
         self._shell = os.fork()
         if not self._shell:
             self._gate.close()
-            _become(request, self._waiting, self._output)
-        if restrictions["limits"] is not None:
-            self._watchdog = Watchdog(os.getpid(), restrictions["limits"], restrictions["folders"])
+            _become(request, self._waiting, self._output, self._group)
+        if limits is not None:
+            self._watchdog = Watchdog(os.getpid(), limits, restrictions["folders"], self._group)
         self._waiting.close()
         os.close(self._output)
         # The shell sends this byte when its process group exists. Signals must not be sent before
@@ -261,7 +270,9 @@ def _supervise(control: int, output: int) -> NoReturn:
         os._exit(0)
 
 
-def _become(request: RequestFields, gate: socket.socket, output: int) -> NoReturn:
+def _become(
+    request: RequestFields, gate: socket.socket, output: int, group: ControlGroup | None
+) -> NoReturn:
     """Executes the command in a session of its own, after a byte arrives at the gate."""
     try:
         os.setsid()
@@ -271,6 +282,8 @@ def _become(request: RequestFields, gate: socket.socket, output: int) -> NoRetur
                 os.dup2(output, descriptor)
             restore_signals()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, KEPT_FOR_THE_COMMAND)
+            if group:
+                group.join()
             restrict(request["restrictions"])
             command, environment = request["arguments"], request["environment"]
             os.execve(command[0], command, environment)  # noqa: S606  # running commands is its purpose

@@ -15,6 +15,17 @@ from hermes.types.execution import CommandLimits, CommandPlace
 from hermes.types.value import Value
 
 
+class SudoProvider(Protocol):
+    """Lets commands use sudo, without showing them its password."""
+
+    @property
+    def password(self) -> str: ...
+
+    def environment(self, environment: Mapping[str, str]) -> Mapping[str, str]:
+        """Returns the environment with which a command finds sudo."""
+        ...
+
+
 class LandlockRules(Value):
     """The paths that a command can use under Landlock."""
 
@@ -38,6 +49,8 @@ class Restrictions(Value):
     wrapped: bool = False
     """Whether the executed program is bubblewrap. Bubblewrap installs the filter itself, and its
     own two processes must outlive a SIGTERM to the command."""
+    group: str = ""
+    """The control group below which each command gets one of its own; empty for none."""
 
     def fields(self) -> RestrictionFields:
         """Returns the restrictions in the form that supervisors read."""
@@ -54,6 +67,7 @@ class Restrictions(Value):
             },
             "seccomp": self.seccomp,
             "wrapped": self.wrapped,
+            "group": self.group,
         }
 
     def text(self) -> str:
@@ -104,9 +118,18 @@ class Launcher(Protocol):
 class ShellLauncher:
     """Starts commands in a shell, without restrictions."""
 
-    def __init__(self, shell: str, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        shell: str,
+        environment: Mapping[str, str],
+        secrets: Mapping[str, str] | None = None,
+        sudo: SudoProvider | None = None,
+    ) -> None:
+        """`secrets` are more variables, whose values are redacted."""
         self._shell = shell
-        self._environment = environment
+        self._environment = {**environment, **(secrets or {})}
+        self._sudo = sudo
+        self._secrets = (*(secrets or {}).values(), *((sudo.password,) if sudo else ()))
         files = ScriptFiles(environment.get("HOME", "/"))
         self._place_check = PlaceCheck("local", environment, files)
 
@@ -116,8 +139,12 @@ class ShellLauncher:
     def launch(
         self, command: str, folder: Path, *, background: bool, place: CommandPlace | None = None
     ) -> CommandLaunch:
+        sudo, environment = self._sudo, self._environment
         launch = CommandLaunch(
-            arguments=(self._shell, "-c", command), environment=self._environment, folder=folder
+            arguments=(self._shell, "-c", command),
+            environment=sudo.environment(environment) if sudo else environment,
+            folder=folder,
+            secrets=self._secrets,
         )
         if place is None:
             return launch

@@ -14,6 +14,7 @@ from hermes.boundary.execution.background import Background
 from hermes.boundary.execution.foreground import Foreground
 from hermes.boundary.execution.handles import end_handle
 from hermes.boundary.execution.launch import CommandLaunch, Launcher, ShellLauncher
+from hermes.boundary.execution.sudo import SudoAccess, sudo_access
 from hermes.boundary.search import search
 from hermes.boundary.workspace import Workspace
 from hermes.types.errors import ToolFailed
@@ -40,11 +41,20 @@ class LocalBackend:
 
     isolation = "none"
 
-    def __init__(self, processes: Path, environment: Mapping[str, str] | None) -> None:
+    def __init__(
+        self,
+        processes: Path,
+        environment: Mapping[str, str] | None,
+        secrets: Mapping[str, str] | None = None,
+        sudo: SudoAccess | None = None,
+    ) -> None:
         """`processes` is the folder for the records of background processes. `environment` holds
         the environment variables of commands. If it is None, commands are refused and only files
-        can be used."""
-        self.commands = LocalCommands(processes, environment) if environment is not None else None
+        can be used. `secrets` holds more variables, whose values are redacted in output."""
+        self.commands: LocalCommands | None = None
+        self._sudo = sudo
+        if environment is not None:
+            self.commands = LocalCommands(processes, environment, secrets, sudo)
 
     async def check(self) -> Sequence[BackendFinding]:
         text = "Commands run on this machine with the rights of the gateway, without a sandbox."
@@ -76,14 +86,22 @@ class LocalBackend:
         """Ends the fork server, which otherwise ends when this object is garbage-collected."""
         if self.commands is not None:
             self.commands.foreground.close()
+        if self._sudo is not None:
+            self._sudo.close()
 
 
 class LocalCommands:
     """Runs commands in the foreground and in the background."""
 
-    def __init__(self, processes: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        processes: Path,
+        environment: Mapping[str, str],
+        secrets: Mapping[str, str] | None = None,
+        sudo: SudoAccess | None = None,
+    ) -> None:
         shell = shutil.which("bash", path=environment.get("PATH")) or "/bin/sh"
-        self.launcher: Launcher = ShellLauncher(shell, environment)
+        self.launcher: Launcher = ShellLauncher(shell, environment, secrets, sudo)
         self.foreground = Foreground()
         self.background = Background(processes)
 
@@ -274,7 +292,8 @@ def folder_in(workspace: Path, wanted: str) -> Path:
 
 
 def _make(options: BackendOptions) -> LocalBackend:
-    return LocalBackend(options.processes, options.environment)
+    sudo = sudo_access(options.sudo_password, options.processes.with_name("programs"))
+    return LocalBackend(options.processes, options.environment, options.secrets, sudo)
 
 
 LOCAL_BACKEND = BackendManifest(name="local", make=_make)

@@ -39,6 +39,7 @@ class RestrictionFields(TypedDict):
     landlock: LandlockFields | None
     seccomp: str
     wrapped: bool
+    group: str
 
 
 def restrict(fields: RestrictionFields) -> None:

@@ -17,6 +17,7 @@ from hermes.boundary.execution.bubblewrap import (
     namespace_filter,
     wrapped_arguments,
 )
+from hermes.boundary.execution.cgroup import delegated_group
 from hermes.boundary.execution.command_place import PlaceCheck, ScriptFiles, VisibleFolder
 from hermes.boundary.execution.handles import end_handle
 from hermes.boundary.execution.launch import (
@@ -89,8 +90,9 @@ class SandboxBackend:
         return (*found, *self._network.findings())
 
     async def open(self, scope: SandboxScope) -> "LocalSandbox":
-        own = SandboxFolder(self._folders, scope, self._options.sharing)
-        workspace = own.workspace if self._has_own_workspace else Path(scope.workspace)
+        shared = "" if self._has_own_workspace else scope.workspace
+        own = SandboxFolder(self._folders, scope, self._options.sharing, shared)
+        workspace = Path(shared) if shared else own.workspace
         network = self._network
         confined = ConfinedLauncher(self._options, self._level, scope, own, workspace, network)
         await network.start()
@@ -309,6 +311,7 @@ class ConfinedLauncher:
             landlock=landlock,
             seccomp=seccomp,
             wrapped=wrapped,
+            group=delegated_group(),
         )
 
     def _environment(self, level: Level) -> dict[str, str]:

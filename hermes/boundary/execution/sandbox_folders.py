@@ -27,17 +27,26 @@ class SandboxRecord(Value):
     agent: AgentId
     session: str
     person: str = ""
+    workspace: str = ""
+    """The folder in which the commands work; empty for the workspace of the sandbox."""
 
 
 class SandboxFolder:
     """The folder of one sandbox. It is created when it is first used."""
 
-    def __init__(self, root: Path, scope: SandboxScope, sharing: Sharing) -> None:
+    def __init__(
+        self, root: Path, scope: SandboxScope, sharing: Sharing, workspace: str = ""
+    ) -> None:
+        """`workspace` is the folder in which the commands work; empty for the workspace of the
+        sandbox."""
         person = scope.person if sharing == "person" else None
         self.id = sandbox_id(scope, sharing)
         self._root = root / self.id
         self._record = SandboxRecord(
-            agent=scope.agent, session=str(scope.session), person=person or ""
+            agent=scope.agent,
+            session=str(scope.session),
+            person=person or "",
+            workspace=workspace,
         )
 
     @property
@@ -113,6 +122,7 @@ def known_sandboxes(root: Path) -> Iterator[SandboxInfo]:
                 agent=record.agent,
                 session=record.session,
                 person=record.person,
+                workspace=record.workspace,
                 used_at=path.stat().st_mtime,
                 bytes=folder_bytes(str(path.parent)),
             )

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import weakref
+from types import ModuleType
 
 import anyio
 import anyio.to_thread
@@ -128,15 +129,20 @@ class ForkServerClient:
 
 
 class ServerProcess:
-    """A running fork server. It ends when this object is garbage-collected."""
+    """A running fork server, or another module that serves a socket. It ends when this object is
+    garbage-collected."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, module: ModuleType = fork_server, listener: socket.socket | None = None
+    ) -> None:
+        """The module gets the other end of `requests` as stdin, and `listener` as stdout."""
         self.requests, theirs = socket.socketpair()
         self.requests.setblocking(False)
-        arguments = script(fork_server)
+        arguments = script(module)
         actions = [
             (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
             (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            *((os.POSIX_SPAWN_DUP2, one.fileno(), 1) for one in (listener,) if one),
         ]
         try:
             pid = os.posix_spawn(arguments[0], arguments, {}, file_actions=actions, setsid=True)

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from hermes.boundary.execution.cgroup import ControlGroup, control_group
 from hermes.boundary.execution.output_files import OutputFiles, RedactedOutput
 from hermes.boundary.execution.process_tree import (
     adopt_orphans,
@@ -73,21 +74,27 @@ def main() -> None:
     # Orphans of the command become our children, so that we can wait for them.
     adopt_orphans()
     reading, writing = os.pipe()
+    group = control_group(restrictions["group"], restrictions["limits"])
     child = os.fork()
     if not child:
-        _become(command, restrictions, (keys, writing, writing))
+        _become(command, restrictions, (keys, writing, writing), group)
     tree = ProcessTree(child, wrapped=restrictions["wrapped"])
     os.close(writing)
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(null, descriptor)
     output = RedactedOutput(OutputFiles(folder), json.loads(secrets))
-    exceeded = _record(reading, output, child, restrictions)
+    exceeded = _record(reading, output, child, restrictions, group)
     code = tree.last_code()
     # From now on, a write to the input fails.
     os.close(keys)
     if restrictions["limits"] and not exceeded:
         exceeded = limit_of(code)
+    if group:
+        if code and not exceeded:
+            # The kernel may have ended the command between two checks.
+            exceeded = group.exceeded()
+        group.end()
     if exceeded:
         (folder / "exceeded").write_text(exceeded)
     fresh = folder / "exit.new"
@@ -107,12 +114,16 @@ def _read_line() -> bytes:
 
 
 def _record(
-    reading: int, output: RedactedOutput, child: int, restrictions: RestrictionFields
+    reading: int,
+    output: RedactedOutput,
+    child: int,
+    restrictions: RestrictionFields,
+    group: ControlGroup | None,
 ) -> str:
     """Writes the output until the command has closed it. Ends the command if it exceeds a limit,
     and returns the name of the limit."""
     limits, exceeded = restrictions["limits"], ""
-    watchdog = Watchdog(os.getpid(), limits, restrictions["folders"]) if limits else None
+    watchdog = Watchdog(os.getpid(), limits, restrictions["folders"], group) if limits else None
     poll = select.poll()
     poll.register(reading, select.POLLIN)
     while True:
@@ -136,7 +147,10 @@ def _parsed(text: str) -> RestrictionFields:
 
 
 def _become(
-    command: list[str], restrictions: RestrictionFields, streams: tuple[int, int, int]
+    command: list[str],
+    restrictions: RestrictionFields,
+    streams: tuple[int, int, int],
+    group: ControlGroup | None,
 ) -> NoReturn:
     try:
         for descriptor, stream in enumerate(streams):
@@ -145,6 +159,8 @@ def _become(
             os.setpgid(0, 0)
         restore_signals()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, MEANT_FOR_THE_COMMAND)
+        if group:
+            group.join()
         restrict(restrictions)
         os.execv(command[0], command)  # noqa: S606  # running commands is its purpose
     except OSError as error:

@@ -9,6 +9,9 @@ import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from hermes.boundary.execution.cgroup import ControlGroup
+from hermes.boundary.execution.process_tree import child_pids
+
 LIMIT_CHECK_SECONDS = 0.1
 """Seconds between two checks of a command."""
 SLACK_BYTES = 32_000_000
@@ -25,10 +28,18 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 class Watchdog:
     """Checks one command."""
 
-    def __init__(self, root: int, limits: Mapping[str, int], folders: Sequence[str]) -> None:
+    def __init__(
+        self,
+        root: int,
+        limits: Mapping[str, int],
+        folders: Sequence[str],
+        group: ControlGroup | None = None,
+    ) -> None:
         """`root` is the process whose descendants are the command. `limits` are the fields of
-        CommandLimits, and `folders` contain the files that are measured."""
+        CommandLimits, and `folders` contain the files that are measured. `group` is the control
+        group of the command, if there is one."""
         self._root = root
+        self._group = group
         self._processes = limits["processes"]
         self._memory = limits["memory"]
         self._files = FileMeter(folders, limits["workspace_bytes"])
@@ -41,6 +52,8 @@ class Watchdog:
     def exceeded(self) -> str:
         """Returns the name of a limit that the command exceeds; empty if it exceeds none."""
         self._next = time.monotonic() + LIMIT_CHECK_SECONDS
+        if self._group and (found := self._group.exceeded()):
+            return found
         pids: list[int] = []
         for pid in _below(self._root):
             pids.append(pid)
@@ -120,13 +133,9 @@ def _below(root: int) -> Iterator[int]:
     """Yields the descendants of the process. A process that ends meanwhile may be left out."""
     waiting = [root]
     while waiting:
-        pid = waiting.pop()
-        with contextlib.suppress(OSError):
-            for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
-                children = _content(f"/proc/{pid}/task/{thread}/children").split()
-                for child in map(int, children):
-                    waiting.append(child)
-                    yield child
+        for child in child_pids(waiting.pop()):
+            waiting.append(child)
+            yield child
 
 
 def _resident(pid: int) -> int:

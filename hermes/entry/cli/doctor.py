@@ -9,8 +9,9 @@ import msgspec
 
 from hermes import settings as configuration
 from hermes.entry.cli.runtime import Runtime
-from hermes.entry.output import say, say_json
+from hermes.entry.output import say, say_json, terminal_columns
 from hermes.text.quantity import counted
+from hermes.text.wrapping import HANGING_INDENT, hang
 from hermes.types.checks import Check
 
 
@@ -32,7 +33,7 @@ def doctor(runtime: Runtime, as_json: bool) -> None:
         report = {**totals(found), "checks": [msgspec.structs.asdict(one) for one in found]}
         say_json(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
-        for line in lines(found):
+        for line in lines(found, terminal_columns()):
             say(line)
     if any(one.level == "error" for one in found):
         raise SystemExit(1)
@@ -44,14 +45,18 @@ def totals(checks: Sequence[Check]) -> dict[str, int]:
     return {"errors": levels.count("error"), "warnings": levels.count("warning")}
 
 
-def lines(checks: Sequence[Check]) -> list[str]:
-    """Returns the checks as lines for people: level, name and text, and then the advice."""
+def lines(checks: Sequence[Check], columns: int | None = None) -> list[str]:
+    """Returns the checks as lines for people: level, name and text, and then the advice. `columns`
+    is the width of the terminal; None for lines of any length."""
     width = max(len(one.name) for one in checks)
     shown = []
     for one in checks:
-        shown.append(f"{one.level:<7}  {one.name:<{width}}  {one.text}")
+        label = f"{one.level:<7}  {one.name:<{width}}  "
+        shown.append(hang(label, one.text, columns))
         if one.hint:
-            shown.append(f"{'':<7}  {'':<{width}}  → {one.hint}")
+            narrow = columns is not None and len(label) * 3 > columns
+            arrow = f"{' ' * (HANGING_INDENT if narrow else len(label))}→ "
+            shown.append(hang(arrow, one.hint, columns))
     total = totals(checks)
     if not any(total.values()):
         return [*shown, "Everything works."]

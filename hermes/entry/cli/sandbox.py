@@ -1,20 +1,25 @@
 """`hermes sandbox`: lists the sandboxes of conversations, opens a shell in one, and resets one."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import anyio
 import click
 import msgspec
+from msgspec.structs import replace
 
 from hermes import settings as configuration
 from hermes.control import sessions as conversations
-from hermes.control.sessions import NoSuchSession
+from hermes.control.sessions import NoSuchSession, Summary
 from hermes.entry.cli.main import Commands
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.sessions import when
-from hermes.entry.output import confirm, say, say_json, say_line
+from hermes.entry.output import confirm, say, say_json, say_line, terminal_columns
+from hermes.settings import Settings
 from hermes.text.console import printable_line
+from hermes.text.wrapping import hang
+from hermes.types.errors import ConfigError
 from hermes.types.execution import SandboxInfo
 from hermes.types.identity import PersonId, SessionKey
 from hermes.types.sandboxes import HomeSandboxes
@@ -23,6 +28,8 @@ T = TypeVar("T")
 
 SHOWN_ID = 12
 """Number of characters of an id that `list` shows."""
+MOST_TITLES = 10_000
+"""Number of conversations whose titles `list` reads, the most recently used first."""
 
 
 @click.command(cls=Commands, default="list")
@@ -47,8 +54,11 @@ def list_(runtime: Runtime, as_json: bool) -> None:
         return
     if not found:
         say("There are no sandboxes yet: the first command of a conversation creates one.")
+    titles = _titles(runtime) if found else {}
     for one in found:
-        say_line(f"{one.id[:SHOWN_ID]}  {when(one.used_at)}  {_size(one):>10}  {_owner(one)}")
+        owner = printable_line(_owner(one, titles.get(one.session, "")))
+        label = f"{one.id[:SHOWN_ID]}  {when(one.used_at)}  {_size(one):>10}  "
+        say(hang(label, owner, terminal_columns()))
 
 
 @sandbox.command()
@@ -62,6 +72,13 @@ def shell(runtime: Runtime, session: str) -> None:
     """
     key, found = _find(runtime, session)
     person = PersonId(found.person) if found and found.person else None
+    settings = configuration.load()
+    if found and found.workspace:
+        # A conversation in a terminal works in the directory in which it was begun.
+        folder = Path(found.workspace)
+        if not folder.is_dir():
+            raise ConfigError(f"the conversation works in {folder}, which does not exist any more")
+        settings = replace(settings, workspace=folder)
 
     async def run(sandboxes: HomeSandboxes) -> int:
         command = await sandboxes.shell(key, person)
@@ -71,7 +88,7 @@ def shell(runtime: Runtime, session: str) -> None:
         ) as process:
             return await process.wait()
 
-    raise SystemExit(_run(runtime, run))
+    raise SystemExit(_run(runtime, run, settings))
 
 
 @sandbox.command()
@@ -96,8 +113,19 @@ def reset(runtime: Runtime, session: str, yes: bool) -> None:
         say_line(f"the sandbox of {_owner(found)} does not exist any more")
 
 
-def _owner(one: SandboxInfo) -> str:
-    return f"{one.session} ({one.person})" if one.person else one.session
+def _owner(one: SandboxInfo, title: str = "") -> str:
+    name = title or one.session
+    return f"{name} ({one.person})" if one.person else name
+
+
+def _titles(runtime: Runtime) -> dict[str, str]:
+    """Maps the keys of sessions to the titles of their current conversations."""
+
+    async def stored() -> Sequence[Summary]:
+        async with runtime.open_store(configuration.load()) as store:
+            return await store.run(conversations.listed, None, MOST_TITLES)
+
+    return {one.key: one.title for one in anyio.run(stored) if one.current}
 
 
 def _size(one: SandboxInfo) -> str:
@@ -133,9 +161,13 @@ async def _listed(sandboxes: HomeSandboxes) -> Sequence[SandboxInfo]:
     return await sandboxes.listed()
 
 
-def _run(runtime: Runtime, action: Callable[[HomeSandboxes], Awaitable[T]]) -> T:
+def _run(
+    runtime: Runtime,
+    action: Callable[[HomeSandboxes], Awaitable[T]],
+    settings: Settings | None = None,
+) -> T:
     async def run() -> T:
-        async with runtime.open_sandboxes(configuration.load()) as sandboxes:
+        async with runtime.open_sandboxes(settings or configuration.load()) as sandboxes:
             return await action(sandboxes)
 
     return anyio.run(run)

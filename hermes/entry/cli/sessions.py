@@ -17,9 +17,17 @@ from hermes.control.sessions import Entry, Summary
 from hermes.entry.cli.main import Commands, plainly
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.session_export import ExportFormat, exported
-from hermes.entry.output import confirm, say, say_json, say_line, say_unwrapped
+from hermes.entry.output import (
+    confirm,
+    say,
+    say_json,
+    say_line,
+    say_unwrapped,
+    terminal_columns,
+)
 from hermes.text.console import printable_line
 from hermes.text.quantity import counted
+from hermes.text.wrapping import hang
 from hermes.types.errors import HermesError
 from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
 from hermes.types.store import Work
@@ -72,14 +80,24 @@ def list_(runtime: Runtime, platform: str | None, limit: int, as_json: bool) -> 
         where = f" of {platform}" if platform else ""
         say(f"No conversations{where} yet: `hermes chat` begins one.")
         return
+    for row in rows(found, terminal_columns()):
+        say(row)
+
+
+def rows(found: Sequence[Summary], columns: int | None) -> list[str]:
+    """Returns the conversations as lines for people. `columns` is the width of the terminal; None
+    for lines of any length."""
     kind = max(len(one.platform) for one in found)
     ids = [printable_line(one.id) for one in found]
     width = min(max(map(len, ids)), WIDEST_NAME)
     digits = max(len(str(one.number)) for one in found)
+    shown = []
     for one, id in zip(found, ids, strict=True):
         used = f"{when(one.updated_at)}  {counted(one.messages, 'message'):>14}"
-        name = f"{one.number:>{digits}}  {id:<{width}}"
-        say_line(f"{name}  {used}  {one.platform:<{kind}}  {one.title}".rstrip())
+        name = f"{one.number:>{digits}}  {id:<{width}}  "
+        title = printable_line(f"{used}  {one.platform:<{kind}}  {one.title}").rstrip()
+        shown.append(hang(name, title, columns))
+    return shown
 
 
 @sessions.command()

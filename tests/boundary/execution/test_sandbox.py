@@ -1,5 +1,6 @@
 """The execution backend that isolates commands, at each level that this machine offers."""
 
+import re
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,11 +16,12 @@ from hermes.boundary.execution.sandbox import SANDBOX_BACKEND, SandboxBackend
 from hermes.boundary.execution.sandbox_folders import sandbox_id
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.testing.commands import EMPTY_ENVIRONMENT, sandbox_backend
+from hermes.testing.running import until
 from hermes.testing.sandbox_contract import RecordedCommand
 from hermes.testing.tool_contract import SandboxToolsContract
 from hermes.testing.turns import GROUP, PRIVATE, a_turn
 from hermes.types.errors import ToolFailed
-from hermes.types.execution import BackendOptions, ExecutionBackend, SandboxScope
+from hermes.types.execution import BackendOptions, ExecutionBackend, Sandbox, SandboxScope
 from hermes.types.identity import PersonId, Source
 
 
@@ -94,6 +96,51 @@ async def test_sessions_share_nothing(
         assert "No such file" in told
         seen = (await ours.run("cat a/file", RecordedCommand(), workdir="a/..", seconds=30.0)).text
         assert seen == "ours"
+
+
+SESSIONS = 100
+LOOK = """
+own=own-$1-; mkfifo ready looked; export PLANTED=$own
+for folder in . $TMPDIR ~ /dev/shm; do echo > $folder/$own; done
+sleep 600 $own & read < ready
+ls -A . $TMPDIR ~ /dev/shm; cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ | tr '\\0' ' '
+for kind in net pid ipc uts mnt; do echo; readlink /proc/self/ns/$kind; done; echo $HERMES_CALL
+read < looked
+"""
+
+
+async def test_a_hundred_sessions_at_the_same_time_share_nothing(
+    tmp_path: Path, options: BackendOptions
+) -> None:
+    seen: dict[int, list[str]] = {}
+    places: list[Path] = []
+
+    async def look(sandbox: Sandbox, number: int) -> None:
+        command = f"set -- {number}; {LOOK}"
+        outcome = await sandbox.run(command, RecordedCommand(), seconds=120.0)
+        assert set(re.findall(r"own-\d+-", outcome.text)) == {f"own-{number}-"}
+        *_, net, pid, ipc, uts, mnt, mark = outcome.text.split()
+        seen[number] = [net, pid, ipc, uts, mnt, mark]
+
+    with sandbox_backend(tmp_path, "bubblewrap", options) as backend:
+        async with anyio.create_task_group() as group:
+            for number in range(SESSIONS):
+                own = scope(tmp_path, replace(PRIVATE, chat_id=str(number)))
+                sandbox = await backend.open(own)
+                await sandbox.write("begun", b"")
+                id = sandbox_id(own, "session")
+                places.append(tmp_path / "sandboxes" / "sandbox" / id / "workspace")
+                group.start_soon(look, sandbox, number)
+            # No command looks before all of them run, and none ends before all have looked.
+            for gate in ("ready", "looked"):
+                gates = [one / gate for one in places]
+                for one in gates:
+                    await until(one.exists, 60.0)
+                for opened in [await anyio.open_file(one, "w") for one in gates]:
+                    await opened.aclose()
+    assert len(seen) == SESSIONS
+    for kind in zip(*seen.values(), strict=True):
+        assert len(set(kind)) == SESSIONS
 
 
 async def test_a_session_finds_its_files_again(tmp_path: Path, options: BackendOptions) -> None:

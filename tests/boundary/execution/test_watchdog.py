@@ -1,15 +1,22 @@
 """The limits of sandboxed commands."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from hermes.boundary.execution.levels import Level
-from hermes.boundary.execution.watchdog import deleted_files, folder_bytes
+from hermes.boundary.execution.watchdog import (
+    LIMIT_CHECK_SECONDS,
+    deleted_files,
+    folder_bytes,
+)
 from hermes.core.tools.call import scope_of
 from hermes.core.tools.terminal import terminal_tools
 from hermes.testing.commands import EMPTY_ENVIRONMENT, sandbox_backend
+from hermes.testing.loop_delays import measured_delays, read_delays
+from hermes.testing.resource_attacks import ResourceAttack, disk_filler, fork_bomb, memory_hog
 from hermes.testing.sandbox_contract import RecordedCommand
 from hermes.testing.turns import a_turn, use
 from hermes.types.execution import BackendOptions, CommandLimits
@@ -21,29 +28,23 @@ LIMITS = CommandLimits(
     workspace_bytes=100_000_000,
     cpu_seconds=1,
 )
-# Without the pause, the bomb would have thousands of processes before a busy machine checks it.
-FORK_BOMB = "bomb() { sleep 0.05; bomb | bomb & }; bomb; sleep 600"
-MEMORY_HOG = "x=$(head -c 30000000 /dev/zero | tr '\\0' x); y=$x$x$x$x; sleep 600"
-DISK_FILLER = "for n in 1 2 3 4; do head -c 40000000 /dev/zero > f$n; done; sleep 600"
 HIDDEN_FILLER = (
     "exec 7> f; rm f; head -c 60000000 /dev/zero >&7;"
     " exec 8> f; rm f; head -c 60000000 /dev/zero >&8; sleep 600"
 )
 LARGE_FILE = "head -c 100000000 /dev/zero > large"
 BUSY = "while :; do :; done"
+# Without the pause, the bomb would have many more processes before a busy machine checks it.
+ATTACKS = (fork_bomb(LIMITS, pause=0.05), memory_hog(LIMITS), disk_filler(LIMITS))
+ENDED_WITHIN = 1.0
+"""Seconds within which a command that exceeds a limit must be ended."""
 
 
 @pytest.mark.parametrize(
     ("level", "command", "limit"),
     [
-        ("bubblewrap", FORK_BOMB, "processes"),
-        ("bubblewrap", MEMORY_HOG, "memory"),
-        ("bubblewrap", DISK_FILLER, "workspace"),
         ("bubblewrap", HIDDEN_FILLER, "workspace"),
         ("bubblewrap", LARGE_FILE, "file size"),
-        ("landlock", FORK_BOMB, "processes"),
-        ("landlock", MEMORY_HOG, "memory"),
-        ("landlock", DISK_FILLER, "workspace"),
         ("landlock", LARGE_FILE, "file size"),
         ("landlock", BUSY, "CPU time"),
     ],
@@ -68,6 +69,32 @@ async def test_a_command_that_exceeds_a_limit_is_ended(
     assert not ended.timed_out
 
 
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda one: one.limit)
+async def test_an_attack_is_ended_within_a_second_after_it_has_exceeded_its_limit(
+    tmp_path: Path, level: Level, attack: ResourceAttack
+) -> None:
+    (tmp_path / "work").mkdir()
+    options = BackendOptions(
+        processes=tmp_path / "processes",
+        environment=EMPTY_ENVIRONMENT,
+        sandboxes=tmp_path / "sandboxes",
+        limits=LIMITS,
+    )
+    observer, delays = RecordedCommand(), tmp_path / "delays"
+    with sandbox_backend(tmp_path, level, options) as backend:
+        sandbox = await backend.open(scope_of(a_turn(workspace=tmp_path / "work")))
+        async with measured_delays(delays):
+            ended = await sandbox.run(attack.command, observer, seconds=60.0)
+            ended_at = time.time()
+        assert not await backend.end(observer.handles[0])
+    assert (ended.exceeded, ended.timed_out) == (attack.limit, False)
+    # On a busy machine the watchdog is late, and so is a task of this process.
+    late = max(delay for _, delay in read_delays(delays))
+    allowed = ENDED_WITHIN * (1 + late / LIMIT_CHECK_SECONDS)
+    assert ended_at - attack.exceeded_at(tmp_path / "work") < allowed
+
+
 async def test_a_background_process_that_exceeds_a_limit_is_ended(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     options = BackendOptions(
@@ -78,7 +105,7 @@ async def test_a_background_process_that_exceeds_a_limit_is_ended(tmp_path: Path
     )
     with sandbox_backend(tmp_path, "bubblewrap", options) as backend:
         sandbox = await backend.open(scope_of(a_turn(workspace=tmp_path / "work")))
-        process = await sandbox.start(DISK_FILLER)
+        process = await sandbox.start(disk_filler(LIMITS).command)
         ended = await process.wait(60.0)
     assert (ended.running, ended.exceeded) == (False, "workspace")
 

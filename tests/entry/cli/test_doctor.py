@@ -39,6 +39,20 @@ def test_each_check_is_a_line_and_advice_is_below_it() -> None:
     ]
 
 
+def test_a_narrow_terminal_shows_each_text_below_its_name() -> None:
+    long = Check(
+        name="permissions",
+        level="warning",
+        text="others can read all files here",
+        hint="run `chmod -R go= ~/.hermes` as the owner",
+    )
+    assert lines([FINE, long], 40)[:-1] == [
+        "ok       disk         3 GB are free",
+        "warning  permissions\n    others can read all files here",
+        "    → run `chmod -R go= ~/.hermes` as\n      the owner",
+    ]
+
+
 def test_a_report_without_findings_says_that_everything_works() -> None:
     assert lines([FINE])[-1] == "Everything works."
 

@@ -15,6 +15,7 @@ from hermes.control.sessions import NoSuchSession
 from hermes.entry.cli.main import cli
 from hermes.entry.cli.sandbox import sandbox
 from hermes.settings import Settings
+from hermes.types.errors import ConfigError
 from hermes.types.execution import SandboxInfo
 from hermes.types.identity import AgentId, PersonId, SessionKey
 from hermes.types.sandboxes import HomeSandboxes
@@ -36,6 +37,8 @@ class Sandboxes:
     def __init__(self, *known: SandboxInfo) -> None:
         self.known = list(known)
         self.shells: list[tuple[str, str | None]] = []
+        self.opened: list[Path] = []
+        """The workspaces of the settings with which a shell was opened."""
         self.command: Sequence[str] = ("/bin/sh", "-c", "exit 7")
 
     async def listed(self) -> Sequence[SandboxInfo]:
@@ -60,7 +63,10 @@ class SandboxApplication(Application):
 
     @asynccontextmanager
     async def open_sandboxes(self, settings: Settings) -> AsyncIterator[HomeSandboxes]:
+        shells = len(self._sandboxes.shells)
         yield self._sandboxes
+        if len(self._sandboxes.shells) > shells:
+            self._sandboxes.opened.append(settings.workspace)
 
 
 @pytest.fixture
@@ -123,6 +129,16 @@ def test_a_shell_is_opened_for_the_session_and_its_person(tmp_path: Path, kept: 
     assert kept.shells == [(KEY, None), (ANNS.session, "ann")]
 
 
+def test_a_shell_opens_the_directory_of_a_conversation_in_a_terminal(tmp_path: Path) -> None:
+    kept = Sandboxes(replace(TRIP, workspace=str(tmp_path)))
+    assert run(tmp_path / "home", kept, "shell", KEY).exit_code == 7
+    assert kept.opened == [tmp_path]
+    gone = Sandboxes(replace(TRIP, workspace=str(tmp_path / "gone")))
+    done = run(tmp_path / "home", gone, "shell", KEY)
+    assert isinstance(done.exception, ConfigError)
+    assert "does not exist any more" in str(done.exception)
+
+
 def test_a_sandbox_that_is_deleted_meanwhile_is_no_error(tmp_path: Path) -> None:
     class Vanishing(Sandboxes):
         async def reset(self, sandbox: SandboxInfo) -> bool:
@@ -149,6 +165,8 @@ def test_a_person_can_look_into_the_sandbox_of_a_conversation(
     assert invoke("chat", "-s", "trip", "-q", asked).exit_code == 0
     (listed,) = invoke("sandbox", "list", "--json").stdout.splitlines()
     assert json.loads(listed)["session"] == KEY
+    assert invoke("sessions", "rename", "trip", "A weekend").exit_code == 0
+    assert invoke("sandbox", "list").stdout.rstrip().endswith("A weekend")
     done = hermes("sandbox", "shell", "trip", stdin="cat ~/note; exit 5\n")
     assert (done.returncode, done.stdout) == (5, "kept\n"), done.stderr
     assert invoke("sandbox", "reset", "--yes", "trip").exit_code == 0

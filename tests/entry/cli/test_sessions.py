@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hermes.app.application import Application
+from hermes.control.sessions import Summary
 from hermes.entry.cli.main import cli
-from hermes.entry.cli.sessions import told
+from hermes.entry.cli.sessions import rows, told
 from hermes.state.transcript import Entry
 from hermes.text.console import printable
 from hermes.types.messages import Attachment, UserMessage
@@ -248,6 +249,30 @@ def test_a_name_that_matches_no_conversation_or_several_is_explained(talked: Run
 
 def test_a_conversation_without_summaries_needs_no_restoring(talked: Run) -> None:
     assert talked("sessions", "restore", "trip").stdout == "there was no summary\n"
+
+
+def test_a_narrow_terminal_shows_a_conversation_on_several_lines() -> None:
+    found = [
+        Summary(
+            key="agent:main:cli:private:trip",
+            title="A weekend in the mountains with the children",
+            platform="cli",
+            chat="trip",
+            messages=12,
+            created_at=0.0,
+            updated_at=0.0,
+            generation=0,
+            current=True,
+            number=number,
+            id="trip",
+        )
+        for number in (9, 10)
+    ]
+    first, _ = rows(found, 40)
+    assert all(len(line) <= 40 for line in first.splitlines())
+    assert first.split() == rows(found, None)[0].split()
+    indents = [len(line) - len(line.lstrip()) for line in first.splitlines()]
+    assert indents[1:] == [len(" 9  trip  ")] * (len(indents) - 1)
 
 
 def test_an_attachment_is_named_at_its_place_in_the_conversation() -> None:

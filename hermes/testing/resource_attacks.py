@@ -1,0 +1,70 @@
+"""Commands that exceed the limits of a sandbox, and record when they do so.
+
+Each attack takes steps, such as starting a process, and writes a line with the time to the file
+`steps` at each step. An attack stops growing at several times its limit, so that it stays harmless
+if nobody ends it.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hermes.types.execution import CommandLimits
+from hermes.types.value import Value
+
+STEPS_FILE = "steps"
+EXCESS = 5
+"""An attack stops growing at this multiple of the limit."""
+_MEGABYTE = 1_000_000
+_STEP = f"step() {{ echo $EPOCHREALTIME >> {STEPS_FILE}; }}"
+
+
+class ResourceAttack(Value):
+    limit: str
+    """The name of the limit that the attack exceeds."""
+    command: str
+    """A command for bash."""
+    allowed: int
+    """Number of steps that are within the limit, if nothing else counts."""
+
+    def exceeded_at(self, workspace: Path) -> float:
+        """Returns the moment at which the attack exceeded the limit, in seconds since 1970. If it
+        was ended a little earlier, because its shell counts too, returns the last step."""
+        times = sorted(map(float, (workspace / STEPS_FILE).read_text().split()))
+        return times[min(self.allowed, len(times) - 1)]
+
+
+def fork_bomb(limits: CommandLimits, pause: float = 0.0) -> ResourceAttack:
+    """Every process starts two more. With a `pause`, each process first waits this number of
+    seconds."""
+    generations = (EXCESS * limits.processes).bit_length()
+    wait = f"read -t {pause} -u 9" if pause else ":"
+    # The agent refuses a fork bomb that it recognises, so the name is computed.
+    start = "$again $(($1-1)) | $again $(($1-1)) & wait"
+    bomb = f"bomb() {{ step; {wait}; if (($1)); then {start}; fi; read -u 9; }}"
+    name = "again=$(date +bomb)"
+    command = f"exec 9< <(sleep 600); {_STEP}; {name}; {bomb}; $again {generations}"
+    return ResourceAttack(limit="processes", command=command, allowed=limits.processes)
+
+
+def memory_hog(limits: CommandLimits) -> ResourceAttack:
+    """Fills an array with strings of a megabyte."""
+    allowed = limits.memory // _MEGABYTE
+    filling = "text=$(head -c 1000000 /dev/zero | tr '\\0' x)"
+    loop = f"for ((n=0; n<{EXCESS * allowed}; n++)); do kept[n]=$text; step; done"
+    command = f"{_STEP}; {filling}; {loop}; sleep 600"
+    return ResourceAttack(limit="memory", command=command, allowed=allowed)
+
+
+def disk_filler(limits: CommandLimits) -> ResourceAttack:
+    """Writes files of ten megabytes."""
+    allowed = limits.workspace_bytes // (10 * _MEGABYTE)
+    write = f"head -c {10 * _MEGABYTE} /dev/zero > filled.$n"
+    loop = f"for ((n=0; n<{EXCESS * allowed}; n++)); do {write}; step; done"
+    return ResourceAttack(limit="workspace", command=f"{_STEP}; {loop}; sleep 600", allowed=allowed)
+
+
+RESOURCE_ATTACKS: tuple[Callable[[CommandLimits], ResourceAttack], ...] = (
+    fork_bomb,
+    memory_hog,
+    disk_filler,
+)
