@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from hermes.types.identity import AgentId, PersonId, SessionKey
+from hermes.types.remote_execution import ClientOptions
 from hermes.types.value import Value
 
 LARGEST_FILE = 10_000_000
@@ -397,6 +398,7 @@ class BackendOptions(Value):
     limits: CommandLimits = CommandLimits()
     mounts: tuple[Mount, ...] = ()
     network: NetworkPolicy = NetworkPolicy()
+    clients: ClientOptions = ClientOptions()
 
 
 class BackendManifest(Value):

@@ -1,0 +1,209 @@
+"""A sandbox whose commands run in a container or on another machine."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+import anyio.to_thread
+
+from hermes.boundary.execution.background import Background
+from hermes.boundary.execution.launch import CommandLaunch, Restrictions
+from hermes.boundary.execution.local import LocalProcess
+from hermes.boundary.execution.process import KILL_GRACE
+from hermes.boundary.execution.remote_commands import (
+    Machine,
+    RemoteCommand,
+    RemoteCommands,
+    supervised,
+)
+from hermes.boundary.execution.remote_shell import input_lines, orders
+from hermes.types.errors import ToolFailed
+from hermes.types.execution import (
+    CommandLimits,
+    CommandObserver,
+    CommandOutcome,
+    FileInfo,
+    ProcessOutput,
+    ProcessStatus,
+    SandboxScope,
+    SearchQuery,
+    SearchResult,
+)
+from hermes.types.identity import new_id
+from hermes.types.value import Value
+
+_OWN_VARIABLES = frozenset({"HOME", "LOGNAME", "PATH", "SHELL", "TMPDIR", "USER"})
+"""Variables that describe this machine. Commands on another machine get the values of that
+machine."""
+
+
+class SandboxFiles(Protocol):
+    """The files of a sandbox. The methods are those of `Sandbox`."""
+
+    async def read(self, path: str) -> bytes: ...
+
+    async def write(self, path: str, data: bytes, *, expected: bytes | None = None) -> bool: ...
+
+    async def list(self, path: str) -> Sequence[FileInfo]: ...
+
+    async def stat(self, path: str) -> FileInfo | None: ...
+
+    async def remove(self, path: str) -> None: ...
+
+    async def search(self, query: SearchQuery) -> SearchResult: ...
+
+    async def folder(self, workdir: str) -> str:
+        """Returns the folder, as commands see it, in which a command begins. Raises ToolFailed if
+        it is not a folder of the workspace."""
+        ...
+
+
+class CommandContext(Value):
+    """What the commands of a sandbox have in common."""
+
+    scope: SandboxScope
+    environment: Mapping[str, str]
+    secrets: Mapping[str, str]
+    sandbox: str
+    """The id of the sandbox."""
+
+    def variables(self) -> dict[str, str]:
+        """Returns the variables that commands see in addition to those of the machine."""
+        given = {k: v for k, v in self.environment.items() if k not in _OWN_VARIABLES}
+        return {**given, **self.secrets}
+
+
+class RemoteSandbox:
+    """The files and commands of one scope."""
+
+    def __init__(
+        self,
+        context: CommandContext,
+        machine: Machine,
+        files: SandboxFiles,
+        background: Background,
+    ) -> None:
+        self._context = context
+        self._machine = machine
+        self._files = files
+        self._background = background
+        self._commands = RemoteCommands(machine)
+
+    async def read(self, path: str) -> bytes:
+        return await self._files.read(path)
+
+    async def write(self, path: str, data: bytes, *, expected: bytes | None = None) -> bool:
+        return await self._files.write(path, data, expected=expected)
+
+    async def list(self, path: str) -> Sequence[FileInfo]:
+        return await self._files.list(path)
+
+    async def stat(self, path: str) -> FileInfo | None:
+        return await self._files.stat(path)
+
+    async def remove(self, path: str) -> None:
+        await self._files.remove(path)
+
+    async def search(self, query: SearchQuery) -> SearchResult:
+        return await self._files.search(query)
+
+    async def run(
+        self, command: str, observer: CommandObserver, *, workdir: str = ".", seconds: float
+    ) -> CommandOutcome:
+        return await self._commands.run(await self._command(command, workdir), seconds, observer)
+
+    async def start(self, command: str, *, workdir: str = ".") -> "RemoteProcess":
+        wanted = await self._command(command, workdir)
+        await self._machine.prepare()
+        prepared = orders(wanted.command, wanted.folder, wanted.environment)
+        folder, limit = self._machine.files
+        limits = CommandLimits(
+            processes=0, memory=0, cpu_seconds=0, file_bytes=0, workspace_bytes=limit
+        )
+        mark = new_id()
+        launch = CommandLaunch(
+            arguments=supervised(self._machine, mark, "background"),
+            environment=self._machine.environment,
+            folder=Path("/"),
+            restrictions=Restrictions(
+                limits=limits if folder else None,
+                folders=(folder,) if folder else (),
+                wrapped=True,
+            ),
+            sandbox=self._context.sandbox,
+            secrets=tuple(self._context.secrets.values()),
+            input=prepared + b"go\n",
+            mark=mark,
+        )
+        record = await self._background.start(command, launch, self._context.scope)
+        return self._process(record.id)
+
+    async def processes(self) -> Sequence[ProcessStatus]:
+        session = self._context.scope.session
+        return await anyio.to_thread.run_sync(self._background.of, session)
+
+    async def process(self, id: str) -> "RemoteProcess":
+        session = self._context.scope.session
+        await anyio.to_thread.run_sync(self._background.find, id, session)
+        return self._process(id)
+
+    async def shell(self) -> Sequence[str]:
+        await self._machine.prepare()
+        return self._machine.terminal(await self._files.folder("."))
+
+    def _process(self, id: str) -> "RemoteProcess":
+        return RemoteProcess(id, self._context.scope, self._background, self._commands)
+
+    async def _command(self, command: str, workdir: str) -> RemoteCommand:
+        if "\0" in command + workdir:
+            raise ToolFailed("A command can't contain a NUL character.")
+        folder = await self._files.folder(workdir)
+        return RemoteCommand(
+            command=command, folder=folder, environment=self._context.variables()
+        )
+
+
+class RemoteProcess:
+    """A background process on another machine. The program of this machine that started it follows
+    it, and outlives the gateway."""
+
+    def __init__(
+        self, id: str, scope: SandboxScope, background: Background, commands: RemoteCommands
+    ) -> None:
+        self.id = id
+        self._session = scope.session
+        self._background = background
+        self._commands = commands
+        self._client = LocalProcess(id, scope, background)
+
+    async def status(self) -> ProcessStatus:
+        return await self._client.status()
+
+    async def output(self) -> ProcessOutput:
+        return await self._client.output()
+
+    async def write(self, data: bytes) -> None:
+        for line in input_lines(data):
+            await self._client.write(line)
+
+    async def wait(self, seconds: float) -> ProcessStatus:
+        return await self._client.wait(seconds)
+
+    async def kill(self) -> ProcessStatus:
+        for order in (b"term\n", b"kill\n"):
+            if (status := await self.status()).running:
+                await self._order(order)
+                status = await self.wait(KILL_GRACE)
+        if status.running or status.code is None:
+            record = self._background.record(self.id, self._session)
+            await self._commands.end(record.mark)
+            status = await self._background.kill(self.id, self._session)
+        return status
+
+    async def _order(self, order: bytes) -> None:
+        try:
+            await self._client.write(order)
+        except ToolFailed:
+            # The process has ended, or its client does not read. Then it is ended by its mark.
+            return
