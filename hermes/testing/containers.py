@@ -19,7 +19,7 @@ from hermes.boundary.execution.process import end_marked
 from hermes.testing.debian import installed_program
 from hermes.types.errors import Disconnected
 from hermes.types.execution import BackendOptions, CommandLimits, Mount
-from hermes.types.remote_execution import ClientOptions, ContainerOptions
+from hermes.types.execution_clients import ClientOptions, ContainerOptions
 
 PROGRAMS = (
     *("bash", "sh", "cat", "chmod", "dd", "env", "grep", "head", "id", "ls", "ln", "mkdir"),

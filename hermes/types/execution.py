@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from hermes.types.identity import AgentId, PersonId, SessionKey
-from hermes.types.remote_execution import ClientOptions
+from hermes.types.execution_clients import ClientOptions
 from hermes.types.value import Value
 
 LARGEST_FILE = 10_000_000

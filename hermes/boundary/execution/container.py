@@ -17,7 +17,7 @@ from hermes.boundary.execution.sandbox_folders import SandboxFolder
 from hermes.boundary.execution.visible_files import contains_system
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import CommandLimits, Mount
-from hermes.types.remote_execution import ContainerOptions
+from hermes.types.execution_clients import ContainerOptions
 from hermes.types.value import Value
 
 DOCKER_NAME = "docker"

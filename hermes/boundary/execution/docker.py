@@ -22,8 +22,8 @@ from hermes.boundary.execution.container import (
 )
 from hermes.boundary.execution.container_engine import ENGINE_ADVICE, ContainerEngine
 from hermes.boundary.execution.local import LocalSandbox
-from hermes.boundary.execution.remote_commands import RemoteCommands
-from hermes.boundary.execution.remote_sandbox import CommandContext, RemoteSandbox
+from hermes.boundary.execution.client_commands import ClientCommands
+from hermes.boundary.execution.client_sandbox import CommandContext, ClientSandbox
 from hermes.boundary.execution.sandbox_folders import (
     SandboxFolder,
     delete_sandbox,
@@ -75,7 +75,7 @@ class DockerBackend:
         hint = "Set terminal.network to none, or terminal.backend to sandbox."
         return (works, BackendFinding(level="warning", text=text, hint=hint))
 
-    async def open(self, scope: SandboxScope) -> RemoteSandbox:
+    async def open(self, scope: SandboxScope) -> ClientSandbox:
         own = SandboxFolder(self._folders, scope, self._options.sharing)
         owned = self._options.own_workspaces and self._options.sharing != "agent"
         workspace = own.workspace if owned else Path(scope.workspace)
@@ -95,7 +95,7 @@ class DockerBackend:
             secrets=self._options.secrets,
             sandbox=own.id,
         )
-        return RemoteSandbox(context, container, files, self._background)
+        return ClientSandbox(context, container, files, self._background)
 
     def _view(
         self, scope: SandboxScope, own: SandboxFolder, workspace: Path, folders: ContainerFolders
@@ -130,7 +130,7 @@ class DockerBackend:
         if kind != DOCKER_NAME or not name.startswith(self._prefix) or not mark.isalnum():
             return False
         container = Container(self._engine, name, self._used)
-        return await container.runs() and await RemoteCommands(container).end(mark)
+        return await container.runs() and await ClientCommands(container).end(mark)
 
     async def sandboxes(self) -> Sequence[SandboxInfo]:
         found = await anyio.to_thread.run_sync(lambda: list(known_sandboxes(self._folders)))

@@ -11,13 +11,13 @@ from hermes.boundary.execution.background import Background
 from hermes.boundary.execution.launch import CommandLaunch, Restrictions
 from hermes.boundary.execution.local import LocalProcess
 from hermes.boundary.execution.process import KILL_GRACE
-from hermes.boundary.execution.remote_commands import (
+from hermes.boundary.execution.client_commands import (
     Machine,
-    RemoteCommand,
-    RemoteCommands,
+    ClientCommand,
+    ClientCommands,
     supervised,
 )
-from hermes.boundary.execution.remote_shell import input_lines, orders
+from hermes.boundary.execution.shell_supervisor import input_lines, orders
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import (
     CommandLimits,
@@ -74,7 +74,7 @@ class CommandContext(Value):
         return {**given, **self.secrets}
 
 
-class RemoteSandbox:
+class ClientSandbox:
     """The files and commands of one scope."""
 
     def __init__(
@@ -88,7 +88,7 @@ class RemoteSandbox:
         self._machine = machine
         self._files = files
         self._background = background
-        self._commands = RemoteCommands(machine)
+        self._commands = ClientCommands(machine)
 
     async def read(self, path: str) -> bytes:
         return await self._files.read(path)
@@ -113,7 +113,7 @@ class RemoteSandbox:
     ) -> CommandOutcome:
         return await self._commands.run(await self._command(command, workdir), seconds, observer)
 
-    async def start(self, command: str, *, workdir: str = ".") -> "RemoteProcess":
+    async def start(self, command: str, *, workdir: str = ".") -> "ClientProcess":
         wanted = await self._command(command, workdir)
         await self._machine.prepare()
         prepared = orders(wanted.command, wanted.folder, wanted.environment)
@@ -143,7 +143,7 @@ class RemoteSandbox:
         session = self._context.scope.session
         return await anyio.to_thread.run_sync(self._background.of, session)
 
-    async def process(self, id: str) -> "RemoteProcess":
+    async def process(self, id: str) -> "ClientProcess":
         session = self._context.scope.session
         await anyio.to_thread.run_sync(self._background.find, id, session)
         return self._process(id)
@@ -152,24 +152,24 @@ class RemoteSandbox:
         await self._machine.prepare()
         return self._machine.terminal(await self._files.folder("."))
 
-    def _process(self, id: str) -> "RemoteProcess":
-        return RemoteProcess(id, self._context.scope, self._background, self._commands)
+    def _process(self, id: str) -> "ClientProcess":
+        return ClientProcess(id, self._context.scope, self._background, self._commands)
 
-    async def _command(self, command: str, workdir: str) -> RemoteCommand:
+    async def _command(self, command: str, workdir: str) -> ClientCommand:
         if "\0" in command + workdir:
             raise ToolFailed("A command can't contain a NUL character.")
         folder = await self._files.folder(workdir)
-        return RemoteCommand(
+        return ClientCommand(
             command=command, folder=folder, environment=self._context.variables()
         )
 
 
-class RemoteProcess:
+class ClientProcess:
     """A background process on another machine. The program of this machine that started it follows
     it, and outlives the gateway."""
 
     def __init__(
-        self, id: str, scope: SandboxScope, background: Background, commands: RemoteCommands
+        self, id: str, scope: SandboxScope, background: Background, commands: ClientCommands
     ) -> None:
         self.id = id
         self._session = scope.session

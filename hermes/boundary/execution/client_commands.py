@@ -17,7 +17,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from hermes.boundary.execution.foreground import OUTPUT_GRACE, report_progress
 from hermes.boundary.execution.output import Output
 from hermes.boundary.execution.process import KILL_GRACE
-from hermes.boundary.execution.remote_shell import SUPERVISOR, SUPERVISOR_NAME, TERMINATION, orders
+from hermes.boundary.execution.shell_supervisor import SUPERVISOR, SUPERVISOR_NAME, TERMINATION, orders
 from hermes.boundary.execution.watchdog import FileMeter
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import CommandObserver, CommandOutcome
@@ -32,7 +32,7 @@ METER_SECONDS = 0.2
 _LONGEST_LINE = 65_536
 
 
-class RemoteCommand(Value):
+class ClientCommand(Value):
     """A command for another machine."""
 
     command: str
@@ -88,14 +88,14 @@ class Machine(Protocol):
         ...
 
 
-class RemoteCommands:
+class ClientCommands:
     """Runs the foreground commands of one machine."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
 
     async def run(
-        self, command: RemoteCommand, seconds: float, observer: CommandObserver
+        self, command: ClientCommand, seconds: float, observer: CommandObserver
     ) -> CommandOutcome:
         """Runs the command for at most this many seconds."""
         prepared = orders(command.command, command.folder, command.environment)
