@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
-from hermes.types.identity import AgentId, PersonId, SessionKey
 from hermes.types.execution_clients import ClientOptions
+from hermes.types.identity import AgentId, PersonId, SessionKey
 from hermes.types.value import Value
 
 LARGEST_FILE = 10_000_000

@@ -5,7 +5,7 @@ import contextlib
 import math
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Protocol
 
@@ -17,7 +17,12 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from hermes.boundary.execution.foreground import OUTPUT_GRACE, report_progress
 from hermes.boundary.execution.output import Output
 from hermes.boundary.execution.process import KILL_GRACE
-from hermes.boundary.execution.shell_supervisor import SUPERVISOR, SUPERVISOR_NAME, TERMINATION, orders
+from hermes.boundary.execution.shell_supervisor import (
+    SUPERVISOR,
+    SUPERVISOR_NAME,
+    TERMINATION,
+    orders,
+)
 from hermes.boundary.execution.watchdog import FileMeter
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import CommandObserver, CommandOutcome
@@ -95,9 +100,14 @@ class ClientCommands:
         self._machine = machine
 
     async def run(
-        self, command: ClientCommand, seconds: float, observer: CommandObserver
+        self,
+        command: ClientCommand,
+        seconds: float,
+        observer: CommandObserver,
+        check: Callable[[], Awaitable[None]],
     ) -> CommandOutcome:
-        """Runs the command for at most this many seconds."""
+        """Runs the command for at most this many seconds. `check` is called right before the
+        command begins, and raises ToolFailed if the command must not begin."""
         prepared = orders(command.command, command.folder, command.environment)
         await self._machine.prepare()
         mark = new_id()
@@ -105,6 +115,7 @@ class ClientCommands:
         try:
             await client.become_ready()
             await observer.started(f"{self._machine.name}:{mark}")
+            await check()
             outcome = await _attend(client, seconds, observer, FileWatch(self._machine.files))
         finally:
             with anyio.CancelScope(shield=True):

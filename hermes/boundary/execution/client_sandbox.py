@@ -1,6 +1,9 @@
 """A sandbox whose commands run in a container or on another machine."""
 
+import hashlib
+import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -8,25 +11,28 @@ import anyio
 import anyio.to_thread
 
 from hermes.boundary.execution.background import Background
+from hermes.boundary.execution.client_commands import (
+    ClientCommand,
+    ClientCommands,
+    Machine,
+    supervised,
+)
+from hermes.boundary.execution.command_place import CHANGED
 from hermes.boundary.execution.launch import CommandLaunch, Restrictions
 from hermes.boundary.execution.local import LocalProcess
 from hermes.boundary.execution.process import KILL_GRACE
-from hermes.boundary.execution.client_commands import (
-    Machine,
-    ClientCommand,
-    ClientCommands,
-    supervised,
-)
 from hermes.boundary.execution.shell_supervisor import input_lines, orders
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import (
     CommandLimits,
     CommandObserver,
     CommandOutcome,
+    CommandPlace,
     FileInfo,
     ProcessOutput,
     ProcessStatus,
     SandboxScope,
+    Script,
     SearchQuery,
     SearchResult,
 )
@@ -53,20 +59,31 @@ class SandboxFiles(Protocol):
 
     async def search(self, query: SearchQuery) -> SearchResult: ...
 
+
+class SandboxPlaces(Protocol):
+    """The folders and scripts of commands, at the paths at which commands see them."""
+
     async def folder(self, workdir: str) -> str:
-        """Returns the folder, as commands see it, in which a command begins. Raises ToolFailed if
-        it is not a folder of the workspace."""
+        """Returns the folder in which a command begins. Raises ToolFailed if it is not a folder of
+        the workspace."""
+        ...
+
+    async def scripts(self, folder: str, names: Sequence[str]) -> tuple[Script, ...]:
+        """Returns the files that a command runs which begins in the folder. Raises ToolFailed if
+        one of them is not a file that can be approved."""
         ...
 
 
 class CommandContext(Value):
     """What the commands of a sandbox have in common."""
 
+    backend: str
     scope: SandboxScope
     environment: Mapping[str, str]
     secrets: Mapping[str, str]
     sandbox: str
     """The id of the sandbox."""
+    private_files: bool
 
     def variables(self) -> dict[str, str]:
         """Returns the variables that commands see in addition to those of the machine."""
@@ -82,13 +99,19 @@ class ClientSandbox:
         context: CommandContext,
         machine: Machine,
         files: SandboxFiles,
+        places: SandboxPlaces,
         background: Background,
     ) -> None:
         self._context = context
         self._machine = machine
         self._files = files
+        self._places = places
         self._background = background
         self._commands = ClientCommands(machine)
+
+    @property
+    def private_files(self) -> bool:
+        return self._context.private_files
 
     async def read(self, path: str) -> bytes:
         return await self._files.read(path)
@@ -108,14 +131,37 @@ class ClientSandbox:
     async def search(self, query: SearchQuery) -> SearchResult:
         return await self._files.search(query)
 
-    async def run(
-        self, command: str, observer: CommandObserver, *, workdir: str = ".", seconds: float
-    ) -> CommandOutcome:
-        return await self._commands.run(await self._command(command, workdir), seconds, observer)
+    async def locate(self, workdir: str, scripts: Sequence[str]) -> CommandPlace:
+        folder = await self._places.folder(workdir)
+        return CommandPlace(
+            backend=self._context.backend,
+            folder=folder,
+            environment=tuple(
+                (name, hashlib.sha256(os.fsencode(value)).hexdigest())
+                for name, value in sorted(self._context.variables().items())
+            ),
+            scripts=await self._places.scripts(folder, scripts),
+        )
 
-    async def start(self, command: str, *, workdir: str = ".") -> "ClientProcess":
+    async def run(
+        self,
+        command: str,
+        observer: CommandObserver,
+        *,
+        workdir: str = ".",
+        seconds: float,
+        place: CommandPlace | None = None,
+    ) -> CommandOutcome:
+        wanted = await self._command(command, workdir)
+        check = partial(self._check, place, workdir)
+        return await self._commands.run(wanted, seconds, observer, check)
+
+    async def start(
+        self, command: str, *, workdir: str = ".", place: CommandPlace | None = None
+    ) -> "ClientProcess":
         wanted = await self._command(command, workdir)
         await self._machine.prepare()
+        await self._check(place, workdir)
         prepared = orders(wanted.command, wanted.folder, wanted.environment)
         folder, limit = self._machine.files
         limits = CommandLimits(
@@ -150,18 +196,30 @@ class ClientSandbox:
 
     async def shell(self) -> Sequence[str]:
         await self._machine.prepare()
-        return self._machine.terminal(await self._files.folder("."))
+        return self._machine.terminal(await self._places.folder("."))
 
     def _process(self, id: str) -> "ClientProcess":
         return ClientProcess(id, self._context.scope, self._background, self._commands)
 
+    async def _check(self, place: CommandPlace | None, workdir: str) -> None:
+        """Raises ToolFailed if the command would not run in the approved place."""
+        if place is None:
+            return
+        now = await self.locate(workdir, [])
+        if now.folder != place.folder:
+            raise ToolFailed(CHANGED.format("the folder"))
+        if now.backend != place.backend or now.environment != place.environment:
+            raise ToolFailed(CHANGED.format("the environment"))
+        found = await self._places.scripts("/", [one.path for one in place.scripts])
+        for script, approved in zip(found, place.scripts, strict=True):
+            if script != approved:
+                raise ToolFailed(CHANGED.format(approved.path))
+
     async def _command(self, command: str, workdir: str) -> ClientCommand:
         if "\0" in command + workdir:
             raise ToolFailed("A command can't contain a NUL character.")
-        folder = await self._files.folder(workdir)
-        return ClientCommand(
-            command=command, folder=folder, environment=self._context.variables()
-        )
+        folder = await self._places.folder(workdir)
+        return ClientCommand(command=command, folder=folder, environment=self._context.variables())
 
 
 class ClientProcess:

@@ -235,9 +235,7 @@ class Container:
 
     async def _state(self) -> str:
         text = f'{{{{.State.Running}}}} {{{{index .Config.Labels "{SETTINGS_LABEL}"}}}}'
-        answer = await self._engine.call(
-            "container", "inspect", "--format", text, self._container
-        )
+        answer = await self._engine.call("container", "inspect", "--format", text, self._container)
         return answer.output.strip()
 
     async def runs(self) -> bool:

@@ -11,6 +11,10 @@ import anyio.to_thread
 from msgspec.structs import replace
 
 from hermes.boundary.execution.background import Background
+from hermes.boundary.execution.bubblewrap import HOME_INSIDE
+from hermes.boundary.execution.client_commands import ClientCommands
+from hermes.boundary.execution.client_sandbox import ClientSandbox, CommandContext
+from hermes.boundary.execution.command_place import VisibleFolder
 from hermes.boundary.execution.container import (
     DOCKER_NAME,
     HOME_LABEL,
@@ -21,9 +25,8 @@ from hermes.boundary.execution.container import (
     name_prefix,
 )
 from hermes.boundary.execution.container_engine import ENGINE_ADVICE, ContainerEngine
+from hermes.boundary.execution.container_places import ContainerPlaces
 from hermes.boundary.execution.local import LocalSandbox
-from hermes.boundary.execution.client_commands import ClientCommands
-from hermes.boundary.execution.client_sandbox import CommandContext, ClientSandbox
 from hermes.boundary.execution.sandbox_folders import (
     SandboxFolder,
     delete_sandbox,
@@ -46,9 +49,7 @@ class DockerBackend:
     def __init__(self, options: BackendOptions) -> None:
         clients = options.clients
         self._options = options
-        self._folders = (
-            options.sandboxes or options.processes.parent / "sandboxes"
-        ) / DOCKER_NAME
+        self._folders = (options.sandboxes or options.processes.parent / "sandboxes") / DOCKER_NAME
         self._prefix = name_prefix(self._folders)
         self._engine = ContainerEngine(clients.containers.program, clients.environment)
         self._background = Background(options.processes)
@@ -88,14 +89,28 @@ class DockerBackend:
             (str(workspace), self._options.limits.workspace_bytes),
         )
         owner = folders.new_files_owner
+        mounts = self._options.mounts
         files = LocalSandbox(scope, None, None, workspace, prepare=folders.ensure, owner=owner)
+        places = ContainerPlaces(
+            self._options.clients.containers.image,
+            scope,
+            workspace,
+            [
+                VisibleFolder(shown=Path(scope.workspace), real=workspace),
+                VisibleFolder(shown=HOME_INSIDE, real=own.home),
+                *(VisibleFolder(shown=Path(one.path), real=Path(one.path)) for one in mounts),
+            ],
+            folders.ensure,
+        )
         context = CommandContext(
+            backend=DOCKER_NAME,
+            private_files=owned,
             scope=scope,
             environment=self._options.environment,
             secrets=self._options.secrets,
             sandbox=own.id,
         )
-        return ClientSandbox(context, container, files, self._background)
+        return ClientSandbox(context, container, files, places, self._background)
 
     def _view(
         self, scope: SandboxScope, own: SandboxFolder, workspace: Path, folders: ContainerFolders
