@@ -1,12 +1,13 @@
 """Creates the execution backend that an agent's settings name."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from hermes.boundary.execution.environment import child_environment
 from hermes.settings import PLANNED_BACKENDS, Settings
 from hermes.settings.network import network_policy
+from hermes.settings.terminal import TerminalSettings
 from hermes.types.errors import ConfigError
 from hermes.types.execution import (
     BackendManifest,
@@ -15,6 +16,13 @@ from hermes.types.execution import (
     ExecutionBackend,
     Mount,
 )
+from hermes.types.execution_clients import ClientOptions, ContainerOptions, SshOptions
+
+CLIENT_VARIABLES = (
+    *("CONTAINER_HOST", "DOCKER_CERT_PATH", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST"),
+    *("DOCKER_TLS_VERIFY", "SSH_AUTH_SOCK", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"),
+)
+"""Environment variables for the programs that run commands elsewhere. Commands do not see them."""
 
 
 def configured_backend(
@@ -66,6 +74,31 @@ def backend_options(settings: Settings) -> BackendOptions:
         ),
         mounts=tuple(map(parsed_mount, terminal.mounts)),
         network=network_policy(terminal),
+        clients=client_options(terminal, environ),
+    )
+
+
+def client_options(terminal: TerminalSettings, environ: Mapping[str, str]) -> ClientOptions:
+    """Returns the options of the backends that use another program, such as `docker` or `ssh`."""
+    return ClientOptions(
+        environment=child_environment(environ, CLIENT_VARIABLES),
+        containers=ContainerOptions(
+            program=terminal.docker_program,
+            image=terminal.docker_image,
+            singularity_image=terminal.singularity_image,
+            volumes=terminal.docker_volumes,
+            arguments=terminal.docker_extra_args,
+            cpus=terminal.container_cpu,
+            idle_seconds=terminal.idle_seconds,
+        ),
+        ssh=SshOptions(
+            host=terminal.ssh_host,
+            user=terminal.ssh_user,
+            port=terminal.ssh_port,
+            key=terminal.ssh_key,
+            folder=terminal.ssh_folder,
+            options=terminal.ssh_options,
+        ),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from hermes.boundary.execution.docker import DOCKER_BACKEND
 from hermes.boundary.execution.local import LOCAL_BACKEND
 from hermes.boundary.execution.sandbox import SANDBOX_BACKEND
 from hermes.control.builtin_commands import builtin_commands
@@ -58,7 +59,7 @@ class Builtins:
 
     @hookimpl
     def register_backends(self) -> Sequence[BackendManifest]:
-        return (SANDBOX_BACKEND, LOCAL_BACKEND)
+        return (SANDBOX_BACKEND, DOCKER_BACKEND, LOCAL_BACKEND)
 
     @hookimpl
     def register_models(self) -> Sequence[WireFormat]:

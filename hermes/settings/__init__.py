@@ -28,10 +28,10 @@ from hermes.settings.sections import (
     RetentionSettings,
     StoreSettings,
     StreamingSettings,
-    TerminalSettings,
     WebSettings,
 )
 from hermes.settings.sources import ConfigFiles, ConfigProblems, Explanation, Sources, read_sources
+from hermes.settings.terminal import TerminalSettings
 from hermes.state.paths import Home
 from hermes.state.privacy import protect
 from hermes.types.errors import ConfigError
@@ -40,7 +40,7 @@ from hermes.types.value import Value
 
 ENVIRON: Mapping[str, str] = os.environ
 """The process environment. No other module may read `os.environ`."""
-PLANNED_BACKENDS = ("docker", "singularity", "ssh", "modal", "daytona")
+PLANNED_BACKENDS = ("modal", "daytona")
 """Execution backends of Hermes Agent that are not supported yet."""
 
 

@@ -33,8 +33,9 @@ class SshOptions(Value):
     port: int = 22
     key: str = ""
     """The file of the private key; empty for the keys that `ssh` finds itself."""
-    folder: str = ""
-    """The workspace on the other machine; empty for `hermes` in the home folder of the account."""
+    folder: str = "hermes"
+    """The folder on the other machine in which each sandbox has its workspace, relative to the home
+    folder of the account or absolute."""
     options: tuple[str, ...] = ()
     """More options of `ssh`, as `Name=value`."""
 

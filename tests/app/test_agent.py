@@ -23,9 +23,9 @@ from hermes.settings.sections import (
     MemorySettings,
     ModelSettings,
     PlatformSettings,
-    TerminalSettings,
     WebSettings,
 )
+from hermes.settings.terminal import TerminalSettings
 from hermes.state.paths import Home
 from hermes.testing.configured import models_of
 from hermes.testing.scripted import ScriptedModel, says

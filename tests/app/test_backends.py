@@ -13,7 +13,7 @@ from hermes.boundary.execution.sandbox import SandboxBackend
 from hermes.hookspecs import hookimpl
 from hermes.plugins import Plugins
 from hermes.settings import PLANNED_BACKENDS, Settings, load
-from hermes.settings.sections import TerminalSettings
+from hermes.settings.terminal import TerminalSettings
 from hermes.state.paths import Home
 from hermes.testing.commands import FILES_ONLY
 from hermes.types.errors import ConfigError

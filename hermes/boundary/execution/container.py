@@ -25,8 +25,8 @@ HOME_LABEL, SETTINGS_LABEL = "hermes.home", "hermes.settings"
 CONTAINER_USER = 64_200
 """The user and the group of commands if the gateway runs as root. It is no user of this machine."""
 HIGHEST_LIMIT = 16_384
-"""Maximum number of open files of a process, and of processes of the user of a container. Some machines
-do not let an engine set a higher limit."""
+"""Maximum number of open files of a process, and of processes of the user of a container. Some
+machines do not let an engine set a higher limit."""
 CHECK_SECONDS = 10
 SHORTEST_IDLE = 30
 _TEMPORARY = "rw,nosuid,nodev,mode=1777,size=512m"
