@@ -26,7 +26,12 @@ async def search(
     `place` is the descriptor of that folder or file, whose path is `query.path`. `left_out` is the
     device and inode of a folder that is not searched.
     """
-    task = ScanTask(
+    return parsed_result(*await _run(place, scan_task(query, left_out)), query)
+
+
+def scan_task(query: SearchQuery, left_out: tuple[int, int] | None = None) -> ScanTask:
+    """Returns the query in the form that the search process reads."""
+    return ScanTask(
         pattern=query.pattern,
         path=query.path,
         names=query.names,
@@ -35,7 +40,10 @@ async def search(
         seconds=query.seconds,
         left_out=left_out,
     )
-    code, output = await _run(place, task)
+
+
+def parsed_result(code: int, output: bytes, query: SearchQuery) -> SearchResult:
+    """Returns the result of a search process with this exit code and output."""
     lines = output.decode().split("\n")[:-1]
     wrong = next((line[1:] for line in lines if line.startswith(WRONG)), None)
     if wrong is not None:

@@ -74,8 +74,8 @@ class SandboxPlaces(Protocol):
         ...
 
 
-class CommandContext(Value):
-    """What the commands of a sandbox have in common."""
+class CommandSetting(Value):
+    """The properties that all commands of a sandbox share."""
 
     backend: str
     scope: SandboxScope
@@ -96,13 +96,13 @@ class ClientSandbox:
 
     def __init__(
         self,
-        context: CommandContext,
+        setting: CommandSetting,
         machine: Machine,
         files: SandboxFiles,
         places: SandboxPlaces,
         background: Background,
     ) -> None:
-        self._context = context
+        self._setting = setting
         self._machine = machine
         self._files = files
         self._places = places
@@ -111,7 +111,7 @@ class ClientSandbox:
 
     @property
     def private_files(self) -> bool:
-        return self._context.private_files
+        return self._setting.private_files
 
     async def read(self, path: str) -> bytes:
         return await self._files.read(path)
@@ -134,11 +134,11 @@ class ClientSandbox:
     async def locate(self, workdir: str, scripts: Sequence[str]) -> CommandPlace:
         folder = await self._places.folder(workdir)
         return CommandPlace(
-            backend=self._context.backend,
+            backend=self._setting.backend,
             folder=folder,
             environment=tuple(
                 (name, hashlib.sha256(os.fsencode(value)).hexdigest())
-                for name, value in sorted(self._context.variables().items())
+                for name, value in sorted(self._setting.variables().items())
             ),
             scripts=await self._places.scripts(folder, scripts),
         )
@@ -177,20 +177,20 @@ class ClientSandbox:
                 folders=(folder,) if folder else (),
                 wrapped=True,
             ),
-            sandbox=self._context.sandbox,
-            secrets=tuple(self._context.secrets.values()),
+            sandbox=self._setting.sandbox,
+            secrets=tuple(self._setting.secrets.values()),
             input=prepared + b"go\n",
             mark=mark,
         )
-        record = await self._background.start(command, launch, self._context.scope)
+        record = await self._background.start(command, launch, self._setting.scope)
         return self._process(record.id)
 
     async def processes(self) -> Sequence[ProcessStatus]:
-        session = self._context.scope.session
+        session = self._setting.scope.session
         return await anyio.to_thread.run_sync(self._background.of, session)
 
     async def process(self, id: str) -> "ClientProcess":
-        session = self._context.scope.session
+        session = self._setting.scope.session
         await anyio.to_thread.run_sync(self._background.find, id, session)
         return self._process(id)
 
@@ -199,7 +199,7 @@ class ClientSandbox:
         return self._machine.terminal(await self._places.folder("."))
 
     def _process(self, id: str) -> "ClientProcess":
-        return ClientProcess(id, self._context.scope, self._background, self._commands)
+        return ClientProcess(id, self._setting.scope, self._background, self._commands)
 
     async def _check(self, place: CommandPlace | None, workdir: str) -> None:
         """Raises ToolFailed if the command would not run in the approved place."""
@@ -219,7 +219,7 @@ class ClientSandbox:
         if "\0" in command + workdir:
             raise ToolFailed("A command can't contain a NUL character.")
         folder = await self._places.folder(workdir)
-        return ClientCommand(command=command, folder=folder, environment=self._context.variables())
+        return ClientCommand(command=command, folder=folder, environment=self._setting.variables())
 
 
 class ClientProcess:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from hermes.boundary.execution.background import Background
 from hermes.boundary.execution.bubblewrap import HOME_INSIDE
 from hermes.boundary.execution.client_commands import ClientCommands
-from hermes.boundary.execution.client_sandbox import ClientSandbox, CommandContext
+from hermes.boundary.execution.client_sandbox import ClientSandbox, CommandSetting
 from hermes.boundary.execution.command_place import VisibleFolder
 from hermes.boundary.execution.container import (
     DOCKER_NAME,
@@ -102,7 +102,7 @@ class DockerBackend:
             ],
             folders.ensure,
         )
-        context = CommandContext(
+        setting = CommandSetting(
             backend=DOCKER_NAME,
             private_files=owned,
             scope=scope,
@@ -110,7 +110,7 @@ class DockerBackend:
             secrets=self._options.secrets,
             sandbox=own.id,
         )
-        return ClientSandbox(context, container, files, places, self._background)
+        return ClientSandbox(setting, container, files, places, self._background)
 
     def _view(
         self, scope: SandboxScope, own: SandboxFolder, workspace: Path, folders: ContainerFolders

@@ -9,6 +9,7 @@ import pytest
 from hermes.boundary.execution.local import LocalBackend
 from hermes.testing.commands import local_backend
 from hermes.testing.containers import ContainerStage, container_stage
+from hermes.testing.ssh_server import SshServer, ssh_server
 from hermes.types.errors import Disconnected
 
 
@@ -29,3 +30,17 @@ def containers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerSt
         pytest.skip(str(error))
     yield stage
     stage.close()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
+    """A running SSH server. Without the program its tests are skipped, except in CI."""
+    try:
+        server = ssh_server(tmp_path_factory.mktemp("ssh"))
+    except Disconnected as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+    server.start()
+    yield server
+    server.stop()
