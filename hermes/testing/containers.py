@@ -122,7 +122,7 @@ def _root_files() -> bytes:
             folder.type, folder.mode = tarfile.DIRTYPE, 0o1777 if "tmp" in name else 0o755
             tar.addfile(folder)
         programs = {f"bin/{name}": Path(shutil.which(name) or "").resolve() for name in PROGRAMS}
-        modules = Path(sysconfig.get_path("platstdlib"), "lib-dynload").glob("*.so")
+        modules = Path(sysconfig.get_path("stdlib"), "lib-dynload").glob("*.so")
         needed = _libraries([*programs.values(), Path(sys.executable).resolve(), *modules])
         for inside, path in {**programs, **{str(one)[1:]: one for one in needed}}.items():
             tar.add(path.resolve(), inside)

@@ -206,6 +206,8 @@ class Client:
         """The messages of the client itself."""
         self.result: tuple[int, int] | None = None
         """The exit code and the number of killed processes."""
+        self.begun = anyio.Event()
+        """Set when the command begins. An order takes a moment to reach the other machine."""
         self.over = anyio.Event()
         """Set when the command or the client has ended."""
         self.silent = anyio.Event()
@@ -232,9 +234,12 @@ class Client:
     async def follow(self) -> None:
         """Reads the reports of the supervisor until the command has ended."""
         while words := (await self._report()).split():
-            if words[0] == "ended" and len(words) == 3:
+            if words[0] == "begun":
+                self.begun.set()
+            elif words[0] == "ended" and len(words) == 3:
                 self.result = (_code(words[1]), int(words[2]))
                 break
+        self.begun.set()
         self.over.set()
 
     async def read(self) -> None:
@@ -288,6 +293,8 @@ async def _attend(
             group.start_soon(task)
         group.start_soon(partial(report_progress, client.text, observer))
         await client.order(b"go\n")
+        with anyio.move_on_after(START_SECONDS):
+            await client.begun.wait()
         with anyio.move_on_after(seconds if seconds else math.inf) as limit:
             await client.over.wait()
         if limit.cancelled_caught:

@@ -54,10 +54,14 @@ class ContainerView(Value):
     shown: str
     """The path of the workspace in the container."""
     home: Path
+    empty: Path
+    """A folder that covers the devices of this machine."""
     user: int
     hidden: tuple[Path, ...] = ()
     """Folders on this machine that are hidden if they are inside the workspace or a mount."""
     mounts: tuple[Mount, ...] = ()
+    filter: Path | None = None
+    """The file with the system calls that commands may use; None for the engine's own list."""
     limits: CommandLimits = CommandLimits()
     options: ContainerOptions = ContainerOptions()
 
@@ -71,10 +75,12 @@ def run_arguments(view: ContainerView, *, keep_user: bool) -> tuple[str, ...]:
         *("run", "--detach", "--rm", "--pull", "never", "--name", view.name),
         *(f"--label={name}={value}" for name, value in view.labels.items()),
         *("--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges"),
+        *(("--security-opt", f"seccomp={view.filter}") if view.filter else ()),
         *("--network", "none", "--ipc", "private", "--hostname", "sandbox"),
         *("--user", f"{view.user}:{view.user}", *(("--userns", "keep-id") if keep_user else ())),
         *_limits(view.limits, options.cpus),
         *("--tmpfs", f"/tmp:{_TEMPORARY}", "--tmpfs", f"/var/tmp:{_TEMPORARY}"),  # noqa: S108
+        *("--mount", f"type=bind,source={_named(view.empty)},target=/sys/devices,readonly"),
         *_mounts(view),
         *("--env", f"HOME={HOME_INSIDE}", "--workdir", view.shown, "--stop-signal", "KILL"),
         *options.arguments,
@@ -213,13 +219,13 @@ class Container:
         """Starts the container if it does not run yet."""
         if time.monotonic() - self._used.get(self._container, -SHORTEST_IDLE) < SHORTEST_IDLE / 2:
             return
+        await self._engine.require()
         if self._view:
             view = await anyio.to_thread.run_sync(self._view)
             await self._ensure(view)
         self._used[self._container] = time.monotonic()
 
     async def _ensure(self, view: ContainerView) -> None:
-        # The engine must be known before the arguments are built.
         wanted = f"true {view.labels[SETTINGS_LABEL]}"
         if await self._state() == wanted:
             return

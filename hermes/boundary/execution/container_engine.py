@@ -70,10 +70,14 @@ class ContainerEngine:
             problems.append(f"{name} does not work: {answer.error.strip()[-300:]}")
         return "; ".join(problems)
 
-    async def call(self, *arguments: str) -> EngineAnswer:
-        """Calls the engine. Raises ToolFailed if no engine works."""
+    async def require(self) -> None:
+        """Raises ToolFailed if no engine works."""
         if problem := await self.find():
             raise ToolFailed(f"Commands can't run: {problem}. {ENGINE_ADVICE}")
+
+    async def call(self, *arguments: str) -> EngineAnswer:
+        """Calls the engine. Raises ToolFailed if no engine works."""
+        await self.require()
         return await self._call(self.program, *arguments)
 
     async def _call(self, program: str, *arguments: str) -> EngineAnswer:

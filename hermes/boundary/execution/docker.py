@@ -26,6 +26,7 @@ from hermes.boundary.execution.container import (
 )
 from hermes.boundary.execution.container_engine import ENGINE_ADVICE, ContainerEngine
 from hermes.boundary.execution.container_places import ContainerPlaces
+from hermes.boundary.execution.container_seccomp import written_profile
 from hermes.boundary.execution.local import LocalSandbox
 from hermes.boundary.execution.sandbox_folders import (
     SandboxFolder,
@@ -128,9 +129,12 @@ class DockerBackend:
             workspace=workspace.resolve(),
             shown=scope.workspace,
             home=own.home.resolve(),
+            # The container has a /tmp of its own, so this folder stays empty.
+            empty=own.temporary.resolve(),
             user=folders.user(),
             hidden=tuple(dict.fromkeys(one.resolve() for one in hidden if one.is_dir())),
             mounts=self._options.mounts,
+            filter=written_profile(self._folders) if self._engine.is_podman else None,
             limits=self._options.limits,
             options=self._options.clients.containers,
         )

@@ -105,6 +105,7 @@ run() {
   self; own="$$ $watcher $me"
   tell ready
   read -r line && [ "$line" = go ] || exit 0
+  tell begun
   if [ "$kind" = background ]; then
     (exec 2>&1 3>&-; exec "$shell" -c "$hermes_command")
     code=$?
@@ -130,7 +131,7 @@ variables `hermes_folder` and `hermes_command` and the environment, then `begin`
 then the command begins. A line `w…` is input for a background command, and `term` sends SIGTERM.
 Any other line, or the end of the input, ends everything that the command has started. So a command
 never outlives the program that started this script. The script writes the output of the command to
-stdout, and `ready`, `failed <reason>` or `ended <code> <number killed>` to stderr."""
+stdout, and `ready`, `begun`, `failed <reason>` or `ended <code> <number killed>` to stderr."""
 
 TERMINATION = (
     "exec 2>/dev/null\n"
