@@ -11,7 +11,7 @@ from pathlib import Path
 from hermes.types.errors import Disconnected
 
 SYSTEM_PROGRAMS = "/usr/sbin:/sbin"
-INSTALL_SECONDS = 300.0
+DEBIAN_SECONDS = 300.0
 
 
 def installed_program(program: str, *packages: str) -> Path:
@@ -45,7 +45,7 @@ def _install(packages: tuple[str, ...]) -> None:
     # are updated, and the packages are installed.
     for command in (install, [installer, "update", "-qq"], install):
         done = subprocess.run(  # noqa: S603
-            command, env=environ, capture_output=True, timeout=INSTALL_SECONDS, check=False
+            command, env=environ, capture_output=True, timeout=DEBIAN_SECONDS, check=False
         )
         if command is install and done.returncode == 0:
             return

@@ -4,12 +4,13 @@ import contextlib
 import os
 import pwd
 import shutil
-import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+import psutil
 
 from hermes.boundary.execution.background import PROCESS_MARK
 from hermes.boundary.execution.environment import child_environment
@@ -75,10 +76,16 @@ class SshServer:
             time.sleep(0.02)
         raise Disconnected("sshd does not start")
 
+    def drop(self) -> None:
+        """Ends all connections."""
+        assert self._process
+        for one in psutil.Process(self._process.pid).children():
+            one.kill()
+
     def stop(self) -> None:
-        """Ends the server and all of its connections."""
+        """Ends the server. Its connections continue."""
         if self._process is not None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
             self._process.wait()
             self._process = None
 

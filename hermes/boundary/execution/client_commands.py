@@ -29,9 +29,9 @@ from hermes.types.execution import CommandObserver, CommandOutcome
 from hermes.types.identity import new_id
 from hermes.types.value import Value
 
-START_SECONDS = 30.0
+SUPERVISOR_START_SECONDS = 30.0
 """Seconds within which the supervisor of a command must answer."""
-END_SECONDS = 5.0
+FORCE_SECONDS = 5.0
 """Seconds within which a supervisor must end a command. After that time it is ended by force."""
 METER_SECONDS = 0.2
 _LONGEST_LINE = 65_536
@@ -116,7 +116,7 @@ class ClientCommands:
             await client.become_ready()
             await observer.started(f"{self._machine.name}:{mark}")
             await check()
-            outcome = await _attend(client, seconds, observer, FileWatch(self._machine.files))
+            outcome = await _attend(client, seconds, observer, SizeWatch(self._machine.files))
         finally:
             with anyio.CancelScope(shield=True):
                 ended = await client.finish()
@@ -138,7 +138,7 @@ class ClientCommands:
     async def call(self, script: str, *arguments: str) -> tuple[int, str]:
         """Runs a script of ours. Returns its exit code and its output; a negative code if it does
         not end in time."""
-        with anyio.move_on_after(START_SECONDS):
+        with anyio.move_on_after(SUPERVISOR_START_SECONDS):
             done = await anyio.run_process(
                 self._machine.client("hermes", "-c", script, "hermes", *arguments),
                 stdin=subprocess.DEVNULL,
@@ -171,7 +171,7 @@ def supervised(machine: Machine, mark: str, kind: str) -> tuple[str, ...]:
     return machine.client(mark, *arguments, lasting=kind == "background")
 
 
-class FileWatch:
+class SizeWatch:
     """Notices that the files of a command exceed their limit."""
 
     def __init__(self, files: tuple[str, int]) -> None:
@@ -217,7 +217,7 @@ class Client:
     async def become_ready(self) -> None:
         """Waits until the command can begin. Raises ToolFailed if it can't."""
         words: list[str] = []
-        with anyio.move_on_after(START_SECONDS):
+        with anyio.move_on_after(SUPERVISOR_START_SECONDS):
             await self.order(self._prepared)
             words = (await self._report()).split(" ", 1)
         if words and words[0] == "failed":
@@ -251,7 +251,7 @@ class Client:
 
     async def finish(self) -> bool:
         """Ends the command. Returns False if the supervisor does not report the end."""
-        with anyio.move_on_after(END_SECONDS):
+        with anyio.move_on_after(FORCE_SECONDS):
             if self.result is None and not self.over.is_set():
                 await self.order(b"kill\n")
                 await self.follow()
@@ -277,7 +277,7 @@ class Client:
 
 
 async def _attend(
-    client: Client, seconds: float, observer: CommandObserver, files: FileWatch
+    client: Client, seconds: float, observer: CommandObserver, files: SizeWatch
 ) -> CommandOutcome | None:
     """Lets the command begin, and waits for its end. Returns None if the end is unknown."""
     since, exceeded = time.monotonic(), ""
@@ -293,7 +293,7 @@ async def _attend(
             group.start_soon(task)
         group.start_soon(partial(report_progress, client.text, observer))
         await client.order(b"go\n")
-        with anyio.move_on_after(START_SECONDS):
+        with anyio.move_on_after(SUPERVISOR_START_SECONDS):
             await client.begun.wait()
         with anyio.move_on_after(seconds if seconds else math.inf) as limit:
             await client.over.wait()
@@ -302,7 +302,7 @@ async def _attend(
             with anyio.move_on_after(KILL_GRACE):
                 await client.over.wait()
             await client.order(b"kill\n")
-            with anyio.move_on_after(END_SECONDS):
+            with anyio.move_on_after(FORCE_SECONDS):
                 await client.over.wait()
         with anyio.move_on_after(OUTPUT_GRACE):
             await client.silent.wait()

@@ -20,14 +20,14 @@ from hermes.types.execution import CommandLimits, Mount
 from hermes.types.execution_clients import ContainerOptions
 from hermes.types.value import Value
 
-DOCKER_NAME = "docker"
+CONTAINER_BACKEND = "docker"
 HOME_LABEL, SETTINGS_LABEL = "hermes.home", "hermes.settings"
 CONTAINER_USER = 64_200
 """The user and the group of commands if the gateway runs as root. It is no user of this machine."""
 HIGHEST_LIMIT = 16_384
 """Maximum number of open files of a process, and of processes of the user of a container. Some
 machines do not let an engine set a higher limit."""
-CHECK_SECONDS = 10
+IDLE_CHECK_SECONDS = 10
 SHORTEST_IDLE = 30
 _TEMPORARY = "rw,nosuid,nodev,mode=1777,size=512m"
 
@@ -36,8 +36,8 @@ _TEMPORARY = "rw,nosuid,nodev,mode=1777,size=512m"
 _FIRST_PROCESS = f"""
 used=/dev/shm/.hermes-used idle=0
 while [ "$idle" -lt "$1" ]; do
-  {CALL_MARK}=first sleep {CHECK_SECONDS} & wait $!
-  idle=$((idle + {CHECK_SECONDS}))
+  {CALL_MARK}=first sleep {IDLE_CHECK_SECONDS} & wait $!
+  idle=$((idle + {IDLE_CHECK_SECONDS}))
   set -- "$1" /proc/[0-9]*
   if [ $# -gt 2 ] || [ -s "$used" ]; then idle=0; : > "$used"; fi
 done
@@ -209,7 +209,7 @@ class Container:
 
     @property
     def name(self) -> str:
-        return f"{DOCKER_NAME}:{self._container}"
+        return f"{CONTAINER_BACKEND}:{self._container}"
 
     @property
     def environment(self) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from hermes.types.errors import ToolFailed
 from hermes.types.value import Value
 
 ENGINES = ("docker", "podman")
-CALL_SECONDS = 60.0
+ENGINE_SECONDS = 60.0
 """Longest time of a call of the engine."""
 ENGINE_ADVICE = (
     "Install Docker or Podman and make sure that this user may use it, or set terminal.backend to"
@@ -81,7 +81,7 @@ class ContainerEngine:
         return await self._call(self.program, *arguments)
 
     async def _call(self, program: str, *arguments: str) -> EngineAnswer:
-        with anyio.move_on_after(CALL_SECONDS):
+        with anyio.move_on_after(ENGINE_SECONDS):
             try:
                 done = await anyio.run_process(
                     [program, *arguments],
@@ -97,4 +97,4 @@ class ContainerEngine:
                 output=done.stdout.decode(errors="replace"),
                 error=done.stderr.decode(errors="replace"),
             )
-        return EngineAnswer(code=-1, output="", error=f"no answer within {CALL_SECONDS:g} s")
+        return EngineAnswer(code=-1, output="", error=f"no answer within {ENGINE_SECONDS:g} s")

@@ -16,7 +16,7 @@ from hermes.boundary.execution.client_commands import ClientCommands
 from hermes.boundary.execution.client_sandbox import ClientSandbox, CommandSetting
 from hermes.boundary.execution.command_place import VisibleFolder
 from hermes.boundary.execution.container import (
-    DOCKER_NAME,
+    CONTAINER_BACKEND,
     HOME_LABEL,
     SETTINGS_LABEL,
     Container,
@@ -50,7 +50,8 @@ class DockerBackend:
     def __init__(self, options: BackendOptions) -> None:
         clients = options.clients
         self._options = options
-        self._folders = (options.sandboxes or options.processes.parent / "sandboxes") / DOCKER_NAME
+        sandboxes = options.sandboxes or options.processes.parent / "sandboxes"
+        self._folders = sandboxes / CONTAINER_BACKEND
         self._prefix = name_prefix(self._folders)
         self._engine = ContainerEngine(clients.containers.program, clients.environment)
         self._background = Background(options.processes)
@@ -104,7 +105,7 @@ class DockerBackend:
             folders.ensure,
         )
         setting = CommandSetting(
-            backend=DOCKER_NAME,
+            backend=CONTAINER_BACKEND,
             private_files=owned,
             scope=scope,
             environment=self._options.environment,
@@ -146,7 +147,7 @@ class DockerBackend:
     async def end(self, handle: str) -> bool:
         kind, _, rest = handle.partition(":")
         name, _, mark = rest.partition(":")
-        if kind != DOCKER_NAME or not name.startswith(self._prefix) or not mark.isalnum():
+        if kind != CONTAINER_BACKEND or not name.startswith(self._prefix) or not mark.isalnum():
             return False
         container = Container(self._engine, name, self._used)
         return await container.runs() and await ClientCommands(container).end(mark)
@@ -199,4 +200,4 @@ class DockerBackend:
         return [(name, home) for name, _, home in lines]
 
 
-DOCKER_BACKEND = BackendManifest(name=DOCKER_NAME, make=DockerBackend)
+DOCKER_BACKEND = BackendManifest(name=CONTAINER_BACKEND, make=DockerBackend)

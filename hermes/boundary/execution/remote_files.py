@@ -37,7 +37,7 @@ class FileRequest(TypedDict, total=False):
     task: dict[str, object]
 
 
-Answer = tuple[object, bytes]
+FileAnswer = tuple[object, bytes]
 """The result of an operation, and data."""
 
 
@@ -59,32 +59,32 @@ def _workspace(root: Path, request: FileRequest) -> Workspace:
     return Workspace(root, None, Path(request["shown"]))
 
 
-def _read(root: Path, request: FileRequest, data: bytes) -> Answer:
+def _read(root: Path, request: FileRequest, data: bytes) -> FileAnswer:
     return None, _workspace(root, request).read(request["path"])
 
 
-def _write(root: Path, request: FileRequest, data: bytes) -> Answer:
+def _write(root: Path, request: FileRequest, data: bytes) -> FileAnswer:
     size, expected = request["expected"], None
     if size is not None:
         data, expected = data[: len(data) - size], data[len(data) - size :]
     return _workspace(root, request).write(request["path"], data, expected), b""
 
 
-def _list(root: Path, request: FileRequest, data: bytes) -> Answer:
+def _list(root: Path, request: FileRequest, data: bytes) -> FileAnswer:
     return [vars(one) for one in _workspace(root, request).list(request["path"])], b""
 
 
-def _stat(root: Path, request: FileRequest, data: bytes) -> Answer:
+def _stat(root: Path, request: FileRequest, data: bytes) -> FileAnswer:
     found = _workspace(root, request).stat(request["path"])
     return found and vars(found), b""
 
 
-def _remove(root: Path, request: FileRequest, data: bytes) -> Answer:
+def _remove(root: Path, request: FileRequest, data: bytes) -> FileAnswer:
     _workspace(root, request).remove(request["path"])
     return None, b""
 
 
-def _search(root: Path, request: FileRequest, data: bytes) -> Answer:
+def _search(root: Path, request: FileRequest, data: bytes) -> FileAnswer:
     """Searches in a process of its own, because a slow pattern ends that process."""
     workspace = _workspace(root, request)
     place = workspace.open(request["path"])
@@ -106,7 +106,7 @@ def _search(root: Path, request: FileRequest, data: bytes) -> Answer:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), found
 
 
-def _folder(root: Path, request: FileRequest, data: bytes) -> Answer:
+def _folder(root: Path, request: FileRequest, data: bytes) -> FileAnswer:
     """Returns the real path of the folder in which a command begins."""
     wanted = request["path"]
     _workspace(root, request)
@@ -123,7 +123,7 @@ def _folder(root: Path, request: FileRequest, data: bytes) -> Answer:
     return str(folder), b""
 
 
-def _scripts(root: Path, request: FileRequest, data: bytes) -> Answer:
+def _scripts(root: Path, request: FileRequest, data: bytes) -> FileAnswer:
     """Returns the path and the hash of each script; an empty hash if there is no such file. In the
     workspace no link is followed, because a command could have made the link."""
     workspace, root = _workspace(root, request), root.resolve()
@@ -143,7 +143,7 @@ def _scripts(root: Path, request: FileRequest, data: bytes) -> Answer:
     return found, b""
 
 
-def _delete(root: Path, request: FileRequest, data: bytes) -> Answer:
+def _delete(root: Path, request: FileRequest, data: bytes) -> FileAnswer:
     """Deletes the workspace with all files."""
     existed = root.is_dir() and not root.is_symlink()
     if existed:
@@ -151,7 +151,7 @@ def _delete(root: Path, request: FileRequest, data: bytes) -> Answer:
     return existed, b""
 
 
-OPERATIONS: dict[str, Callable[[Path, FileRequest, bytes], Answer]] = {
+OPERATIONS: dict[str, Callable[[Path, FileRequest, bytes], FileAnswer]] = {
     "read": _read,
     "write": _write,
     "list": _list,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hermes.boundary.execution.handles import CALL_MARK
 from hermes.types.errors import ToolFailed
 
-LONGEST_COMMAND = 131_000
+LONGEST_SENT_COMMAND = 131_000
 """Maximum number of bytes of a command. Linux limits each argument of a program to this length."""
 SUPERVISOR_NAME = "hermes-supervisor"
 _LONGEST_INPUT_LINE = 4000
@@ -160,8 +160,8 @@ def orders(command: str, folder: str, environment: Mapping[str, str]) -> bytes:
     if the command can't be passed on."""
     if "\0" in command + folder:
         raise ToolFailed("A command can't contain a NUL character.")
-    if len(command.encode(errors="surrogateescape")) > LONGEST_COMMAND:
-        raise ToolFailed(f"A command has at most {LONGEST_COMMAND} bytes: write it to a file.")
+    if len(command.encode(errors="surrogateescape")) > LONGEST_SENT_COMMAND:
+        raise ToolFailed(f"A command has at most {LONGEST_SENT_COMMAND} bytes: write it to a file.")
     code = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
     code.append(f"hermes_folder={shlex.quote(folder)}")
     code.append(f"hermes_command={shlex.quote(command)}")

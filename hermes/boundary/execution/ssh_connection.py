@@ -17,7 +17,7 @@ from hermes.types.errors import ToolFailed
 from hermes.types.execution_clients import ClientOptions
 
 SSH_NAME = "ssh"
-CONNECT_SECONDS = 20
+SSH_CONNECT_SECONDS = 20
 ALIVE_SECONDS = 15
 """Seconds without an answer after which the client checks the connection. It gives up after three
 checks."""
@@ -133,7 +133,7 @@ class SshConnection:
         assert master.stdout
         assert master.stderr
         try:
-            with anyio.move_on_after(CONNECT_SECONDS), contextlib.suppress(anyio.EndOfStream):
+            with anyio.move_on_after(SSH_CONNECT_SECONDS), contextlib.suppress(anyio.EndOfStream):
                 while not said.endswith(_READY):
                     said += await master.stdout.receive()
             if said.endswith(_READY):
@@ -152,7 +152,7 @@ class SshConnection:
     def _options(self) -> tuple[str, ...]:
         ssh = self._ssh
         return (
-            *("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}"),
+            *("-o", "BatchMode=yes", "-o", f"ConnectTimeout={SSH_CONNECT_SECONDS}"),
             *("-o", f"ServerAliveInterval={ALIVE_SECONDS}", "-o", "LogLevel=ERROR"),
             *("-o", "ForwardAgent=no", "-o", "ClearAllForwardings=yes"),
             *(argument for one in ssh.options for argument in ("-o", one)),
