@@ -95,7 +95,7 @@ def client_options(terminal: TerminalSettings, environ: Mapping[str, str]) -> Cl
             host=terminal.ssh_host,
             user=terminal.ssh_user,
             port=terminal.ssh_port,
-            key=terminal.ssh_key,
+            key=terminal.ssh_key_file,
             folder=terminal.ssh_folder,
             options=terminal.ssh_options,
         ),

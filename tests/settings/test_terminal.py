@@ -34,7 +34,7 @@ EXPECTED = TerminalSettings(
     ssh_host="build.example.org",
     ssh_user="bot",
     ssh_port=2222,
-    ssh_key="/k",
+    ssh_key_file="/k",
 )
 
 
@@ -64,4 +64,4 @@ def test_the_variables_of_hermes_agent_are_read(tmp_path: Path) -> None:
     assert found.docker_program == "podman"
     assert found.ssh_host == EXPECTED.ssh_host
     assert (found.max_memory_mb, found.max_workspace_mb) == (1024, 2048)
-    assert (found.ssh_port, found.ssh_key, found.idle_seconds) == (2222, "/k", 60.0)
+    assert (found.ssh_port, found.ssh_key_file, found.idle_seconds) == (2222, "/k", 60.0)

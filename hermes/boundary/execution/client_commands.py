@@ -31,7 +31,7 @@ from hermes.types.value import Value
 
 SUPERVISOR_START_SECONDS = 30.0
 """Seconds within which the supervisor of a command must answer."""
-FORCE_SECONDS = 5.0
+FORCE_SECONDS = 3.0
 """Seconds within which a supervisor must end a command. After that time it is ended by force."""
 METER_SECONDS = 0.2
 _LONGEST_LINE = 65_536
@@ -221,7 +221,7 @@ class Client:
             await self.order(self._prepared)
             words = (await self._report()).split(" ", 1)
         if words and words[0] == "failed":
-            self.over.set()
+            self.result = (0, 0)
             raise ToolFailed(f"The command could not be started: {words[-1]}.")
         if words != ["ready"]:
             raise self._machine.failure(self.said)
@@ -304,6 +304,7 @@ async def _attend(
             await client.order(b"kill\n")
             with anyio.move_on_after(FORCE_SECONDS):
                 await client.over.wait()
+            client.over.set()
         with anyio.move_on_after(OUTPUT_GRACE):
             await client.silent.wait()
         group.cancel_scope.cancel()

@@ -22,7 +22,7 @@ ALIVE_SECONDS = 15
 """Seconds without an answer after which the client checks the connection. It gives up after three
 checks."""
 SSH_ADVICE = (
-    "Check terminal.ssh_host, ssh_user, ssh_port and ssh_key, and connect once by hand with `{}`,"
+    "Check terminal.ssh_host, ssh_user, ssh_port and ssh_key_file, and connect once by hand with `{}`,"
     " so that the key of the machine is known. Commands never run on this machine instead."
 )
 _READY = b"ready\n"

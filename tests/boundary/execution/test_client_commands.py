@@ -8,6 +8,7 @@ import pytest
 
 from hermes.boundary.execution.client_commands import ClientCommand, ClientCommands
 from hermes.boundary.execution.handles import CALL_MARK
+from hermes.testing.commands import lives
 from hermes.testing.sandbox_contract import RecordedCommand
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import CommandOutcome
@@ -85,8 +86,10 @@ async def test_a_command_that_fills_the_disk_is_ended(tmp_path: Path) -> None:
     assert outcome.exceeded == "workspace"
 
 
-async def test_a_supervisor_that_was_killed_leaves_no_command(tmp_path: Path) -> None:
+async def test_a_command_that_has_killed_its_supervisor_is_ended_in_time(tmp_path: Path) -> None:
     machine = ThisMachine(tmp_path)
-    with pytest.raises(ToolFailed, match="failure"):
-        await run(machine, tmp_path, "kill -9 $PPID; sleep 600", 600.0)
+    killing = "kill -9 $PPID; echo $$ > pid; exec sleep 600"
+    outcome = await run(machine, tmp_path, killing, 1.0)
+    assert (outcome.timed_out, outcome.code) == (True, -9)
+    assert not lives(int((tmp_path / "pid").read_text()))
     assert await ClientCommands(machine).end("unknown") is False
