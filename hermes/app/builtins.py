@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hermes.boundary.execution.docker import DOCKER_BACKEND
 from hermes.boundary.execution.local import LOCAL_BACKEND
 from hermes.boundary.execution.sandbox import SANDBOX_BACKEND
+from hermes.boundary.execution.singularity import SINGULARITY_BACKEND
 from hermes.boundary.execution.ssh import SSH_BACKEND
 from hermes.control.builtin_commands import builtin_commands
 from hermes.control.routing import DEFAULT_AGENT
@@ -60,7 +61,7 @@ class Builtins:
 
     @hookimpl
     def register_backends(self) -> Sequence[BackendManifest]:
-        return (SANDBOX_BACKEND, DOCKER_BACKEND, SSH_BACKEND, LOCAL_BACKEND)
+        return (SANDBOX_BACKEND, DOCKER_BACKEND, SINGULARITY_BACKEND, SSH_BACKEND, LOCAL_BACKEND)
 
     @hookimpl
     def register_models(self) -> Sequence[WireFormat]:

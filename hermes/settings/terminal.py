@@ -80,9 +80,9 @@ class TerminalSettings(Value):
         22
     )
     """The port of the SSH server."""
-    ssh_key_file: Annotated[
-        str, Aliases(env=("TERMINAL_SSH_KEY",), keys=("terminal.ssh_key",))
-    ] = ""
+    ssh_key_file: Annotated[str, Aliases(env=("TERMINAL_SSH_KEY",), keys=("terminal.ssh_key",))] = (
+        ""
+    )
     """The file of the private key; empty for the keys that `ssh` finds itself."""
     ssh_folder: str = "hermes"
     """The folder on that machine in which each sandbox has its workspace, relative to the home

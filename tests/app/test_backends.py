@@ -68,7 +68,7 @@ def test_an_unsupported_backend_is_not_replaced_by_another_backend(
 
 
 def test_an_unknown_backend_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="'locla': use one of docker, local, none, other"):
+    with pytest.raises(ConfigError, match="'locla': use one of docker, local, none"):
         chosen(tmp_path, "locla", OtherMachine())
 
 

@@ -17,7 +17,7 @@ from hermes.boundary.execution.client_commands import (
     Machine,
     supervised,
 )
-from hermes.boundary.execution.command_place import CHANGED
+from hermes.boundary.execution.command_place import PLACE_CHANGED
 from hermes.boundary.execution.launch import CommandLaunch, Restrictions
 from hermes.boundary.execution.local import LocalProcess
 from hermes.boundary.execution.process import KILL_GRACE
@@ -87,8 +87,12 @@ class CommandSetting(Value):
 
     def variables(self) -> dict[str, str]:
         """Returns the variables that commands see in addition to those of the machine."""
-        given = {k: v for k, v in self.environment.items() if k not in _OWN_VARIABLES}
-        return {**given, **self.secrets}
+        return {**variables_elsewhere(self.environment), **self.secrets}
+
+
+def variables_elsewhere(environment: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables without those that describe this machine."""
+    return {name: value for name, value in environment.items() if name not in _OWN_VARIABLES}
 
 
 class ClientSandbox:
@@ -207,13 +211,13 @@ class ClientSandbox:
             return
         now = await self.locate(workdir, [])
         if now.folder != place.folder:
-            raise ToolFailed(CHANGED.format("the folder"))
+            raise ToolFailed(PLACE_CHANGED.format("the folder"))
         if now.backend != place.backend or now.environment != place.environment:
-            raise ToolFailed(CHANGED.format("the environment"))
+            raise ToolFailed(PLACE_CHANGED.format("the environment"))
         found = await self._places.scripts("/", [one.path for one in place.scripts])
         for script, approved in zip(found, place.scripts, strict=True):
             if script != approved:
-                raise ToolFailed(CHANGED.format(approved.path))
+                raise ToolFailed(PLACE_CHANGED.format(approved.path))
 
     async def _command(self, command: str, workdir: str) -> ClientCommand:
         if "\0" in command + workdir:

@@ -181,7 +181,7 @@ class ContainerFolders:
         self._own.ensure()
         if os.geteuid() == 0:
             user = self.user()
-            for folder in (self._own.workspace, self._own.home):
+            for folder in (self._own.workspace, self._own.home, self._own.temporary):
                 if folder.stat().st_uid != user:
                     os.chown(folder, user, user)
 

@@ -22,8 +22,8 @@ ALIVE_SECONDS = 15
 """Seconds without an answer after which the client checks the connection. It gives up after three
 checks."""
 SSH_ADVICE = (
-    "Check terminal.ssh_host, ssh_user, ssh_port and ssh_key_file, and connect once by hand with `{}`,"
-    " so that the key of the machine is known. Commands never run on this machine instead."
+    "Check terminal.ssh_host, ssh_user, ssh_port and ssh_key_file, and connect once by hand with"
+    " `{}`, so that the key of the machine is known. Commands never run on this machine instead."
 )
 _READY = b"ready\n"
 # The shell becomes a subreaper, so that a process that loses its parent stays its descendant.
