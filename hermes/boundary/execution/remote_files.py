@@ -1,7 +1,7 @@
 """Works on the files of one workspace of another machine, for a gateway that sends this program
 there.
 
-The program reads one request from stdin, a line of JSON and then data, and writes one answer, a
+The program reads requests from stdin, each a line of JSON and then data, and answers each with a
 line of JSON and then data. It runs with the standard library alone, and next to it are only the
 modules that `file_program` of the gateway sends: `Workspace` and `scan`.
 """
@@ -42,16 +42,18 @@ FileAnswer = tuple[object, bytes]
 
 
 def main() -> None:
-    request: FileRequest = json.loads(sys.stdin.buffer.readline())
-    data = sys.stdin.buffer.read(request["length"])
-    root = Path.home() / request["root"]
-    try:
-        result, content = OPERATIONS[request["operation"]](root, request, data)
-        answer: dict[str, object] = {"result": result}
-    except (ToolFailed, OSError) as error:
-        answer, content = {"failed": str(error)}, b""
-    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n" + content)
-    sys.stdout.buffer.flush()
+    """Answers requests until the gateway closes stdin."""
+    while line := sys.stdin.buffer.readline():
+        request: FileRequest = json.loads(line)
+        data = sys.stdin.buffer.read(request["length"])
+        root = Path.home() / request["root"]
+        try:
+            result, content = OPERATIONS[request["operation"]](root, request, data)
+            answer: dict[str, object] = {"result": result, "length": len(content)}
+        except (ToolFailed, OSError) as error:
+            answer, content = {"failed": str(error), "length": 0}, b""
+        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n" + content)
+        sys.stdout.buffer.flush()
 
 
 def _workspace(root: Path, request: FileRequest) -> Workspace:

@@ -3,7 +3,6 @@
 import contextlib
 import shlex
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ import anyio
 from anyio.abc import Process
 
 from hermes.boundary.execution.handles import CALL_MARK
+from hermes.boundary.execution.ssh_file_server import FileServers
 from hermes.types.errors import ToolFailed
 from hermes.types.execution_clients import ClientOptions
 
@@ -47,6 +47,7 @@ class SshConnection:
         self._folder: Path | None = None
         self._opening = anyio.Lock()
         self._used_at = 0.0
+        self.file_servers = FileServers()
 
     @property
     def target(self) -> str:
@@ -111,6 +112,7 @@ class SshConnection:
     async def aclose(self) -> None:
         """Closes the connection. Background processes have connections of their own."""
         master, self._master = self._master, None
+        await self.file_servers.aclose()
         if master:
             with contextlib.suppress(ProcessLookupError):
                 master.terminate()
@@ -167,19 +169,3 @@ class SshConnection:
         if not self._ssh.host or self._ssh.host.startswith("-"):
             raise ToolFailed("Commands can't run: terminal.ssh_host names no machine. Set it.")
         return self._program
-
-
-async def run_program(line: tuple[str, ...], given: bytes, environment: Mapping[str, str]) -> bytes:
-    """Runs a client with this input. Returns its output. Raises ToolFailed with its error message
-    if it fails."""
-    done = await anyio.run_process(
-        line,
-        input=given,
-        check=False,
-        env=environment,
-        start_new_session=True,
-        stderr=subprocess.PIPE,
-    )
-    if done.returncode:
-        raise ToolFailed(done.stderr.decode(errors="replace"))
-    return done.stdout

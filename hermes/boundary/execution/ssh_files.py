@@ -1,22 +1,22 @@
 """The files of a workspace on another machine."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import anyio.to_thread
 import msgspec
 
-from hermes.boundary.execution.file_program import LOADER, file_program
-from hermes.boundary.execution.ssh_connection import SshConnection, run_program
+from hermes.boundary.execution.file_program import LOADER
+from hermes.boundary.execution.ssh_connection import SshConnection
+from hermes.boundary.execution.ssh_file_server import ServerLost
 from hermes.boundary.search import parsed_result, scan_task
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import LARGEST_FILE, FileInfo, Script, SearchQuery, SearchResult
 
 
 class SshFiles:
-    """Implements `SandboxFiles` and `SandboxPlaces` with a program that it sends to the machine for
-    each operation. The program opens one folder after the other and follows no symbolic link."""
+    """Implements `SandboxFiles` and `SandboxPlaces` with a program that runs on the machine. The
+    program opens one folder after the other and follows no symbolic link."""
 
     def __init__(
         self,
@@ -87,13 +87,11 @@ class SshFiles:
         await connection.prepare()
         await anyio.to_thread.run_sync(self._prepare)
         try:
-            answer = await run_program(
-                connection.python(LOADER), file_program() + line + data, connection.environment
+            answer = await connection.file_servers.call(
+                connection.python(LOADER), connection.environment, line + data
             )
-        except ToolFailed as error:
+        except ServerLost as error:
             raise connection.failure(str(error)) from error
-        head, _, content = answer.partition(b"\n")
-        told: Mapping[str, Any] = msgspec.json.decode(head)
-        if "failed" in told:
-            raise ToolFailed(told["failed"])
-        return told["result"], content
+        if "failed" in answer.fields:
+            raise ToolFailed(answer.fields["failed"])
+        return answer.fields["result"], answer.content

@@ -24,9 +24,12 @@ def answered(root: Path, operation: str, data: bytes = b"", **fields: object) ->
 
 def test_the_program_needs_only_the_standard_library(tmp_path: Path) -> None:
     assert answered(tmp_path / "new", "write", b"\0data", path="a/f", expected=None) == (
-        b'{"result": true}\n'
+        b'{"result": true, "length": 0}\n'
     )
-    assert answered(tmp_path / "new", "read", path="/w/a/f") == b'{"result": null}\n\0data'
+    assert (
+        answered(tmp_path / "new", "read", path="/w/a/f")
+        == b'{"result": null, "length": 5}\n\0data'
+    )
 
 
 @pytest.mark.parametrize("path", ["../f", "/etc/passwd", "link/passwd"])

@@ -28,7 +28,9 @@ def call(
     patch.setattr(sys, "stdout", output)
     remote_files.main()
     head, _, content = output.raw_bytes.getvalue().partition(b"\n")
-    return json.loads(head), content
+    told: dict[str, object] = json.loads(head)
+    assert told.pop("length") == len(content)
+    return told, content
 
 
 def test_a_file_is_replaced_only_if_it_is_as_expected(

@@ -71,7 +71,7 @@ async def test_a_killed_gateway_leaves_no_command_running(
 async def test_file_tools_win_the_race_against_links(backend: SshBackend, tmp_path: Path) -> None:
     (tmp_path / "secret").mkdir()
     sandbox = await backend.open(private_scope("/srv/project"))
-    await check_race(sandbox, anyio.Path(tmp_path / "secret"), 10)
+    await check_race(sandbox, anyio.Path(tmp_path / "secret"), 20)
 
 
 async def test_a_process_that_leaves_its_session_and_clears_its_environment_is_ended(
