@@ -34,7 +34,8 @@ from hermes.entry.cli.main import cli
 from hermes.settings import Settings, describe
 from hermes.settings.platforms import describe_platform
 from hermes.settings.schema import FieldDoc
-from hermes.settings.sections import TerminalSettings, WebSettings
+from hermes.settings.sections import WebSettings
+from hermes.settings.terminal import TerminalSettings
 from hermes.state.media import MediaCache
 from hermes.state.paths import Home
 from hermes.streaming.stdout import Session

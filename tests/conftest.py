@@ -9,8 +9,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from hermes.testing.commands import note_earlier_children
+from hermes.testing.containers import ContainerStage, container_stage
 from hermes.testing.embedded import embedded_file
 from hermes.testing.postgres import remove_shared_databases
+from hermes.testing.ssh_server import SshServer, ssh_server
 from hermes.testing.synapse import remove_shared_synapse
 from hermes.types.errors import Disconnected
 
@@ -55,6 +57,33 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(scope="session")
+def containers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerStage]:
+    """A stage for containers. Without an engine its tests are skipped, except in CI."""
+    try:
+        stage = container_stage(tmp_path_factory.mktemp("containers"))
+    except Disconnected as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+    yield stage
+    stage.close()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
+    """A running SSH server. Without the program its tests are skipped, except in CI."""
+    try:
+        server = ssh_server(tmp_path_factory.mktemp("ssh"))
+    except Disconnected as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+    server.start()
+    yield server
+    server.stop()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,12 +1,13 @@
 """Creates the execution backend that an agent's settings name."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from hermes.boundary.execution.environment import child_environment
-from hermes.settings import PLANNED_BACKENDS, Settings
+from hermes.settings import Settings
 from hermes.settings.network import network_policy
+from hermes.settings.terminal import TerminalSettings
 from hermes.types.errors import ConfigError
 from hermes.types.execution import (
     BackendManifest,
@@ -15,6 +16,13 @@ from hermes.types.execution import (
     ExecutionBackend,
     Mount,
 )
+from hermes.types.execution_clients import ClientOptions, ContainerOptions, SshOptions
+
+CLIENT_VARIABLES = (
+    *("CONTAINER_HOST", "DOCKER_CERT_PATH", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST"),
+    *("DOCKER_TLS_VERIFY", "SSH_AUTH_SOCK", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"),
+)
+"""Environment variables for the programs that run commands elsewhere. Commands do not see them."""
 
 
 def configured_backend(
@@ -24,7 +32,7 @@ def configured_backend(
     terminal, known = settings.terminal, {manifest.name: manifest for manifest in manifests}
     if terminal.backend in known:
         return known[terminal.backend].make(backend_options(settings))
-    if terminal.backend not in ("none", *PLANNED_BACKENDS):
+    if terminal.backend != "none":
         names = ", ".join(sorted([*known, "none"]))
         raise ConfigError(
             f"terminal.backend: there is no backend {terminal.backend!r}: use one of {names}"
@@ -69,6 +77,31 @@ def backend_options(settings: Settings) -> BackendOptions:
         network=network_policy(terminal),
         modal=settings.modal.account(),
         daytona=settings.daytona.account(),
+        clients=client_options(terminal, environ),
+    )
+
+
+def client_options(terminal: TerminalSettings, environ: Mapping[str, str]) -> ClientOptions:
+    """Returns the options of the backends that use another program, such as `docker` or `ssh`."""
+    return ClientOptions(
+        environment=child_environment(environ, CLIENT_VARIABLES),
+        containers=ContainerOptions(
+            program=terminal.docker_program,
+            image=terminal.docker_image,
+            singularity_image=terminal.singularity_image,
+            volumes=terminal.docker_volumes,
+            arguments=terminal.docker_extra_args,
+            cpus=terminal.container_cpu,
+            idle_seconds=terminal.idle_seconds,
+        ),
+        ssh=SshOptions(
+            host=terminal.ssh_host,
+            user=terminal.ssh_user,
+            port=terminal.ssh_port,
+            key=terminal.ssh_key_file,
+            folder=terminal.ssh_folder,
+            options=terminal.ssh_options,
+        ),
     )
 
 

@@ -6,9 +6,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from hermes.boundary.execution.daytona_cloud import DAYTONA_BACKEND
+from hermes.boundary.execution.docker import DOCKER_BACKEND
 from hermes.boundary.execution.local import LOCAL_BACKEND
 from hermes.boundary.execution.modal_cloud import MODAL_BACKEND
 from hermes.boundary.execution.sandbox import SANDBOX_BACKEND
+from hermes.boundary.execution.singularity import SINGULARITY_BACKEND
+from hermes.boundary.execution.ssh import SSH_BACKEND
 from hermes.control.builtin_commands import builtin_commands
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.core.models.registry import ModelRegistry
@@ -60,7 +63,10 @@ class Builtins:
 
     @hookimpl
     def register_backends(self) -> Sequence[BackendManifest]:
-        return (SANDBOX_BACKEND, LOCAL_BACKEND, MODAL_BACKEND, DAYTONA_BACKEND)
+        return (
+            *(SANDBOX_BACKEND, DOCKER_BACKEND, SINGULARITY_BACKEND, SSH_BACKEND, LOCAL_BACKEND),
+            *(MODAL_BACKEND, DAYTONA_BACKEND),
+        )
 
     @hookimpl
     def register_models(self) -> Sequence[WireFormat]:

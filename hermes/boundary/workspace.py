@@ -32,9 +32,17 @@ class Workspace:
     """Opens a path one component at a time and follows no link. So a link that replaces a component
     between the check and the use can't lead out of the workspace."""
 
-    def __init__(self, root: Path, home: Path | None = None, shown: Path | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        home: Path | None = None,
+        shown: Path | None = None,
+        owner: int | None = None,
+    ) -> None:
         """`shown` is the path of the folder in the paths that the model gives, if this path is
-        another one than `root`."""
+        another one than `root`. `owner` is the user that gets all new files and folders; None for
+        the user of this process."""
+        self._owner = owner
         self._root = root
         self._home = home
         self._shown = shown or root
@@ -62,7 +70,7 @@ class Workspace:
                 _check_content(name, path, expected, folder)
             fresh = f".hermes-{secrets.token_hex(8)}"
             try:
-                _write(fresh, data, mode, folder)
+                _write(fresh, data, mode, folder, self._owner)
                 os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
             finally:
                 with contextlib.suppress(FileNotFoundError):
@@ -175,7 +183,7 @@ class Workspace:
             self._check_home(os.fstat(folder), path)
             for part in parts:
                 if make:
-                    _make(part, path, folder)
+                    _make(part, path, folder, self._owner)
                 inner = _step(part, path, _FOLDER, folder)
                 os.close(folder)
                 folder = inner
@@ -190,9 +198,11 @@ def _step(part: str, path: str, flags: int, folder: int) -> int:
         return os.open(part, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
 
 
-def _make(part: str, path: str, folder: int) -> None:
+def _make(part: str, path: str, folder: int, owner: int | None) -> None:
     with _explained(path), contextlib.suppress(FileExistsError):
         os.mkdir(part, dir_fd=folder)
+        if owner is not None:
+            os.chown(part, owner, owner, dir_fd=folder, follow_symlinks=False)
         os.fsync(folder)
 
 
@@ -223,9 +233,11 @@ def _read(descriptor: int) -> bytes:
         return file.read(LARGEST_FILE + 1)
 
 
-def _write(name: str, data: bytes, mode: int | None, folder: int) -> None:
+def _write(name: str, data: bytes, mode: int | None, folder: int, owner: int | None) -> None:
     descriptor = os.open(name, _NEW | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as file:
+        if owner is not None:
+            os.fchown(descriptor, owner, owner)
         if mode is not None:
             os.fchmod(descriptor, mode)
         file.write(data)

@@ -29,10 +29,10 @@ from hermes.settings.sections import (
     RetentionSettings,
     StoreSettings,
     StreamingSettings,
-    TerminalSettings,
     WebSettings,
 )
 from hermes.settings.sources import ConfigFiles, ConfigProblems, Explanation, Sources, read_sources
+from hermes.settings.terminal import TerminalSettings
 from hermes.state.paths import Home
 from hermes.state.privacy import protect
 from hermes.types.errors import ConfigError
@@ -41,8 +41,6 @@ from hermes.types.value import Value
 
 ENVIRON: Mapping[str, str] = os.environ
 """The process environment. No other module may read `os.environ`."""
-PLANNED_BACKENDS = ("docker", "singularity", "ssh")
-"""Execution backends of Hermes Agent that are not supported yet."""
 
 
 class Settings(Value):
@@ -231,19 +229,7 @@ def assemble(home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> Sett
     ]
     if problems:
         raise ConfigProblems(problems)
-    return msgspec.structs.replace(settings, warnings=(*settings.warnings, *_ignored(settings)))
-
-
-def _ignored(settings: Settings) -> list[str]:
-    """Returns warnings about values that are not supported yet."""
-    warnings = []
-    if settings.terminal.backend in PLANNED_BACKENDS:
-        # Commands must not run on the host if the operator asked for a container.
-        warnings.append(
-            f"terminal.backend: {settings.terminal.backend!r} is not supported yet;"
-            " no command is run"
-        )
-    return warnings
+    return settings
 
 
 def _built(home: Home, sections: Mapping[str, Mapping[str, object]]) -> Settings:

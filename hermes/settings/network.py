@@ -3,7 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
-from hermes.settings.sections import TerminalSettings
+from hermes.settings.terminal import TerminalSettings
 from hermes.types.execution import NetworkPolicy
 
 _HOST = re.compile(r"(?:\*\.)?[a-z0-9_][a-z0-9._-]{0,252}|[0-9a-f:.]{2,45}", re.IGNORECASE)

@@ -41,11 +41,9 @@ _UNSUPPORTED_SECTIONS = {
     "compression.": "abort_on_summary_failure hygiene_hard_message_limit in_place protect_first_n"
     " protect_last_n summary_model target_ratio",
     "memory.": "flush_min_turns nudge_interval user_profile_enabled write_approval",
-    "terminal.": "container_cpu container_disk container_memory container_persistent cwd"
-    " docker_env docker_extra_args docker_forward_env docker_image"
-    " docker_mount_cwd_to_workspace docker_network docker_run_as_host_user docker_volumes"
-    " home_mode lifetime_seconds persistent_shell sandbox_dir singularity_image ssh_host ssh_key"
-    " ssh_port ssh_user",
+    "terminal.": "container_persistent cwd docker_env docker_forward_env"
+    " docker_mount_cwd_to_workspace docker_network docker_run_as_host_user home_mode"
+    " persistent_shell sandbox_dir",
     "web.": "backend extract_backend search_backend",
     "display.": "background_process_notifications bell_on_complete busy_ack_enabled busy_text_mode"
     " cleanup_progress compact copy_shortcut ephemeral_system_ttl final_response_markdown"

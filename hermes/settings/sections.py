@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 import msgspec
 
 from hermes.settings.schema import Aliases
-from hermes.types.execution import Sharing
 from hermes.types.profile import Budget, BusyMode
 from hermes.types.value import Value
 
@@ -341,46 +340,6 @@ class MemorySettings(Value):
     """Maximum number of characters of USER.md."""
     provider: Literal["", "local"] = ""
     """A memory in addition to the files; `local` searches earlier conversations."""
-
-
-class TerminalSettings(Value):
-    backend: Annotated[str, Aliases(env=("TERMINAL_ENV",))] = "sandbox"
-    """The backend for commands: `sandbox` (isolated on this machine), `none` (no commands), `local`
-    (on this machine with your rights), `modal` or `daytona` (remote sandboxes), or the name of a
-    plugin's backend."""
-    scope: Annotated[Sharing, Aliases(env=("TERMINAL_SCOPE",))] = "session"
-    """The conversations that share a sandbox with its files: the turns of one `session`, all
-    sessions of one `person`, or all sessions of the `agent`."""
-    timeout: Annotated[Seconds, Aliases(env=("TERMINAL_TIMEOUT",))] = 180.0
-    """Default timeout of a command in seconds."""
-    env_passthrough: tuple[str, ...] = ()
-    """Environment variables that commands see in addition to common ones such as PATH and HOME."""
-    network: Annotated[tuple[str, ...], Aliases(env=("TERMINAL_NETWORK",))] = ("none",)
-    """The network of commands in a sandbox: `none`, a list of host names such as `pypi.org` and
-    `*.pythonhosted.org`, or `open` for all public hosts."""
-    secrets: tuple[str, ...] = ()
-    """Names of environment variables with secrets that commands need. Their values are redacted in
-    the output of commands."""
-    sudo_password: Annotated[str, Aliases(env=("SUDO_PASSWORD",), secret=True)] = ""
-    """The password that sudo gets with the backends `local` and `ssh`. No command and no model sees
-    it."""
-    mounts: tuple[str, ...] = ()
-    """Absolute paths that commands in a sandbox can read, in addition to the workspace. A path that
-    ends with `:rw` can also be written."""
-    max_processes: Count = 512
-    """Maximum number of processes of a command in a sandbox; 0 for no limit."""
-    max_memory_mb: Count = 4000
-    """Maximum memory of a command in a sandbox, in megabytes; 0 for no limit."""
-    max_cpu_seconds: Count = 3600
-    """Maximum CPU time of each process in a sandbox, in seconds; 0 for no limit."""
-    max_file_mb: Count = 4000
-    """Maximum size of each file that a command in a sandbox writes, in megabytes; 0 for no
-    limit."""
-    max_workspace_mb: Count = 10_000
-    """Maximum size of all files of a sandbox, in megabytes; 0 for no limit."""
-
-    def __repr__(self) -> str:
-        return f"TerminalSettings(backend={self.backend!r})"
 
 
 class WebSettings(Value):

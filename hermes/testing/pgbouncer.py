@@ -1,7 +1,6 @@
 """pgbouncer in transaction mode in front of a PostgreSQL server, from Debian's package."""
 
 import contextlib
-import fcntl
 import os
 import shutil
 import signal
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 
+from hermes.testing.debian import installed_program
 from hermes.testing.postgres import (
     SERVER_SECONDS,
     SHORT,
@@ -21,12 +21,8 @@ from hermes.testing.postgres import (
     end_with_parent,
     server_account,
 )
-from hermes.types.errors import Disconnected
 
 PROGRAM = "pgbouncer"
-SYSTEM_PROGRAMS = "/usr/sbin"
-"""The folder of Debian's programs for administrators, which is not on every PATH."""
-PGBOUNCER_INSTALL_SECONDS = 300
 PORT = 6432
 """The port number in the file name of the UNIX socket. pgbouncer listens on no TCP port."""
 SERVER_CONNECTIONS = 3
@@ -48,46 +44,8 @@ server_login_retry = 1
 
 
 def installed_pgbouncer() -> Path:
-    """Returns the path of the program. Installs the program if it is missing and this process runs
-    as root. Raises Disconnected if the program is still missing."""
-    path = os.pathsep.join((os.defpath, SYSTEM_PROGRAMS))
-    lock = Path(tempfile.gettempdir()) / "hermes-pgbouncer.lock"
-    # Two test processes must not install the package at the same time.
-    with contextlib.suppress(PermissionError), lock.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        if shutil.which(PROGRAM, path=path) is None:
-            _install()
-    found = shutil.which(PROGRAM, path=path)
-    if found is None:
-        raise Disconnected("pgbouncer is not installed: install Debian's package pgbouncer")
-    return Path(found)
-
-
-def _install() -> None:
-    installer = shutil.which("apt-get")
-    if os.geteuid() != 0 or installer is None:
-        return
-    install = [installer, "install", "-qq", "-y", PROGRAM]
-    environ = {
-        "PATH": f"{os.defpath}:/usr/local/sbin:/usr/sbin:/sbin",
-        "DEBIAN_FRONTEND": "noninteractive",
-        # The package must not start pgbouncer as a service of this machine.
-        "SYSTEMD_OFFLINE": "1",
-    }
-    # The first command fails if the package lists of the machine are missing or old. Then the lists
-    # are updated, and the package is installed.
-    for command in (install, [installer, "update", "-qq"], install):
-        done = subprocess.run(  # noqa: S603
-            command,
-            env=environ,
-            capture_output=True,
-            timeout=PGBOUNCER_INSTALL_SECONDS,
-            check=False,
-        )
-        if command is install and done.returncode == 0:
-            return
-    reason = done.stderr.decode("utf-8", "replace").strip()[-500:]
-    raise Disconnected(f"pgbouncer could not be installed: {reason}")
+    """Returns the path of the program. Raises Disconnected if it can't be installed."""
+    return installed_program(PROGRAM, PROGRAM)
 
 
 class PgbouncerProcess:

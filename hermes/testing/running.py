@@ -28,8 +28,8 @@ from hermes.settings.sections import (
     MemorySettings,
     ModelSettings,
     StreamingSettings,
-    TerminalSettings,
 )
+from hermes.settings.terminal import TerminalSettings
 from hermes.state.paths import Home
 from hermes.testing.commands import EMPTY_ENVIRONMENT
 from hermes.testing.scripted import Answer, ChatRequest, refusal

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
+from hermes.types.execution_clients import ClientOptions
 from hermes.types.identity import AgentId, PersonId, SessionKey
 from hermes.types.value import Value
 
@@ -423,6 +424,7 @@ class BackendOptions(Value):
     network: NetworkPolicy = NetworkPolicy()
     modal: CloudAccount = CloudAccount()
     daytona: CloudAccount = CloudAccount()
+    clients: ClientOptions = ClientOptions()
 
 
 class BackendManifest(Value):

@@ -23,9 +23,9 @@ from hermes.settings.sections import (
     MemorySettings,
     ModelSettings,
     PlatformSettings,
-    TerminalSettings,
     WebSettings,
 )
+from hermes.settings.terminal import TerminalSettings
 from hermes.state.paths import Home
 from hermes.testing.configured import models_of
 from hermes.testing.scripted import ScriptedModel, says
@@ -112,7 +112,7 @@ async def test_the_prompt_stays_short_even_with_a_full_memory_and_a_persona(tmp_
 async def test_commands_do_not_run_unless_the_settings_allow_it(tmp_path: Path) -> None:
     closed = await names(settings(tmp_path, terminal=TerminalSettings(backend="none")))
     assert not {"terminal", "process"} & set(closed)
-    elsewhere = settings(tmp_path, terminal=TerminalSettings(backend="docker"))
+    elsewhere = settings(tmp_path, terminal=TerminalSettings(backend="modal"))
     assert "terminal" not in await names(elsewhere)
     assert "terminal" in await names(settings(tmp_path))
 

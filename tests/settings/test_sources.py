@@ -67,7 +67,7 @@ def test_a_hermes_agent_configuration_is_accepted_unchanged(tmp_path: Path) -> N
     assert choice is not None
     assert (choice.provider, choice.model) == ("custom", "some-model")
     assert choice.api_key == "sk-local-0123456789"
-    assert "terminal.backend: 'docker' is not supported yet; no command is run" in found.warnings
+    assert found.terminal.backend == "docker"
     assert found.display.busy_input_mode == "interrupt"
     ignored = found.sources.ignored
     assert "config.yaml: a_key_of_tomorrow is not known and is ignored" in ignored

@@ -18,6 +18,7 @@ from hermes.boundary.execution.levels import Level
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.testing import escapes
 from hermes.testing.commands import EMPTY_ENVIRONMENT, local_backend, sandbox_backend
+from hermes.testing.containers import ContainerStage
 from hermes.testing.escapes import ESCAPES, Planted
 from hermes.testing.sandbox_contract import RecordedCommand
 from hermes.testing.turns import PRIVATE, a_turn
@@ -106,11 +107,11 @@ async def tried(
         home=planted["home"],
     )
     (folder / "work").mkdir()
-    (folder / "work" / "escapes.py").write_bytes(Path(escapes.__file__).read_bytes())
     command = shlex.join(
         [str(PYTHON / "bin" / "python3"), "-I", "-S", "escapes.py", json.dumps(planted), *names]
     )
     sandbox = await backend.open(scope)
+    await sandbox.write("escapes.py", Path(escapes.__file__).read_bytes())
     outcome = await sandbox.run(command, RecordedCommand(), seconds=60.0)
     assert outcome.code == 0, outcome.text
     result = json.loads(outcome.text)
@@ -136,6 +137,16 @@ def succeeded(tmp_path_factory: pytest.TempPathFactory) -> dict[Level, set[str]]
     return found
 
 
+@pytest.fixture(scope="module")
+def succeeded_in_a_container(
+    containers: ContainerStage, tmp_path_factory: pytest.TempPathFactory
+) -> set[str]:
+    """Makes all attempts with one command in a container."""
+    folder = tmp_path_factory.mktemp("container")
+    with planted_in(folder) as planted, containers.empty(folder):
+        return anyio.run(tried, containers.backend(folder), folder, planted)
+
+
 def test_there_are_at_least_sixty_attempts() -> None:
     assert len(ESCAPES) >= 60
 
@@ -146,6 +157,13 @@ def test_no_attempt_to_escape_succeeds(
     succeeded: dict[Level, set[str]], level: Level, name: str
 ) -> None:
     assert name not in succeeded[level]
+
+
+@pytest.mark.parametrize("name", ESCAPES)
+def test_no_attempt_to_escape_from_a_container_succeeds(
+    succeeded_in_a_container: set[str], name: str
+) -> None:
+    assert name not in succeeded_in_a_container
 
 
 async def test_attempts_succeed_without_a_sandbox(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from hermes.state.postgres.store import open_postgres
 from hermes.testing.cluster import ClusterClient, RunFrame, cluster
+from hermes.testing.debian import DEBIAN_SECONDS
 from hermes.testing.gateway_process import SharedStore
 from hermes.testing.model import FakeModel
 from hermes.testing.pgbouncer import (
-    PGBOUNCER_INSTALL_SECONDS,
     SERVER_CONNECTIONS,
     PgbouncerProcess,
     installed_pgbouncer,
@@ -30,7 +30,7 @@ from hermes.types.store import Work
 from tests.state.postgres.test_faults import Appender, check, one_turn, stopped_and_started
 from tests.testing.test_cluster import check_answers, runs_turn, talk_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * PGBOUNCER_INSTALL_SECONDS)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(2 * DEBIAN_SECONDS)]
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 that no command is lost when the gateway restarts."""
 
 import contextlib
+import errno
+import fcntl
 import json
 import os
 import shutil
@@ -70,6 +72,9 @@ class BackgroundProcess(Value):
     """Whether the command runs in a sandbox of bubblewrap."""
     sandbox: str = ""
     """The id of the sandbox in which the command runs; empty if it runs in none."""
+    mark: str = ""
+    """The mark of the command's processes on another machine; empty for a command of this
+    machine."""
 
 
 class Background:
@@ -100,7 +105,9 @@ class Background:
                 boot=boot_id(),
                 wrapped=launch.restrictions.wrapped,
                 sandbox=launch.sandbox,
+                mark=launch.mark,
             )
+            _fill(folder / "input", launch.input)
             await anyio.to_thread.run_sync(_keep, folder, record)
             await anyio.to_thread.run_sync(launch.check)
             # The secrets are not in the arguments, which everybody on the machine can read.
@@ -204,6 +211,10 @@ class Background:
             if record.sandbox == sandbox and (status.running or status.code is None):
                 await self.kill(record.id, SessionKey.parse(record.session))
 
+    def busy_sandboxes(self) -> set[str]:
+        """Returns the ids of the sandboxes in which processes run."""
+        return {record.sandbox for record, status in self._all() if status.running}
+
     def _prepare(self, folder: Path, agent: AgentId) -> None:
         known = list(self._all())
         if sum(one.running for record, one in known if record.agent == agent) >= MOST_RUNNING:
@@ -289,6 +300,20 @@ def _write(pipe: Path, data: bytes) -> int:
     handle = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
     try:
         return os.write(handle, data)
+    finally:
+        os.close(handle)
+
+
+def _fill(pipe: Path, data: bytes) -> None:
+    """Writes data to a pipe that nobody reads yet. Raises OSError if the data is too long."""
+    if not data:
+        return
+    handle = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        if len(data) > fcntl.fcntl(handle, fcntl.F_GETPIPE_SZ):
+            fcntl.fcntl(handle, fcntl.F_SETPIPE_SZ, len(data))
+        if os.write(handle, data) < len(data):
+            raise OSError(errno.E2BIG, "its environment and text are too long")
     finally:
         os.close(handle)
 

@@ -58,7 +58,7 @@ async def _attend(
     since, output, silent = time.monotonic(), Output(), anyio.Event()
     async with anyio.create_task_group() as group:
         group.start_soon(_read, supervised, output, silent)
-        group.start_soon(_report, output, observer)
+        group.start_soon(report_progress, output, observer)
         with anyio.move_on_after(seconds) as limit:
             await supervised.shell_ended()
         if limit.cancelled_caught:
@@ -90,7 +90,9 @@ async def _read(supervised: SupervisedCommand, output: Output, silent: anyio.Eve
     silent.set()
 
 
-async def _report(output: Output, observer: CommandObserver) -> None:
+async def report_progress(output: Output, observer: CommandObserver) -> None:
+    """Tells the observer the last line of the output whenever it has changed, until it is
+    cancelled."""
     shown = ""
     while True:
         await anyio.sleep(PROGRESS_SECONDS)

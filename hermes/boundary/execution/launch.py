@@ -93,6 +93,10 @@ class CommandLaunch(Value):
     """Values that are redacted in the output of a background command."""
     check: Callable[[], None] = lambda: None
     """Called right before the command begins. Raises ToolFailed if the command must not begin."""
+    input: bytes = b""
+    """The first input of a background command. The command gets it even if this process ends."""
+    mark: str = ""
+    """The mark of the command on another machine; empty for a command of this machine."""
 
 
 class Launcher(Protocol):

@@ -118,11 +118,13 @@ class LocalSandbox:
         *,
         prepare: Callable[[], None] = lambda: None,
         remark: Callable[[], str] = lambda: "",
+        owner: Callable[[], int | None] = lambda: None,
     ) -> None:
         """`launcher` replaces the launcher of the commands. `workspace` is the folder that contains
         the files of the scope's workspace; None if this is the scope's workspace itself. `prepare`
         creates this folder. `remark` returns a text that is added to the output of a foreground
-        command."""
+        command. `owner` returns the user that gets new files; None for the user of this process."""
+        self._owner = owner
         self._remark = remark
         self._scope = scope
         self._allowed = commands
@@ -144,7 +146,8 @@ class LocalSandbox:
         # The workspace is created on first use, because most turns call no tool.
         self._prepare()
         home = self._scope.home
-        return Workspace(self._root, Path(home) if home else None, Path(self._scope.workspace))
+        shown = Path(self._scope.workspace)
+        return Workspace(self._root, Path(home) if home else None, shown, self._owner())
 
     async def read(self, path: str) -> bytes:
         return await anyio.to_thread.run_sync(self._workspace.read, path, abandon_on_cancel=True)

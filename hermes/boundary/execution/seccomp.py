@@ -64,6 +64,8 @@ _KERNEL_CALLS = {
     "mount_setattr": (442, 442),
     "quotactl_fd": (443, 443),
 }
+FORBIDDEN_CALLS = frozenset(_KERNEL_CALLS)
+"""The names of the calls that no command may use."""
 _SHARED_SYSTEM_CALLS = {
     "shmget": (29, 194),
     "shmat": (30, 196),
@@ -114,7 +116,7 @@ does not check these calls. In a namespace they are harmless."""
 _CLONE, _CLONE3 = (56, 220), (435, 435)
 _SOCKET, _IOCTL, _PRLIMIT = (41, 198), (16, 29), (302, 261)
 
-_NAMESPACES = 0x7E020000
+NAMESPACE_FLAGS = 0x7E020000
 """The flags of `clone` that create namespaces."""
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 """Requests that put characters into the input of a terminal."""
@@ -154,7 +156,7 @@ def filter_program(machine: str, families: Sequence[int], *, namespaces: bool) -
     # The arguments of clone3 are in memory, which a filter can't read. Without clone3, programs
     # use clone.
     program += _if_call(_CLONE3[column], [_refuse(errno.ENOSYS)])
-    program += _if_call(_CLONE[column], _if_argument(0, _ANY_BIT, [_NAMESPACES], errno.EPERM))
+    program += _if_call(_CLONE[column], _if_argument(0, _ANY_BIT, [NAMESPACE_FLAGS], errno.EPERM))
     program += _if_call(_IOCTL[column], _if_argument(1, _EQUAL, [_TIOCSTI, _TIOCLINUX], 1))
     program += _if_call(_SOCKET[column], _only_families(families))
     if not namespaces:

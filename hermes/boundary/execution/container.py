@@ -1,0 +1,267 @@
+"""A container in which the commands of one sandbox run."""
+
+import hashlib
+import os
+import resource
+import time
+from collections.abc import Callable, Mapping, MutableMapping
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from hermes.boundary.execution.bubblewrap import HOME_INSIDE
+from hermes.boundary.execution.container_engine import ContainerEngine
+from hermes.boundary.execution.handles import CALL_MARK
+from hermes.boundary.execution.sandbox_folders import SandboxFolder
+from hermes.boundary.execution.visible_files import contains_system
+from hermes.types.errors import ToolFailed
+from hermes.types.execution import CommandLimits, Mount
+from hermes.types.execution_clients import ContainerOptions
+from hermes.types.value import Value
+
+CONTAINER_BACKEND = "docker"
+HOME_LABEL, SETTINGS_LABEL = "hermes.home", "hermes.settings"
+CONTAINER_USER = 64_200
+"""The user and the group of commands if the gateway runs as root. It is no user of this machine."""
+HIGHEST_LIMIT = 16_384
+"""Maximum number of open files of a process, and of processes of the user of a container. Some
+machines do not let an engine set a higher limit."""
+IDLE_CHECK_SECONDS = 10
+SHORTEST_IDLE = 30
+_TEMPORARY = "rw,nosuid,nodev,mode=1777,size=512m"
+
+# The first process of a container. It ends if no command was started for some time and nothing else
+# runs in the container. It also reaps the processes that have lost their parent.
+_FIRST_PROCESS = f"""
+used=/dev/shm/.hermes-used idle=0
+while [ "$idle" -lt "$1" ]; do
+  {CALL_MARK}=first sleep {IDLE_CHECK_SECONDS} & wait $!
+  idle=$((idle + {IDLE_CHECK_SECONDS}))
+  set -- "$1" /proc/[0-9]*
+  if [ $# -gt 2 ] || [ -s "$used" ]; then idle=0; : > "$used"; fi
+done
+"""
+
+
+class ContainerView(Value):
+    """The files, limits and owner of a container."""
+
+    name: str
+    labels: Mapping[str, str]
+    workspace: Path
+    """The folder on this machine that contains the files of the workspace."""
+    shown: str
+    """The path of the workspace in the container."""
+    home: Path
+    empty: Path
+    """A folder that covers the devices of this machine."""
+    user: int
+    hidden: tuple[Path, ...] = ()
+    """Folders on this machine that are hidden if they are inside the workspace or a mount."""
+    mounts: tuple[Mount, ...] = ()
+    filter: Path | None = None
+    """The file with the system calls that commands may use; None for the engine's own list."""
+    limits: CommandLimits = CommandLimits()
+    options: ContainerOptions = ContainerOptions()
+
+
+def run_arguments(view: ContainerView, *, keep_user: bool) -> tuple[str, ...]:
+    """Returns the arguments of the engine that start the container. `keep_user` means that the user
+    of the gateway has the same number in the container."""
+    options = view.options
+    lasting = max(SHORTEST_IDLE, int(options.idle_seconds))
+    return (
+        *("run", "--detach", "--rm", "--pull", "never", "--name", view.name),
+        *(f"--label={name}={value}" for name, value in view.labels.items()),
+        *("--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges"),
+        *(("--security-opt", f"seccomp={view.filter}") if view.filter else ()),
+        *("--network", "none", "--ipc", "private", "--hostname", "sandbox"),
+        *("--user", f"{view.user}:{view.user}", *(("--userns", "keep-id") if keep_user else ())),
+        *_limits(view.limits, options.cpus),
+        *("--tmpfs", f"/tmp:{_TEMPORARY}", "--tmpfs", f"/var/tmp:{_TEMPORARY}"),  # noqa: S108
+        *("--mount", f"type=bind,source={_named(view.empty)},target=/sys/devices,readonly"),
+        *_mounts(view),
+        *("--env", f"HOME={HOME_INSIDE}", "--workdir", view.shown, "--stop-signal", "KILL"),
+        *options.arguments,
+        *("--entrypoint", "sh", options.image, "-c", _FIRST_PROCESS, "hermes", str(lasting)),
+    )
+
+
+def _limits(limits: CommandLimits, cpus: float) -> tuple[str, ...]:
+    """Returns the options for the limits. All kinds of limits are named, because some machines do
+    not let an engine set its own defaults."""
+    files = _allowed(resource.RLIMIT_NOFILE, HIGHEST_LIMIT)
+    processes = _allowed(resource.RLIMIT_NPROC, HIGHEST_LIMIT)
+    chosen = [f"--ulimit=nofile={files}:{files}", f"--ulimit=nproc={processes}:{processes}"]
+    chosen.append("--ulimit=core=0:0")
+    if limits.cpu_seconds:
+        chosen.append(f"--ulimit=cpu={limits.cpu_seconds}:{limits.cpu_seconds + 5}")
+    if limits.file_bytes:
+        chosen.append(f"--ulimit=fsize={limits.file_bytes}:{limits.file_bytes}")
+    if limits.processes:
+        chosen.append(f"--pids-limit={limits.processes}")
+    if limits.memory:
+        chosen += [f"--memory={limits.memory}", f"--memory-swap={limits.memory}"]
+    if cpus:
+        chosen.append(f"--cpus={cpus:g}")
+    return tuple(chosen)
+
+
+def _allowed(kind: int, wanted: int) -> int:
+    highest = resource.getrlimit(kind)[1]
+    return wanted if highest == resource.RLIM_INFINITY else min(wanted, highest)
+
+
+def _mounts(view: ContainerView) -> tuple[str, ...]:
+    shown = [(view.workspace, view.shown, ""), (view.home, str(HOME_INSIDE), "")]
+    shown += [
+        (Path(one.path), one.path, "" if one.writable else ",readonly") for one in view.mounts
+    ]
+    bound = [
+        argument
+        for path, inside, access in shown
+        for argument in ("--mount", f"type=bind,source={_named(path)},target={inside}{access}")
+    ]
+    bound += [argument for one in view.options.volumes for argument in ("--volume", one)]
+    for secret in view.hidden:
+        for path, inside, _ in shown:
+            if secret.is_relative_to(path):
+                place = Path(inside, secret.relative_to(path))
+                bound += ["--tmpfs", f"{place}:ro,mode=000,size=4k"]
+    return tuple(bound)
+
+
+def _named(path: Path) -> str:
+    if "," in str(path) or '"' in str(path):
+        raise ToolFailed(f"The folder {str(path)!r} can't be in a container: it contains , or \".")
+    return str(path)
+
+
+def name_prefix(folders: Path) -> str:
+    """Returns the beginning of the names of all containers of a home."""
+    return f"hermes-{hashlib.sha256(os.fsencode(folders.resolve())).hexdigest()[:10]}-"
+
+
+class ContainerFolders:
+    """The folders that a container needs. They belong to the user of its commands, which is never
+    root."""
+
+    def __init__(self, own: SandboxFolder, workspace: Path) -> None:
+        self._own = own
+        self._workspace = workspace
+
+    def user(self) -> int:
+        """Returns the user of the commands. Raises ToolFailed if that would be root."""
+        if os.geteuid() != 0:
+            return os.geteuid()
+        if self._workspace == self._own.workspace:
+            return CONTAINER_USER
+        owner = self._workspace.stat().st_uid
+        if owner == 0:
+            raise ToolFailed(
+                f"The workspace {self._workspace} belongs to root, and commands in a container run"
+                " as another user: give the folder to another user with chown, or start Hermes as"
+                " another user."
+            )
+        return owner
+
+    def new_files_owner(self) -> int | None:
+        """Returns the user that gets the files of the file tools; None for the user of this
+        process."""
+        return self.user() if os.geteuid() == 0 else None
+
+    def ensure(self) -> None:
+        """Creates the folders."""
+        if contains_system(self._workspace):
+            raise ToolFailed(
+                f"The workspace {self._workspace} contains the system, so commands can't be"
+                " isolated: start Hermes in the folder of a project."
+            )
+        self._own.ensure()
+        if os.geteuid() == 0:
+            user = self.user()
+            for folder in (self._own.workspace, self._own.home, self._own.temporary):
+                if folder.stat().st_uid != user:
+                    os.chown(folder, user, user)
+
+
+class Container:
+    """Implements `Machine` for one container."""
+
+    shared = False
+
+    def __init__(
+        self,
+        engine: ContainerEngine,
+        name: str,
+        used: MutableMapping[str, float],
+        view: Callable[[], ContainerView] | None = None,
+        files: tuple[str, int] = ("", 0),
+    ) -> None:
+        """`used` has the time of the last use of each container of this process. `view` describes
+        the container; None if it is running."""
+        self._engine = engine
+        self._container = name
+        self._used = used
+        self._view = view
+        self.files = files
+
+    @property
+    def name(self) -> str:
+        return f"{CONTAINER_BACKEND}:{self._container}"
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return self._engine.environment
+
+    async def prepare(self) -> None:
+        """Starts the container if it does not run yet."""
+        if time.monotonic() - self._used.get(self._container, -SHORTEST_IDLE) < SHORTEST_IDLE / 2:
+            return
+        await self._engine.require()
+        if self._view:
+            view = await anyio.to_thread.run_sync(self._view)
+            await self._ensure(view)
+        self._used[self._container] = time.monotonic()
+
+    async def _ensure(self, view: ContainerView) -> None:
+        wanted = f"true {view.labels[SETTINGS_LABEL]}"
+        if await self._state() == wanted:
+            return
+        await self.clear()
+        arguments = run_arguments(view, keep_user=self._engine.rootless_podman)
+        answer = await self._engine.call(*arguments)
+        # Another process may have started the same container just now.
+        if answer.code and await self._state() != wanted:
+            raise ToolFailed(
+                f"The container can't be started: {answer.error.strip()[-500:]}. `hermes doctor`"
+                " shows what is missing."
+            )
+
+    async def _state(self) -> str:
+        text = f'{{{{.State.Running}}}} {{{{index .Config.Labels "{SETTINGS_LABEL}"}}}}'
+        answer = await self._engine.call("container", "inspect", "--format", text, self._container)
+        return answer.output.strip()
+
+    async def runs(self) -> bool:
+        return (await self._state()).startswith("true ")
+
+    def client(self, mark: str, *arguments: str, lasting: bool = False) -> tuple[str, ...]:
+        marked = ("--env", f"{CALL_MARK}={mark}")
+        return (self._engine.program, "exec", "-i", *marked, self._container, "sh", *arguments)
+
+    def terminal(self, folder: str) -> tuple[str, ...]:
+        marked = ("--env", f"{CALL_MARK}=shell", "--workdir", folder)
+        shell = "command -v bash >/dev/null && exec bash; exec sh"
+        return (self._engine.program, "exec", "-it", *marked, self._container, "sh", "-c", shell)
+
+    def failure(self, said: str) -> ToolFailed:
+        self._used.pop(self._container, None)
+        reason = said.strip()[-500:] or "it was ended from outside"
+        return ToolFailed(f"The command could not be run in its container: {reason}. Try it again.")
+
+    async def clear(self) -> None:
+        """Removes the container with everything that runs in it."""
+        self._used.pop(self._container, None)
+        await self._engine.call("rm", "--force", self._container)

@@ -1,0 +1,203 @@
+"""The `docker` backend: runs the commands of each sandbox in a container of its own."""
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import anyio.to_thread
+from msgspec.structs import replace
+
+from hermes.boundary.execution.background import Background
+from hermes.boundary.execution.bubblewrap import HOME_INSIDE
+from hermes.boundary.execution.client_commands import ClientCommands
+from hermes.boundary.execution.client_sandbox import ClientSandbox, CommandSetting
+from hermes.boundary.execution.command_place import VisibleFolder
+from hermes.boundary.execution.container import (
+    CONTAINER_BACKEND,
+    HOME_LABEL,
+    SETTINGS_LABEL,
+    Container,
+    ContainerFolders,
+    ContainerView,
+    name_prefix,
+)
+from hermes.boundary.execution.container_engine import ENGINE_ADVICE, ContainerEngine
+from hermes.boundary.execution.container_places import ContainerPlaces
+from hermes.boundary.execution.container_seccomp import written_profile
+from hermes.boundary.execution.local import LocalSandbox
+from hermes.boundary.execution.sandbox_folders import (
+    SandboxFolder,
+    delete_sandbox,
+    known_sandboxes,
+    sandbox_id,
+)
+from hermes.types.execution import (
+    BackendFinding,
+    BackendManifest,
+    BackendOptions,
+    SandboxInfo,
+    SandboxScope,
+)
+
+
+class DockerBackend:
+    """Runs commands with docker or podman. A container is started when its sandbox is first used.
+    It ends by itself when it is not used."""
+
+    def __init__(self, options: BackendOptions) -> None:
+        clients = options.clients
+        self._options = options
+        sandboxes = options.sandboxes or options.processes.parent / "sandboxes"
+        self._folders = sandboxes / CONTAINER_BACKEND
+        self._prefix = name_prefix(self._folders)
+        self._engine = ContainerEngine(clients.containers.program, clients.environment)
+        self._background = Background(options.processes)
+        self._used: dict[str, float] = {}
+
+    @property
+    def isolation(self) -> str:
+        return "a container: read-only system, no capabilities; no network"
+
+    async def check(self) -> Sequence[BackendFinding]:
+        if problem := await self._engine.find():
+            text = f"Commands are refused: {problem}."
+            return (BackendFinding(level="error", text=text, hint=ENGINE_ADVICE),)
+        image, program = self._options.clients.containers.image, self._engine.program
+        if (await self._engine.call("image", "inspect", image)).code:
+            text = f"Commands are refused, because {program} does not have the image {image!r}."
+            return (BackendFinding(level="error", text=text, hint=f"Run: {program} pull {image}"),)
+        works = BackendFinding(
+            level="ok", text=f"Commands run in containers of {image} ({program})."
+        )
+        if self._options.network.mode == "none":
+            return (works,)
+        text = "Commands have no network: containers do not support terminal.network."
+        hint = "Set terminal.network to none, or terminal.backend to sandbox."
+        return (works, BackendFinding(level="warning", text=text, hint=hint))
+
+    async def open(self, scope: SandboxScope) -> ClientSandbox:
+        own = SandboxFolder(self._folders, scope, self._options.sharing)
+        owned = self._options.own_workspaces and self._options.sharing != "agent"
+        workspace = own.workspace if owned else Path(scope.workspace)
+        folders = ContainerFolders(own, workspace)
+        container = Container(
+            self._engine,
+            f"{self._prefix}{own.id}",
+            self._used,
+            partial(self._view, scope, own, workspace, folders),
+            (str(workspace), self._options.limits.workspace_bytes),
+        )
+        owner = folders.new_files_owner
+        mounts = self._options.mounts
+        files = LocalSandbox(scope, None, None, workspace, prepare=folders.ensure, owner=owner)
+        places = ContainerPlaces(
+            self._options.clients.containers.image,
+            scope,
+            workspace,
+            [
+                VisibleFolder(shown=Path(scope.workspace), real=workspace),
+                VisibleFolder(shown=HOME_INSIDE, real=own.home),
+                *(VisibleFolder(shown=Path(one.path), real=Path(one.path)) for one in mounts),
+            ],
+            folders.ensure,
+        )
+        setting = CommandSetting(
+            backend=CONTAINER_BACKEND,
+            private_files=owned,
+            scope=scope,
+            environment=self._options.environment,
+            secrets=self._options.secrets,
+            sandbox=own.id,
+        )
+        return ClientSandbox(setting, container, files, places, self._background)
+
+    def _view(
+        self, scope: SandboxScope, own: SandboxFolder, workspace: Path, folders: ContainerFolders
+    ) -> ContainerView:
+        """Describes the container, and creates its folders."""
+        folders.ensure()
+        hidden = (Path(scope.home), *self._options.hidden) if scope.home else self._options.hidden
+        view = ContainerView(
+            name=f"{self._prefix}{own.id}",
+            labels={
+                HOME_LABEL: str(self._folders.resolve()),
+                "hermes.agent": scope.agent,
+                "hermes.session": str(scope.session),
+            },
+            workspace=workspace.resolve(),
+            shown=scope.workspace,
+            home=own.home.resolve(),
+            # The container has a /tmp of its own, so this folder stays empty.
+            empty=own.temporary.resolve(),
+            user=folders.user(),
+            hidden=tuple(dict.fromkeys(one.resolve() for one in hidden if one.is_dir())),
+            mounts=self._options.mounts,
+            filter=written_profile(self._folders) if self._engine.is_podman else None,
+            limits=self._options.limits,
+            options=self._options.clients.containers,
+        )
+        # Other sessions may share the container, so its labels do not count as settings.
+        settings = repr(replace(view, labels={})).encode()
+        digest = hashlib.sha256(settings).hexdigest()[:16]
+        return replace(view, labels={**view.labels, SETTINGS_LABEL: digest})
+
+    async def end(self, handle: str) -> bool:
+        kind, _, rest = handle.partition(":")
+        name, _, mark = rest.partition(":")
+        if kind != CONTAINER_BACKEND or not name.startswith(self._prefix) or not mark.isalnum():
+            return False
+        container = Container(self._engine, name, self._used)
+        return await container.runs() and await ClientCommands(container).end(mark)
+
+    async def sandboxes(self) -> Sequence[SandboxInfo]:
+        found = await anyio.to_thread.run_sync(lambda: list(known_sandboxes(self._folders)))
+        return sorted(found, key=lambda one: one.used_at, reverse=True)
+
+    async def reset(self, id: str) -> bool:
+        await self._background.kill_in(id)
+        if id.isalnum():
+            await self._remove(id)
+        return await anyio.to_thread.run_sync(delete_sandbox, self._folders, id)
+
+    async def discard(self, scope: SandboxScope) -> None:
+        if self._options.sharing == "session":
+            await self.reset(sandbox_id(scope, "session"))
+
+    async def close_idle(self, seconds: float) -> int:
+        """Removes the containers that are not used, and those of homes that no longer exist."""
+        if await self._engine.find():
+            return 0
+        busy = await anyio.to_thread.run_sync(self._background.busy_sandboxes)
+        used = {one.id: one.used_at for one in await self.sandboxes()}
+        closed = 0
+        for name, home in await self._containers():
+            id = name.removeprefix(self._prefix)
+            idle = id not in busy and time.time() - used.get(id, 0.0) >= seconds
+            lost = not await anyio.to_thread.run_sync(os.path.isdir, home)
+            if lost or (id != name and idle):
+                await Container(self._engine, name, self._used).clear()
+                closed += 1
+        return closed
+
+    async def aclose(self) -> None:
+        """Does nothing: an unused container ends by itself."""
+
+    async def _remove(self, id: str) -> None:
+        """Removes the container of a sandbox, if there is an engine."""
+        if not await self._engine.find():
+            await Container(self._engine, f"{self._prefix}{id}", self._used).clear()
+
+    async def _containers(self) -> list[tuple[str, str]]:
+        """Returns the name and the home of each container that Hermes has started."""
+        shown = f'{{{{.Names}}}}\t{{{{index .Labels "{HOME_LABEL}"}}}}'
+        if not self._engine.is_podman:
+            shown = f'{{{{.Names}}}}\t{{{{.Label "{HOME_LABEL}"}}}}'
+        answer = await self._engine.call("ps", "--filter", f"label={HOME_LABEL}", "--format", shown)
+        lines = (line.partition("\t") for line in answer.output.splitlines())
+        return [(name, home) for name, _, home in lines]
+
+
+DOCKER_BACKEND = BackendManifest(name=CONTAINER_BACKEND, make=DockerBackend)

@@ -1,0 +1,45 @@
+"""A process that runs a command in a sandbox until it is killed, like a gateway that dies."""
+
+import sys
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from hermes.boundary.execution.docker import DockerBackend
+from hermes.boundary.execution.ssh import SshBackend
+from hermes.testing.sandbox_contract import RecordedCommand
+from hermes.types.execution import BackendOptions, ExecutionBackend, SandboxScope
+
+
+class HandleOnOutput(RecordedCommand):
+    """Prints the handle of the command."""
+
+    async def started(self, handle: str) -> None:
+        sys.stdout.write(f"{handle}\n")
+        sys.stdout.flush()
+
+
+def command_line(options: BackendOptions, scope: SandboxScope, command: str) -> list[str]:
+    """Returns the command line of a process that runs the command."""
+    texts = [msgspec.json.encode(one, enc_hook=str).decode() for one in (options, scope)]
+    return [sys.executable, "-m", __name__, *texts, command]
+
+
+async def run(options: BackendOptions, scope: SandboxScope, command: str) -> None:
+    kind = SshBackend if options.clients.ssh.host else DockerBackend
+    backend: ExecutionBackend = kind(options)
+    sandbox = await backend.open(scope)
+    await sandbox.run(command, HandleOnOutput(), seconds=600.0)
+
+
+def main() -> None:
+    given, scope, command = sys.argv[1:]
+    options = msgspec.json.decode(
+        given, type=BackendOptions, dec_hook=lambda kind, value: Path(value)
+    )
+    anyio.run(run, options, msgspec.json.decode(scope, type=SandboxScope), command)
+
+
+if __name__ == "__main__":
+    main()
