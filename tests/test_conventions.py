@@ -55,6 +55,7 @@ one aspect of them."""
 BANNED = {"manager", "helper", "helpers", "util", "utils", "handler", "base", "common", "misc"}
 BULKHEADS = {
     "entry/supervisor.py",  # an adapter runs here
+    "control/idle_sandboxes.py",  # an execution backend shuts sandboxes down here
     "control/outbox.py",  # an adapter sends here
     "control/preview.py",
     "control/recovery.py",  # an execution backend ends a command here

@@ -135,6 +135,7 @@ class AgentBuilder:
             write_title=self._write_title if self._models.has_auxiliary else None,
             check_request=self._check_request,
             find_model=partial(find_model, self._models),
+            idle_seconds=self._settings.terminal.idle_seconds,
         )
 
     def runs_commands_here(self, tools: Sequence[AnyTool]) -> bool:

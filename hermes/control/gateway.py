@@ -21,6 +21,7 @@ from hermes.control.event_hub import EventHub
 from hermes.control.event_pages import EventPages
 from hermes.control.following import Following, following
 from hermes.control.gateway_options import GatewayOptions
+from hermes.control.idle_sandboxes import IdleSandboxes
 from hermes.control.incoming import IntakeResult
 from hermes.control.intake import Intake, store_message
 from hermes.control.keys import session_key
@@ -322,6 +323,7 @@ class Gateway:
             self._group.start_soon(self._relay.run)
         if not self._options.terminal:
             self._group.start_soon(self._maintenance.run)
+            self._group.start_soon(IdleSandboxes(self._agents.values()).run)
 
     async def drain(self, seconds: float) -> None:
         """Accepts no more messages and lets running turns finish. All other work waits for the next

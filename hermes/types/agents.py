@@ -53,3 +53,5 @@ class HostedAgent(Value):
     conversation."""
     check_request: CheckRequest = lambda asked: None
     find_model: FindModel = own_model_only
+    idle_seconds: float = 300.0
+    """Number of seconds after which an unused sandbox of the agent is shut down."""

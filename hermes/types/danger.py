@@ -5,7 +5,7 @@ from typing import Literal
 from hermes.types.value import Value
 
 DangerEffect = Literal["machine", "unclear", "other"]
-"""What a danger can harm. `machine`: only the system outside of a sandbox. `unclear`: anything that
+"""The harm that a danger can do. `machine`: only the system outside of a sandbox. `unclear`: anything that
 the command can reach, because the command can't be understood completely. `other`: files of the
 workspace, or systems elsewhere."""
 VerdictOutcome = Literal["run", "ask", "never"]

@@ -353,7 +353,7 @@ async def test_the_scripts_of_a_command_are_judged(
         assert [Path(one.path).name for one in (await found.locate()).scripts] == [name]
 
 
-async def test_what_the_sandbox_contains_depends_on_whose_files_are_in_it(
+async def test_a_sandbox_with_shared_files_contains_fewer_dangers(
     local: LocalBackend, tmp_path: Path
 ) -> None:
     class Private:
