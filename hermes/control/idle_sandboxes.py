@@ -10,7 +10,7 @@ from hermes.types.errors import HermesError
 
 log = logging.getLogger(__name__)
 
-IDLE_CHECK_SECONDS = 60.0
+IDLE_LOOK_SECONDS = 60.0
 """Seconds between two looks for idle sandboxes."""
 
 
@@ -22,7 +22,7 @@ class IdleSandboxes:
 
     async def run(self) -> None:
         while True:
-            await anyio.sleep(IDLE_CHECK_SECONDS)
+            await anyio.sleep(IDLE_LOOK_SECONDS)
             for agent in self._agents:
                 await self.close(agent)
 

@@ -22,7 +22,7 @@ from hermes.boundary.execution.remote_bundle import agent_bundle, agent_folder
 from hermes.testing import remote_programs
 
 HOST_MARK = "REMOTE_HOST"
-REMOTE_PYTHON = ("python3", "-I", "-S", "-c")
+FAKE_HOST_PYTHON = ("python3", "-I", "-S", "-c")
 PIPE_READ = 65_536
 
 
@@ -43,7 +43,7 @@ class RemoteHost:
             "PATH": f"{Path(sys.executable).parent}:{os.defpath}",
             HOST_MARK: str(self.home),
         }
-        if tuple(arguments[:4]) == REMOTE_PYTHON:
+        if tuple(arguments[:4]) == FAKE_HOST_PYTHON:
             return await _forked(arguments[4], data, environment)
         done = await anyio.run_process(
             arguments, input=data, env=environment, cwd=self.home, check=False

@@ -5,9 +5,9 @@ from typing import Literal
 from hermes.types.value import Value
 
 DangerEffect = Literal["machine", "unclear", "other"]
-"""The harm that a danger can do. `machine`: only the system outside of a sandbox. `unclear`: anything that
-the command can reach, because the command can't be understood completely. `other`: files of the
-workspace, or systems elsewhere."""
+"""The harm that a danger can do. `machine`: only the system outside of a sandbox. `unclear`:
+anything that the command can reach, because the command can't be understood completely. `other`:
+files of the workspace, or systems elsewhere."""
 VerdictOutcome = Literal["run", "ask", "never"]
 """`run` needs no approval, `ask` needs one, and `never` is refused even if all approvals are
 switched off."""
