@@ -109,7 +109,7 @@ run() {
   if [ "$kind" = background ]; then
     (exec 2>&1 3>&-; exec "$shell" -c "$hermes_command")
     code=$?
-    while collect; do sleep 1; done
+    while collect; do sleep 0.2; done
   else
     (exec 2>&1 3>&- </dev/null; exec "$shell" -c "$hermes_command")
     code=$?
