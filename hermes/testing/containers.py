@@ -20,12 +20,13 @@ from hermes.testing.debian import installed_program
 from hermes.types.errors import Disconnected
 from hermes.types.execution import BackendOptions, CommandLimits, Mount
 from hermes.types.execution_clients import ClientOptions, ContainerOptions
+from hermes.types.identity import new_id
 
 PROGRAMS = (
     *("bash", "sh", "cat", "chmod", "dd", "env", "grep", "head", "id", "ls", "ln", "mkdir"),
     *("rm", "setsid", "sleep", "touch", "wc"),
 )
-PYTHON = Path(sys.base_prefix)
+BASE_PYTHON = Path(sys.base_prefix)
 FOLDERS = ("dev", "etc", "home", "proc", "run", "sys", "tmp", "usr", "var", "var/tmp")
 WORKSPACE_INSIDE = "/srv/project"
 _PROBE_SECONDS = 60.0
@@ -39,6 +40,7 @@ class ContainerStage:
         self.engine = engine
         self.image = image
         self.sandboxes = folder / "sandboxes"
+        self.secret = new_id()
 
     def options(self, folder: Path, idle_seconds: float = 300.0) -> BackendOptions:
         """Returns options of a backend that keeps the records of processes in this folder."""
@@ -48,10 +50,10 @@ class ContainerStage:
         return BackendOptions(
             processes=folder / "processes",
             environment={"LANG": "C"},
-            secrets={"GITHUB_TOKEN": "opensesame"},
+            secrets={"GITHUB_TOKEN": self.secret},
             sandboxes=self.sandboxes,
             own_workspaces=True,
-            mounts=(Mount(path=str(PYTHON)),),
+            mounts=(Mount(path=str(BASE_PYTHON)),),
             limits=CommandLimits(processes=100, memory=300_000_000, workspace_bytes=50_000_000),
             clients=ClientOptions(environment=child_environment({}), containers=containers),
         )
@@ -140,4 +142,4 @@ def _libraries(files: Sequence[Path]) -> set[Path]:
     )
     words = (word for line in done.stdout.splitlines() if "(0x" in line for word in line.split())
     found = {Path(word) for word in words if word.startswith("/")}
-    return {one for one in found if not one.is_relative_to(PYTHON)}
+    return {one for one in found if not one.is_relative_to(BASE_PYTHON)}

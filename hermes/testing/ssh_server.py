@@ -20,6 +20,7 @@ from hermes.testing.debian import installed_program
 from hermes.types.errors import Disconnected
 from hermes.types.execution import BackendOptions
 from hermes.types.execution_clients import ClientOptions, SshOptions
+from hermes.types.identity import new_id
 
 SERVER_START_SECONDS = 10.0
 _PRIVILEGE_FOLDER = Path("/run/sshd")
@@ -60,6 +61,7 @@ class SshServer:
         key = (folder / "host.pub").read_text()
         (folder / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {key}")
         self.workspaces = folder / "work"
+        self.secret = new_id()
 
     def start(self) -> None:
         if os.geteuid() == 0:
@@ -104,7 +106,7 @@ class SshServer:
         return BackendOptions(
             processes=folder / "processes",
             environment={"LANG": "C"},
-            secrets={"GITHUB_TOKEN": "opensesame"},
+            secrets={"GITHUB_TOKEN": self.secret},
             sandboxes=folder / "sandboxes",
             clients=ClientOptions(environment=child_environment({}), ssh=ssh),
         )
