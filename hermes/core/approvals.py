@@ -8,6 +8,7 @@ import msgspec
 
 from hermes.core.tools.results import Redact
 from hermes.state import approvals
+from hermes.text.console import visible
 from hermes.types.approvals import GRANT_LABELS, ApprovalPolicy, ProposedAction
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import CommandPlace
@@ -127,9 +128,11 @@ class ApprovalGate:
         return Question(
             call=call,
             kind="approval",
-            prompt=self._redact(prompt_of(action, place, reason)),
+            # What people approve must not contain anything that they can't see.
+            prompt=visible(self._redact(prompt_of(action, place, reason))),
             choices=tuple(GRANT_LABELS.values()) if lasting else (GRANT_LABELS["once"],),
-            detail=self._redact(action.shown),
+            detail=visible(self._redact(action.shown)),
+            reason=visible(self._redact(reason)),
             digest=digest_of(action, place, str(turn.session)),
             lasting_digest=digest_of(action, place, ""),
             expires_in=self._policy.seconds,
