@@ -134,9 +134,7 @@ SUBCOMMANDS = {
         "Trace a message from its sender to the answer.",
     ),
     "prompt": Lazy("hermes.entry.cli.prompt:prompt", "Inspect the system prompt."),
-    "approvals": Lazy(
-        "hermes.entry.cli.approvals:approvals", "Explain which commands need approval."
-    ),
+    "approvals": Lazy("hermes.entry.cli.approvals:approvals", "Decide what the agent may do."),
     "context": Lazy("hermes.entry.cli.context:context", "Allow or refuse context files."),
     "sandbox": Lazy(
         "hermes.entry.cli.sandbox:sandbox", "Show and manage the sandboxes of conversations."
