@@ -35,6 +35,12 @@ from hermes.text.redact import redact_tokens
 from hermes.types.checks import Check, CheckJob, known_checks
 from hermes.types.errors import ConfigError, HermesError
 
+APPROVALS_OFF = Check(
+    name="approvals",
+    level="warning",
+    text="the agent does dangerous actions without asking a person",
+    hint="set approvals.mode to auto, unless nothing of value can be damaged",
+)
 DAMAGE_SECONDS = 3.0
 """Longest search for damage in the database, in seconds."""
 STORE_CHECK_SECONDS = 10.0
@@ -107,6 +113,8 @@ def _configured_jobs(settings: Settings, session: aiohttp.ClientSession) -> Iter
     if settings.bus.url:
         yield _bus_job(settings.bus.url)
     yield from backend_jobs(settings, plugins.backends())
+    if settings.approvals.policy.mode == "off":
+        yield known_checks(APPROVALS_OFF)
     models = configured_models(settings, plugins)
     yield from model_jobs(models, ModelDiscovery(session, models.wires, models.cache))
     accounts = [*_account_jobs(settings, plugins)]

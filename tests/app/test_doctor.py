@@ -117,6 +117,13 @@ async def test_ignored_settings_are_warnings(tmp_path: Path) -> None:
     assert "hermes config check" in found.hint
 
 
+async def test_approvals_that_are_off_are_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("approvals: {mode: 'off'}\n")
+    found = await diagnose(tmp_path, {})
+    assert named(found, "approvals").level == "warning"
+    assert "approvals.mode" in named(found, "approvals").hint
+
+
 async def test_a_shared_folder_that_is_missing_is_an_error(tmp_path: Path) -> None:
     environ = {"HERMES_STORE_SHARED_FOLDER": str(tmp_path / "missing")}
     found = named(await diagnose(tmp_path / "home", environ), "settings")

@@ -17,6 +17,7 @@ from hermes.types.errors import HermesError
 from hermes.types.value import Value
 
 NO_SANDBOX = "local: on this machine with your rights, without a sandbox"
+NO_APPROVALS = "off: the agent does dangerous actions without asking"
 NO_MODEL = "none is configured; `hermes model` says how to choose one"
 
 
@@ -35,6 +36,8 @@ class StatusReport(Value):
     gateways: tuple[RunningGateway, ...] = ()
     commands: str = ""
     """The backend that runs the agent's commands."""
+    approvals: str = ""
+    """When a person is asked before a dangerous action."""
     platforms: tuple[str, ...] = ()
     """Chat platforms that have settings."""
     last_used: float | None = None
@@ -74,6 +77,7 @@ def report_of(runtime: Runtime) -> StatusReport:
         report = msgspec.structs.replace(
             report,
             commands=settings.terminal.backend,
+            approvals=settings.approvals.policy.mode,
             platforms=tuple(settings.platforms),
             last_used=_last_used(runtime, settings),
         )
@@ -119,6 +123,8 @@ def rows(report: StatusReport) -> list[tuple[str, str]]:
     ]
     if report.commands:
         shown.append(("commands", NO_SANDBOX if report.commands == "local" else report.commands))
+    if report.approvals == "off":
+        shown.append(("approvals", NO_APPROVALS))
     if report.platforms:
         shown.append(("platforms", ", ".join(report.platforms)))
     if report.last_used is not None:

@@ -49,6 +49,15 @@ def test_status_creates_no_files(hermes: Run, environ: dict[str, str]) -> None:
     assert not Path(environ["HERMES_HOME"]).exists()
 
 
+def test_status_says_whether_approvals_are_off(hermes: Run, home: Path) -> None:
+    assert "approvals" not in hermes("status").stdout
+    home.mkdir()
+    (home / "config.yaml").write_text("approvals: {mode: off}\n")
+    told = "approvals off: the agent does dangerous actions without asking"
+    assert told in hermes("status").stdout
+    assert json.loads(hermes("status", "--json").stdout)["approvals"] == "off"
+
+
 def test_commands_without_a_sandbox_are_reported(hermes: Run) -> None:
     done = hermes("status", TERMINAL_ENV="local")
     assert "commands  local: on this machine with your rights, without a sandbox" in done.stdout
