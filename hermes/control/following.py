@@ -28,6 +28,8 @@ class Following:
         self.ended = False
         """Whether no more events will come, because the turn is closed or suspended, or because
         this process has stopped running it."""
+        self.expected = expected
+        """Whether the turn ran here, or was about to run here, when this cursor was made."""
         self._pages = pages
         self._log = log
         self._after = after
@@ -43,6 +45,11 @@ class Following:
     def begun(self) -> bool:
         """Whether the turn runs here, or has run here."""
         return self._log.epoch > 0
+
+    async def begins(self) -> None:
+        """Returns when the turn runs here, or has run here since this cursor was made."""
+        while not self.begun:
+            await self._log.changed()
 
     async def next(self, within: float = math.inf) -> Sequence[Envelope]:
         """Returns the new events, and waits for them for at most `within` seconds. The result is

@@ -19,9 +19,10 @@ from hermes.state.search import FoundMessage
 from hermes.state.sessions import titled
 from hermes.state.transcript import Entry
 from hermes.types.errors import HermesError
+from hermes.types.identity import TurnId
 from hermes.types.store import Work
 
-__all__ = ["Entry", "FoundMessage", "Summary", "short_id"]
+__all__ = ["Entry", "FoundMessage", "OpenQuestion", "Summary", "short_id"]
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 _PAST = re.compile(r"(.+)\.([1-9][0-9]{0,5})", re.DOTALL)
@@ -95,11 +96,27 @@ def entries_of(one: Summary) -> Work[list[Entry]]:
     return [entry for entry in said if entry.generation == one.generation]
 
 
-def waiting(name: str) -> Work[list[OpenQuestion]]:
+def waiting(session: str) -> Work[list[OpenQuestion]]:
     """Returns the questions of the session's turn that a person still has to answer."""
-    found = yield from find(name)
-    turn = yield from turns.open_in(found.key)
-    return (yield from questions.open_questions(turn.id)) if turn else []
+    turn = yield from turns.open_in(session)
+    if turn is None or turn.stop_requested:
+        return []
+    return (yield from questions.open_questions(turn.id))
+
+
+def blocked(session: str, turn: str) -> Work[bool]:
+    """Returns whether a new turn can't begin, because an earlier turn of the session waits for a
+    person."""
+    earlier = yield from turns.open_in(session)
+    if earlier is None or earlier.id == turn:
+        return False
+    return bool((yield from waiting(session)))
+
+
+def open_turn(session: str) -> Work[TurnId | None]:
+    """Returns the session's turn that runs or is suspended."""
+    found = yield from turns.open_in(session)
+    return found.id if found else None
 
 
 def searched(query: str, limit: int = 20) -> Work[list[FoundMessage]]:

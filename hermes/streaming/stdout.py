@@ -4,6 +4,7 @@ from typing import NamedTuple, assert_never
 
 import msgspec
 
+from hermes.streaming.approval_prompt import approval_text, barred
 from hermes.streaming.final import end_remark, question_text
 from hermes.streaming.wire import encode
 from hermes.text.console import printable, printable_json, printable_line
@@ -47,7 +48,9 @@ class StdoutStream:
     """Returns the text to write for each event. The whole output ends with one newline or is
     empty."""
 
-    def __init__(self, color: bool, tools: bool = True) -> None:
+    def __init__(self, color: bool, tools: bool = True, answers: bool = True) -> None:
+        """`answers` says whether the person can type the answer to a question here."""
+        self._answers = answers
         self._color = color
         self._tools = tools
         self._labels: dict[CallId, str] = {}
@@ -69,7 +72,7 @@ class StdoutStream:
                 return self._line(CUT, _YELLOW)
             case QuestionAsked(call=call):
                 self._labels.pop(call, None)
-                return self._line(question_text(event), _YELLOW)
+                return self._line(asked_text(event, answers=self._answers), _YELLOW)
             case Notice(text=text):
                 return self._line(f"[{text}]", _DIM)
             case TurnFinished():
@@ -156,7 +159,9 @@ class SplitStream:
     """Separates the answer from all other output. The text of the answer is returned one segment at
     a time, when the segment has ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, answers: bool = True) -> None:
+        """`answers` says whether the person can type the answer to a question here."""
+        self._answers = answers
         self._labels: dict[CallId, str] = {}
         self._text = ""
         self._said = False
@@ -177,7 +182,7 @@ class SplitStream:
                 return _aside(line, *diff_lines(event))
             case QuestionAsked(call=call):
                 self._labels.pop(call, None)
-                return _aside(question_text(event))
+                return _aside(asked_text(event, answers=self._answers))
             case Notice(text=text):
                 return _aside(f"[{text}]")
             case TurnFinished():
@@ -213,6 +218,13 @@ class JsonLines:
 
     def feed(self, event: AgentEvent | Session) -> str:
         return printable_json(encode(event).decode()) + "\n"
+
+
+def asked_text(event: QuestionAsked, *, answers: bool) -> str:
+    """Returns the question. `answers` says whether the person can type the answer here."""
+    if event.kind == "question":
+        return question_text(event)
+    return approval_text(event) if answers else barred(event.prompt)
 
 
 def tool_label(event: ToolStarted | ToolFinished) -> str:

@@ -171,6 +171,14 @@ def test_a_question_is_written_with_a_hint_how_to_answer() -> None:
     )
 
 
+def test_an_approval_has_its_choices_only_where_it_can_be_answered() -> None:
+    asked = QuestionAsked(id="q1", call=ONE, kind="approval", prompt="Run it?", choices=("Once",))
+    assert written(says("Hm."), SegmentEnded(), asked).startswith("Hm.\n┃ Run it?\n┃\n┃ 1. Once")
+    for stream in (StdoutStream(color=False, answers=False), SplitStream(answers=False)):
+        told = stream.feed(asked)
+        assert (told if isinstance(told, str) else told.aside) == "┃ Run it?\n"
+
+
 def test_a_failure_says_why() -> None:
     assert written(says("Hel"), TurnFinished(outcome="failed", text="No key.")) == "Hel\nNo key.\n"
 

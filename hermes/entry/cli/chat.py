@@ -4,27 +4,32 @@ import io
 import logging
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import anyio
 import click
 
 from hermes import settings as configuration
+from hermes.control.sessions import OpenQuestion
 from hermes.entry.cli.folder import here
 from hermes.entry.cli.interactive_chat import InteractiveChat, SessionSelection, session_of
 from hermes.entry.cli.logs import start_logging
 from hermes.entry.cli.model_option import with_model
 from hermes.entry.cli.runtime import Runtime
-from hermes.entry.cli.terminal_session import TerminalSession
+from hermes.entry.cli.terminal_session import TerminalSession, TurnEnding
 from hermes.entry.output import say
 from hermes.entry.terminal.plain import JsonScreen, PlainTerminal, plain_screen
 from hermes.entry.terminal.protocols import AnswerScreen, ChatTerminal
 from hermes.settings import Settings
+from hermes.types.approvals import short_id
 from hermes.types.errors import HermesError
 
 DUMB = ("", "dumb", "unknown")
 """Values of TERM for terminals without colors and cursor movement."""
+
+EXIT_CODES: dict[TurnEnding, int] = {"completed": 0, "suspended": 3, "stopped": 130}
+"""The exit code for each ending of a turn. It is 1 for all other endings."""
 
 log = logging.getLogger(__name__)
 
@@ -60,11 +65,11 @@ def chat(
     """Talk to the agent in this terminal.
 
     With -q, or with text on standard input, the answer is printed and the command ends. The exit
-    code is 0 if the turn was completed, 130 if it was stopped, 2 if the command line is wrong, 78
-    if a setting can't be used, and 1 otherwise. Everything except the answer is printed to standard
-    error. With -q, standard input is read to its end and added to the question, unless it is a
-    terminal. In a shell loop that reads a list from standard input, add </dev/null to the command,
-    or it reads the rest of the list.
+    code is 0 if the turn was completed, 3 if it waits for an approval or an answer, 130 if it was
+    stopped, 2 if the command line is wrong, 78 if a setting can't be used, and 1 otherwise.
+    Everything except the answer is printed to standard error. With -q, standard input is read to
+    its end and added to the question, unless it is a terminal. In a shell loop that reads a list
+    from standard input, add </dev/null to the command, or it reads the rest of the list.
 
     File tools work in the current directory, unless the setting `workspace` names another folder.
     """
@@ -98,7 +103,7 @@ def chat(
     if not f"{query or ''}{piped or ''}".strip():
         raise click.UsageError("there is nothing to ask: the question is empty")
     asking = SingleQuestion(runtime, settings, selection)
-    new_screen = JsonScreen if as_json else lambda name: plain_screen(color=color)
+    new_screen = JsonScreen if as_json else lambda name: plain_screen(color=color, answers=False)
     sys.exit(anyio.run(asking.run, query or "", piped or "", new_screen))
 
 
@@ -114,15 +119,33 @@ class SingleQuestion:
         """Returns the exit code of the command."""
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
             name = await session_of(gateway, self._selection)
-            session = TerminalSession(gateway, name, lambda: new_screen(name), Path())
+            session = TerminalSession(
+                gateway, name, lambda: new_screen(name), Path(), answers=False
+            )
             if self._selection.own_model:
                 await session.forget_model()
             async with session.interrupts.handled():
                 ending = await session.say(text, piped)
-        if ending == "suspended":
-            answer = f'hermes chat --session {shlex.quote(name)} -q "…"'
-            say(f"The agent waits for your answer: {answer}", err=True)
-        return {"completed": 0, "stopped": 130}.get(ending, 1)
+            if ending == "suspended":
+                say(how_to_answer(name, await session.open_questions()), err=True)
+        return EXIT_CODES.get(ending, 1)
+
+
+def how_to_answer(session: str, waiting: Sequence[OpenQuestion]) -> str:
+    """Returns the commands that answer the open questions of the session."""
+    chat = f"hermes chat --session {shlex.quote(session)} -q"
+    lines: list[str] = []
+    for one in waiting:
+        if one.kind != "approval":
+            lines.append(f'The agent waits for your answer: {chat} "…"')
+            continue
+        id = short_id(one.id)
+        lines += [
+            f"The turn waits for your approval {id}: {one.brief}",
+            f"  to decide:  hermes approvals approve {id}  or  hermes approvals deny {id}",
+            f"  to decide and see the rest:  {chat} '/approve {id}'  or  {chat} '/deny {id}'",
+        ]
+    return "\n".join(lines)
 
 
 def _piped() -> str:

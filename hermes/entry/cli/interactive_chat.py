@@ -32,7 +32,11 @@ KEYS = """\
 Enter sends, Alt-Enter or a \\ before Enter begins a new line, Tab completes, Up brings back a line.
 @notes.txt attaches a file; @"my notes.txt" if its name has a space.
 While the agent works, a command runs at once and other lines are queued; Esc or Ctrl-C stops it.
+An approval is decided by its number, its first letter, yes or no; Esc cancels the turn.
 Ctrl-D leaves."""
+
+
+STOP_COMMAND = "/stop"
 
 
 class SessionSelection(Value):
@@ -54,7 +58,6 @@ class LastExchange(Value):
 
     asked: str
     answer: str
-    """The text of the answer, followed by questions of the agent that are still open."""
 
 
 async def session_of(gateway: Gateway, selection: SessionSelection) -> str:
@@ -108,7 +111,7 @@ class InteractiveChat:
             elif not spoken and self._selection.latest:
                 terminal.remark("There is no earlier conversation: this is a new one.")
             async with session.interrupts.handled():
-                while (text := await self._read(session)) is not None:
+                while (text := await self._read(gateway, session)) is not None:
                     if not await self._switch(gateway, session, text):
                         await self._say(gateway, session, text)
                     spoken = True
@@ -117,11 +120,21 @@ class InteractiveChat:
             terminal.remark(f"To continue: hermes chat --resume {resumed}")
 
     async def _show_earlier(self, gateway: Gateway, session: TerminalSession) -> bool:
-        """Shows the last exchange of the session. Returns False if the session is new."""
+        """Shows the last exchange of the session, and what has happened since. Returns False if the
+        session is new."""
         earlier = await gateway.read(last_exchange, session.key)
-        if earlier is not None:
-            self._terminal.show_exchange(earlier.asked, earlier.answer)
-        return earlier is not None
+        if earlier is None:
+            return False
+        self._terminal.show_exchange(earlier.asked, earlier.answer)
+        await self._continue(gateway, session)
+        return True
+
+    async def _continue(self, gateway: Gateway, session: TerminalSession) -> None:
+        """Shows the turn that has continued without an input of the person, or asks the open
+        question again."""
+        await session.ask_again()
+        if not session.asked:
+            await self._listen(gateway, session, session.catch_up)
 
     async def _switch(self, gateway: Gateway, session: TerminalSession, text: str) -> bool:
         """Carries out /sessions and /resume, which include all sessions of terminals. Returns False
@@ -147,32 +160,56 @@ class InteractiveChat:
                 await self._show_earlier(gateway, session)
         return True
 
-    async def _read(self, session: TerminalSession) -> str | None:
+    async def _read(self, gateway: Gateway, session: TerminalSession) -> str | None:
         interrupts = session.interrupts
         while not (interrupts.leaving or self._leaving):
             await session.measure()
             with interrupts.calls(self._terminal.leave):
-                text = await self._terminal.read()
+                text = await self._read_line(session)
+            if session.continued:
+                await self._listen(gateway, session, session.catch_up)
+                await self._answer_queued(gateway, session)
+                if text is None:
+                    continue
             if text is None or self._names(text, LEAVE):
                 break
             if text.strip():
                 return text.strip("\n")
         return None
 
+    async def _read_line(self, session: TerminalSession) -> str | None:
+        """Reads a line, until the turn that waits for the person continues without it."""
+        if not session.asked:
+            return await self._terminal.read()
+
+        async def leave() -> None:
+            await session.await_decision()
+            if session.continued:
+                self._terminal.leave()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(leave)
+            text = await self._terminal.read(STOP_COMMAND)
+            group.cancel_scope.cancel()
+        return text
+
     async def _say(self, gateway: Gateway, session: TerminalSession, text: str) -> None:
         if await self._listen(gateway, session, partial(session.say, text)) == "refused":
             self._skip_suggestion(text)
-        while not self._leaving and await session.owes():
-            await self._listen(gateway, session, session.follow)
+        await self._answer_queued(gateway, session)
         if text.strip().casefold() == "/help":
             self._terminal.remark(KEYS)
+
+    async def _answer_queued(self, gateway: Gateway, session: TerminalSession) -> None:
+        while not self._leaving and await session.owes():
+            await self._listen(gateway, session, session.follow)
 
     async def _listen(
         self,
         gateway: Gateway,
         session: TerminalSession,
-        answer: Callable[[], Awaitable[TurnEnding]],
-    ) -> TurnEnding:
+        answer: Callable[[], Awaitable[TurnEnding | None]],
+    ) -> TurnEnding | None:
         """Shows an answer, and sends the lines that the person types while it is shown."""
 
         async def send(text: str) -> None:
@@ -186,6 +223,7 @@ class InteractiveChat:
         with self._terminal.working():
             async with anyio.create_task_group() as group:
                 group.start_soon(self._terminal.read_ahead, send, session.stop)
+                ending: TurnEnding | None
                 try:
                     ending = await answer()
                 except HermesError as error:
@@ -265,7 +303,4 @@ def last_exchange(key: str) -> Work[LastExchange | None]:
                 asked, answers = text, []
             case AssistantMessage(text=text) if text.strip():
                 answers.append(text)
-    for question in (yield from sessions.waiting(key)):
-        choices = (f"{number}. {text}" for number, text in enumerate(question.choices, 1))
-        answers.append("\n".join([question.prompt, *choices]))
     return LastExchange(asked=asked, answer="\n\n".join(answers))

@@ -17,11 +17,14 @@ from hermes.control import sessions
 from hermes.control.context_use import ContextUse
 from hermes.control.following import Following
 from hermes.control.gateway import Gateway
+from hermes.control.sessions import OpenQuestion
 from hermes.entry.cli.file_mentions import read_mentions
 from hermes.entry.cli.interrupts import Interrupts
+from hermes.entry.cli.open_questions import OpenQuestions
 from hermes.entry.terminal.protocols import AnswerScreen
 from hermes.types.errors import HermesError
 from hermes.types.events import (
+    AgentEvent,
     ContextCompacted,
     Envelope,
     QuestionAsked,
@@ -35,7 +38,6 @@ from hermes.types.messages import (
     Duplicate,
     MessageEvent,
     Origin,
-    Pressed,
     Receipt,
     Refused,
     Said,
@@ -44,6 +46,8 @@ from hermes.types.messages import (
 LEFT = "Another process runs this turn now; it continues in the gateway."
 WALKED_AWAY = "Left before the turn ended."
 EARLIER = "An earlier message of this session is answered first; /stop ends that turn."
+UNDECIDED = "Your message is answered after the open question is decided."
+DECIDED_ELSEWHERE = "The question was decided elsewhere, or has expired."
 EARLIER_SECONDS = 1.0
 """Seconds after which a notice says that the turn waits for an earlier turn."""
 PLATFORM = "cli"
@@ -60,6 +64,17 @@ GROWS_CONTEXT = (ToolFinished, ContextCompacted, TurnFinished)
 TurnEnding = Literal["completed", "suspended", "stopped", "failed", "left", "refused"]
 
 
+class SentMessage:
+    """A message whose turn is not shown yet. The events of the turn stay in memory until it is
+    shown."""
+
+    def __init__(self, gateway: Gateway, text: str, turn: TurnId, after: int) -> None:
+        self.text = text
+        self.turn = turn
+        self.kept = ExitStack()
+        self.following = self.kept.enter_context(gateway.following(turn, after))
+
+
 class TerminalSession:
     """Sends a person's messages to one session, and shows the turns that answer them."""
 
@@ -70,7 +85,11 @@ class TerminalSession:
         new_screen: Callable[[], AnswerScreen],
         folder: Path,
         show_context: Callable[[ContextUse], None] = lambda use: None,
+        *,
+        answers: bool = True,
     ) -> None:
+        """`answers` says whether the person can answer questions here. They are then asked one at a
+        time."""
         self._gateway = gateway
         self._new_screen = new_screen
         self._folder = folder
@@ -79,9 +98,11 @@ class TerminalSession:
         self._stopping = False
         """Whether the current turn has been asked to stop."""
         self.interrupts = Interrupts()
-        self._questions: list[QuestionAsked] = []
-        """Open questions of the agent."""
-        self._queued: list[QueuedQuestion] = []
+        self._answers = answers
+        self._continued: tuple[Following, ExitStack] | None = None
+        """The turn that has continued without an input of the person, and is not shown yet."""
+        self._questions = OpenQuestions()
+        self._queued: list[SentMessage] = []
         """Messages that were sent while a turn ran, and whose turns are not shown yet."""
         self._screen: AnswerScreen | None = None
         """The screen of the current turn."""
@@ -116,15 +137,67 @@ class TerminalSession:
         match await self._accepted(text, piped, screen):
             case Accepted(reply=str(reply), failed=failed):
                 screen.show_reply(reply)
+                await self.ask_again(screen)
                 return "refused" if failed else "completed"
             case Accepted(turn=str(turn), after=after):
-                with self._gateway.following(TurnId(turn), after) as following:
-                    return await self._show(following, screen)
+                sent = SentMessage(self._gateway, text, TurnId(turn), after)
+                return await self._show_or_queue(sent, screen)
             case Refused(reason=reason):
                 screen.remark(reason)
+                await self.ask_again(screen)
                 return "refused"
             case Accepted() | Duplicate():
                 raise AssertionError("a fresh message has a turn or a reply")
+
+    @property
+    def asked(self) -> bool:
+        """Whether a question waits for the person."""
+        return bool(self._questions)
+
+    async def ask_again(self, screen: AnswerScreen | None = None) -> None:
+        """Shows the first question that is open in the store, unless it was shown last."""
+        if not self._answers:
+            return
+        self._questions.replace(await self.open_questions())
+        self._show_next(screen or self._new_screen())
+
+    @property
+    def continued(self) -> bool:
+        """Whether the turn that waited for the person has continued without an input."""
+        return self._continued is not None
+
+    async def await_decision(self) -> None:
+        """Returns when the turn that waits for the person continues, because its question was
+        decided elsewhere or has expired."""
+        turn = await self._gateway.read(sessions.open_turn, self.key)
+        if turn is None:
+            return
+        with ExitStack() as kept:
+            following = kept.enter_context(self._gateway.following(turn))
+            await following.begins()
+            self._continued = following, kept.pop_all()
+
+    async def open_questions(self) -> Sequence[OpenQuestion]:
+        """Returns the questions of the session that wait for the person."""
+        return await self._gateway.read(sessions.waiting, self.key)
+
+    async def catch_up(self) -> TurnEnding | None:
+        """Shows the turn that this process has resumed, for example after the approval for which it
+        waited was decided elsewhere. Returns None if there is no such turn."""
+        if self._continued is not None:
+            following, kept = self._continued
+            self._continued = None
+            screen = self._new_screen()
+            screen.remark(DECIDED_ELSEWHERE)
+            with kept:
+                return await self._show(following, screen)
+        turn = await self._gateway.read(sessions.open_turn, self.key)
+        if turn is None:
+            return None
+        with self._gateway.following(turn) as following:
+            if not following.expected:
+                return None
+            return await self._show(following, self._new_screen())
 
     async def forget_model(self) -> None:
         """Removes the model that was chosen in the session, so that the agent's own model is
@@ -149,7 +222,7 @@ class TerminalSession:
                 screen.note(reply)
                 return not failed
             case Accepted(turn=str(turn), after=after):
-                self._queued.append(QueuedQuestion(self._gateway, text, TurnId(turn), after))
+                self._queued.append(SentMessage(self._gateway, text, TurnId(turn), after))
                 screen.note(f"Queued ({len(self._queued)}): {text}")
                 return True
             case Refused(reason=reason):
@@ -187,20 +260,26 @@ class TerminalSession:
         self._show_context(await self._gateway.context_use(self._session_key))
 
     async def _accepted(self, text: str, piped: str, screen: AnswerScreen) -> Receipt:
-        if not self._questions or text.startswith("/"):
-            return await self._gateway.accept(await self._said(text, piped, screen))
-        question = self._questions[0]
-        choice = chosen(question, text)
-        if choice is None and out_of_range(question, text):
-            count = len(question.choices)
-            return Refused(reason=f"There are {count} choices: 1 to {count}, or your own words.")
-        self._questions.pop(0)
-        if choice:
-            pressed = Pressed(question=question.id, choice=choice)
-            receipt = await self._gateway.accept(self._event(pressed))
-            if not isinstance(receipt, Refused):
-                return receipt
+        answer = self._questions.answer(text)
+        if isinstance(answer, Refused):
+            return answer
+        if answer is not None:
+            return await self._gateway.accept(self._event(answer))
         return await self._gateway.accept(await self._said(text, piped, screen))
+
+    async def _show_or_queue(self, sent: SentMessage, screen: AnswerScreen) -> TurnEnding:
+        """Shows the turn of a message. If it can't begin because an earlier turn waits for the
+        person, queues the message instead."""
+        # The events of the turn are kept meanwhile, because it may end before this read does.
+        blocked = await self._gateway.read(sessions.blocked, self.key, sent.turn)
+        if blocked and self._answers:
+            self._queued.append(sent)
+        else:
+            with sent.kept:
+                if not blocked:
+                    return await self._show(sent.following, screen)
+        screen.remark(UNDECIDED)
+        return "suspended"
 
     async def _said(self, text: str, piped: str, screen: AnswerScreen) -> MessageEvent:
         """Returns the message with the files that it mentions. A command has no files."""
@@ -224,6 +303,7 @@ class TerminalSession:
 
     async def _show(self, following: Following, screen: AnswerScreen) -> TurnEnding:
         self._screen = screen
+        self._questions.clear()
         tell_at = anyio.current_time() + EARLIER_SECONDS
         wait, self._stopping = 0.0, False
         while True:
@@ -231,9 +311,7 @@ class TerminalSession:
             with self.interrupts.cancels() as interrupt:
                 events = await following.next(wait)
             for envelope in events:
-                screen.show(envelope.event)
-                if isinstance(envelope.event, QuestionAsked):
-                    self._questions.append(envelope.event)
+                self._show_event(envelope.event, screen)
             if any(isinstance(envelope.event, GROWS_CONTEXT) for envelope in events):
                 await self.measure()
             if following.ended:
@@ -248,6 +326,20 @@ class TerminalSession:
                 tell_at = math.inf
             wait = screen.draw() if following.begun else min(screen.draw(), EARLIER_SECONDS)
 
+    def _show_event(self, event: AgentEvent, screen: AnswerScreen) -> None:
+        if self._answers and isinstance(event, QuestionAsked):
+            self._questions.add(event)
+            return
+        if isinstance(event, TurnFinished):
+            self._show_next(screen)
+        screen.show(event)
+
+    def _show_next(self, screen: AnswerScreen) -> None:
+        question = self._questions.next()
+        if question is not None:
+            screen.show(question)
+            screen.draw()
+
     def _event(self, body: Body) -> MessageEvent:
         return MessageEvent(
             dedupe_key=f"cli:{new_id()}",
@@ -256,16 +348,6 @@ class TerminalSession:
             received_at=time.time(),
             body=body,
         )
-
-
-class QueuedQuestion:
-    """A message whose turn is not shown yet. The events of the turn stay in memory until it is
-    shown."""
-
-    def __init__(self, gateway: Gateway, text: str, turn: TurnId, after: int) -> None:
-        self.text = text
-        self.kept = ExitStack()
-        self.following = self.kept.enter_context(gateway.following(turn, after))
 
 
 def _joined(text: str, piped: str) -> str:
@@ -278,19 +360,6 @@ def _ending(events: Sequence[Envelope], screen: AnswerScreen) -> TurnEnding:
         return events[-1].event.outcome
     screen.remark(LEFT)
     return "left"
-
-
-def out_of_range(question: QuestionAsked, text: str) -> bool:
-    """Returns whether the text is the number of a choice that does not exist."""
-    words = any(character.isdigit() for choice in question.choices for character in choice)
-    return bool(question.choices) and text.strip().isdecimal() and not words
-
-
-def chosen(question: QuestionAsked, text: str) -> str | None:
-    """Returns the choice that the text selects, by its words or its number."""
-    named = {choice.casefold(): choice for choice in reversed(question.choices)}
-    numbered = {str(number): choice for number, choice in enumerate(question.choices, 1)}
-    return named.get(text.casefold()) or numbered.get(text)
 
 
 def user_name() -> str:

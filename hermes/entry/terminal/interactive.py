@@ -104,7 +104,7 @@ class InteractiveTerminal:
                 typed.end_pending()
                 await stop()
 
-    async def read(self) -> str | None:
+    async def read(self, escape: str = "") -> str | None:
         self._output.put(Text())
         self._output.typed = ""
         try:
@@ -118,7 +118,7 @@ class InteractiveTerminal:
                 )
             if isinstance(self._reader, PlainTerminal):
                 return await self._reader.read()
-            return await self._reader.read(self._type_ahead.take())
+            return await self._reader.read(self._type_ahead.take(), escape)
         except OSError as error:
             self.remark(f"The line editor does not work here ({error}); using plain input.")
             self._reader = PlainTerminal(color=self._color)

@@ -60,6 +60,10 @@ class LineEditor:
         self._status = status
         self._leaving = False
         """Whether Ctrl-C was just pressed, so that a second Ctrl-C exits."""
+        self._draft = ""
+        """The text that was typed when `leave` was called."""
+        self._escape = ""
+        """The text that the Esc key enters; empty if the key has no effect."""
         self._timer: asyncio.Task[None] | None = None
         """The task that removes the hint that Ctrl-C shows."""
         self._session: PromptSession[str] = PromptSession(
@@ -80,9 +84,11 @@ class LineEditor:
         )
         self._session.default_buffer.on_text_changed += self._typed
 
-    async def read(self, draft: str = "") -> str | None:
-        """Reads a message that begins with the draft. Returns None when the person leaves."""
-        self._leaving = False
+    async def read(self, draft: str = "", escape: str = "") -> str | None:
+        """Reads a message that begins with the draft. Returns None when the person leaves. If
+        nothing is typed, the Esc key enters the text `escape`."""
+        self._leaving, self._escape = False, escape
+        draft, self._draft = self._draft + draft, ""
         try:
             return await self._session.prompt_async(
                 default=draft, set_exception_handler=False, handle_sigint=False
@@ -91,12 +97,16 @@ class LineEditor:
             return None
 
     def leave(self) -> None:
-        """Ends `read` as if the person had left."""
+        """Ends `read` as if the person had left. The next `read` begins with what was typed."""
         if self._session.app.is_running:
+            self._draft = self._session.default_buffer.text
             self._session.app.exit(exception=EOFError())
 
     def _typed(self, _buffer: Buffer) -> None:
         self._leaving = False
+
+    def _escapes(self) -> bool:
+        return bool(self._escape) and not get_app().current_buffer.text
 
     def _prompt(self) -> StyleAndTextTuples:
         # Removes the status line above a sent message.
@@ -126,6 +136,10 @@ class LineEditor:
                 buffer.newline(copy_margin=False)
             else:
                 buffer.validate_and_handle()
+
+        @keys.add("escape", filter=typing & Condition(self._escapes))
+        def _(event: KeyPressEvent) -> None:
+            event.app.exit(result=self._escape)
 
         @keys.add("escape", "enter", filter=typing)
         @keys.add("c-j", filter=typing)

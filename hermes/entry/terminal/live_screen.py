@@ -5,14 +5,15 @@ from collections.abc import Callable, Sequence
 from typing import Literal, assert_never
 
 from msgspec.structs import replace
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from hermes.entry.terminal.activity import Activity, spent
 from hermes.entry.terminal.live_output import LiveOutput
-from hermes.entry.terminal.markdown import render
+from hermes.entry.terminal.markdown import Margin, render
 from hermes.entry.terminal.protocols import MARK
-from hermes.streaming.final import end_remark, question_text
+from hermes.streaming.approval_prompt import APPROVAL_BAR, choice_lines
+from hermes.streaming.final import end_remark
 from hermes.streaming.stdout import CUT, DIFF_INDENT, diff_lines, outcome_text, tool_label
 from hermes.text.console import printable
 from hermes.text.incremental import IncrementalMarkdown, Piece, pieces
@@ -87,8 +88,11 @@ class LiveScreen:
             case ToolStarted(call=call):
                 self._labels[call] = tool_label(event)
                 self._targets[call] = tool_label(replace(event, arguments=""))
-            case ToolFinished() | QuestionAsked() | ContextCompacted() | Notice():
+            case ToolFinished() | ContextCompacted() | Notice():
                 self._remark(*self._lines(event))
+            case QuestionAsked(call=call):
+                self._labels.pop(call, None)
+                self._remark(*(_question(event) if event.kind == "question" else _approval(event)))
             case UsageReported():
                 self._usage = event if self._usage is None else self._usage + event
             case TurnFinished():
@@ -182,9 +186,7 @@ class LiveScreen:
             shown.append(render(piece))
         return shown
 
-    def _lines(
-        self, event: ToolFinished | QuestionAsked | ContextCompacted | Notice
-    ) -> Sequence[Text]:
+    def _lines(self, event: ToolFinished | ContextCompacted | Notice) -> Sequence[Text]:
         match event:
             case ToolFinished(call=call):
                 label = self._labels.pop(call, tool_label(event))
@@ -192,9 +194,6 @@ class LiveScreen:
                     # The arguments are left out, because the diff says more.
                     label = self._targets[call]
                 return [_tool(event, label), *map(_changed, diff_lines(event))]
-            case QuestionAsked(call=call):
-                self._labels.pop(call, None)
-                return _question(event)
             case ContextCompacted(messages=messages):
                 were = "was" if messages == 1 else "were"
                 return [_dim(f"{counted(messages, 'earlier message')} {were} summarised")]
@@ -203,7 +202,7 @@ class LiveScreen:
             case _:
                 assert_never(event)
 
-    def _remark(self, *lines: Text) -> None:
+    def _remark(self, *lines: RenderableType) -> None:
         self._end_text()
         if self._above == "words":
             self._settled.append(Text())
@@ -228,10 +227,20 @@ def _changed(line: str) -> Text:
 
 def _question(event: QuestionAsked) -> list[Text]:
     if not event.choices:
-        words = question_text(event) if event.kind == "approval" else event.prompt
-        return [Text(f"? {printable(words)}", "bold yellow"), Text(f"  {DROP}", "dim")]
+        return [Text(f"? {printable(event.prompt)}", "bold yellow"), Text(f"  {DROP}", "dim")]
     choices = [
         Text(f"  {number}. {printable(choice)}") for number, choice in enumerate(event.choices, 1)
     ]
     hint = Text(f"  a number picks one, or answer in your own words; {DROP}", "dim")
     return [Text(f"? {printable(event.prompt)}", "bold yellow"), *choices, hint]
+
+
+def _approval(event: QuestionAsked) -> list[RenderableType]:
+    """Returns the approval with a bar before each of its lines, also before wrapped lines."""
+    inside: list[RenderableType] = []
+    for piece in pieces(printable(event.prompt)):
+        inside += [Text(), render(piece)] if piece.gap and inside else [render(piece)]
+    choices, *hints = choice_lines(event)
+    inside += [Text(), Text(choices, "bold"), *(Text(hint, "dim") for hint in hints)]
+    bar = Text(APPROVAL_BAR, "bold yellow")
+    return [Margin(Group(*inside), bar, bar)]

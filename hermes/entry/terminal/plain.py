@@ -21,8 +21,8 @@ PASTE_SECONDS = 0.02
 class PlainScreen:
     """Writes the answer and all notices to stdout, for a person who reads both there."""
 
-    def __init__(self, *, color: bool) -> None:
-        self._stream = StdoutStream(color)
+    def __init__(self, *, color: bool, answers: bool) -> None:
+        self._stream = StdoutStream(color, answers=answers)
 
     def show_question(self, text: str) -> None:
         say_unwrapped(f"{MARK}{text}")
@@ -46,8 +46,8 @@ class PlainScreen:
 class SplitScreen:
     """Writes the answer to stdout, and everything else to stderr."""
 
-    def __init__(self) -> None:
-        self._stream = SplitStream()
+    def __init__(self, *, answers: bool) -> None:
+        self._stream = SplitStream(answers)
 
     def show_question(self, text: str) -> None:
         say_unwrapped(f"{MARK}{text}", err=True)
@@ -96,11 +96,11 @@ class JsonScreen:
         return math.inf
 
 
-def plain_screen(*, color: bool) -> AnswerScreen:
+def plain_screen(*, color: bool, answers: bool) -> AnswerScreen:
     """Returns the screen for plain text. If stdout and stderr are both a terminal, it writes
-    everything to stdout."""
+    everything to stdout. `answers` says whether the person can answer questions here."""
     together = sys.stdout.isatty() and sys.stderr.isatty()
-    return PlainScreen(color=color) if together else SplitScreen()
+    return PlainScreen(color=color, answers=answers) if together else SplitScreen(answers=answers)
 
 
 class PlainTerminal:
@@ -121,7 +121,7 @@ class PlainTerminal:
         say_unwrapped(f"{MARK}{asked}\n{answer}")
 
     def new_screen(self) -> AnswerScreen:
-        return plain_screen(color=self._color)
+        return plain_screen(color=self._color, answers=True)
 
     def show_context(self, use: ContextUse) -> None:
         """Does nothing, because a status line needs cursor movement."""
@@ -142,7 +142,7 @@ class PlainTerminal:
                 await send(typed.strip("\n"))
         self._ended = True
 
-    async def read(self) -> str | None:
+    async def read(self, escape: str = "") -> str | None:
         if self._ended:
             return None
         say_unwrapped(MARK, nl=False)

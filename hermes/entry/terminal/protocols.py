@@ -74,8 +74,9 @@ class ChatTerminal(Protocol):
         """
         ...
 
-    async def read(self) -> str | None:
-        """Returns the next input of the person, or None when the person leaves."""
+    async def read(self, escape: str = "") -> str | None:
+        """Returns the next input of the person, or None when the person leaves. The Esc key enters
+        the text `escape`, if it is not empty and the person has typed nothing."""
         ...
 
     def leave(self) -> None:

@@ -7,12 +7,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
+import anyio
 import pytest
 
+from hermes.testing.running import until
 from hermes.testing.terminal import Terminal
+from tests.entry.cli.conftest import Service
 
 HERMES = (sys.executable, "-m", "hermes")
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -172,10 +176,81 @@ def test_the_error_for_input_that_is_not_text_is_one_sentence(
 
 def test_a_question_says_how_to_answer_it(hermes: Run) -> None:
     done = hermes("chat", "-s", "my talk", "-q", 'tool:clarify{"question":"Which color?"}')
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert done.stdout == ""
     assert done.stderr.count("Which color?") == 1
     assert "--session 'my talk'" in done.stderr
+
+
+DELETION = 'tool:terminal{"command":"rm -rf old"}'
+
+
+@pytest.fixture
+def old(environ: dict[str, str], tmp_path: Path) -> Path:
+    """Returns a folder that the agent is asked to delete."""
+    environ |= {"TERMINAL_ENV": "local", "HERMES_WORKSPACE": str(tmp_path)}
+    folder = tmp_path / "old"
+    folder.mkdir()
+    return folder
+
+
+def test_an_approval_in_a_pipe_ends_the_command_and_names_the_next_step(
+    hermes: Run, old: Path
+) -> None:
+    done = hermes("chat", "-s", "my talk", "-q", DELETION)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "┃ rm -rf old\n" in done.stderr
+    assert "┃ Reason: deletes old with everything in it.\n" in done.stderr
+    named = re.search(r"waits for your approval (\w{8}): rm -rf old\n", done.stderr)
+    assert named
+    id = named[1]
+    assert f"hermes approvals approve {id}  or  hermes approvals deny {id}\n" in done.stderr
+    assert f"hermes chat --session 'my talk' -q '/approve {id}'" in done.stderr
+    waits = hermes("chat", "-s", "my talk", "-q", "and then?")
+    assert waits.returncode == 3
+    assert f"hermes approvals approve {id}" in waits.stderr
+    assert old.exists()
+    assert hermes("approvals", "approve", id).returncode == 0
+    last = hermes("chat", "-s", "my talk", "-q", "the last question")
+    assert last.returncode == 0
+    assert plain(last.stdout) == "you said: the last question"
+    assert not old.exists()
+
+
+def test_a_command_decides_an_approval_and_prints_the_rest_of_the_turn(
+    hermes: Run, old: Path
+) -> None:
+    id = hermes("chat", "-s", "talk", "-q", DELETION).stderr.rpartition("/deny ")[2][:8]
+    denied = hermes("chat", "-s", "talk", "-q", f"/deny {id} keep it")
+    assert denied.returncode == 0
+    assert "you said:" in denied.stdout
+    assert old.exists()
+
+
+def test_a_running_gateway_continues_a_turn_that_was_begun_in_a_pipe(
+    hermes: Run, old: Path, environ: dict[str, str]
+) -> None:
+    with Service(environ, "--port", "0"):
+        id = hermes("chat", "-s", "talk", "-q", DELETION).stderr.rpartition("/deny ")[2][:8]
+        assert old.exists()
+        done = hermes("approvals", "approve", id)
+        assert (done.returncode, done.stdout) == (0, f"{id} is approved once:\n┃ rm -rf old\n")
+        anyio.run(partial(until, lambda: not old.exists(), within=20.0))
+
+
+def test_the_json_event_of_an_approval_has_everything_that_a_program_needs(
+    hermes: Run, old: Path
+) -> None:
+    done = hermes("chat", "--json", "-q", DELETION)
+    assert done.returncode == 3
+    events = {event["type"]: event for event in map(json.loads, done.stdout.splitlines())}
+    asked = events["QuestionAsked"]
+    assert asked["kind"] == "approval"
+    assert asked["detail"] == "rm -rf old"
+    assert asked["reason"] == "deletes old with everything in it"
+    assert asked["choices"] == ["Once", "This session", "Always"]
+    assert f"hermes approvals approve {asked['id'][-8:]}" in done.stderr
+    assert old.exists()
 
 
 def test_the_error_for_a_home_that_cannot_be_created_is_one_sentence(hermes: Run) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -424,9 +425,84 @@ def test_a_question_is_asked_again_when_the_conversation_is_resumed(person: Pers
         assert terminal.ended() == 0
     with person.starts("-c") as again:
         again.until(at_prompt(again))
-        assert "Which color?\n1. red\n2. blue" in again.text
+        assert "? Which color?\n  1. red\n  2. blue" in again.text
         assert "tool said: " in (answer := " ".join(ask(again, "2")))
         assert "blue" in answer
+
+
+def deletes(person: Person, name: str) -> str:
+    """Makes a folder. Returns a message on which the agent tries to delete it."""
+    (person.folder / name).mkdir()
+    person.hears(Plan())
+    return f'tool:terminal{{"command":"rm -rf {name}"}}'
+
+
+def approval_of(name: str) -> list[str]:
+    """Returns the first lines of the prompt for the deletion of the folder."""
+    return [
+        "┃ I am about to run a command, which needs your approval:",
+        "┃",
+        f"┃   rm -rf {name}",
+    ]
+
+
+def test_a_dangerous_command_is_shown_and_runs_after_a_yes(person: Person) -> None:
+    with person.starts(TERMINAL_ENV="local") as terminal:
+        terminal.until(at_prompt(terminal))
+        lines = ask(terminal, deletes(person, "old"))
+        start = lines.index("┃ I am about to run a command, which needs your approval:")
+        assert lines[start : start + 3] == approval_of("old")
+        assert f"┃ in {person.folder} (local)" in lines
+        assert "┃ Reason: deletes old with everything in it." in lines
+        assert "┃ 1. Once   2. This session   3. Always   4. No" in lines
+        assert (person.folder / "old").exists()
+        ask(terminal, "first tell me why")
+        assert "Your message is answered after the open question is decided." in terminal.text
+        assert (person.folder / "old").exists()
+        terminal.send("yes" + ENTER)
+        terminal.until(lambda: terminal.text.count("first tell me why") == 3)
+        terminal.until(at_prompt(terminal))
+        assert not (person.folder / "old").exists()
+        assert "· terminal rm -rf old (" in terminal.text
+
+
+def test_an_approval_is_asked_again_after_a_restart(person: Person) -> None:
+    with person.starts(TERMINAL_ENV="local") as terminal:
+        terminal.until(at_prompt(terminal))
+        ask(terminal, deletes(person, "older"))
+        os.kill(terminal.process.pid, signal.SIGKILL)
+    with person.starts("-c", TERMINAL_ENV="local") as again:
+        again.until(at_prompt(again))
+        assert "\n".join(approval_of("older")) in again.text
+        assert (person.folder / "older").exists()
+        ask(again, "1")
+        assert not (person.folder / "older").exists()
+        assert "· terminal rm -rf older (" in again.text
+
+
+def test_esc_cancels_an_approval(person: Person) -> None:
+    with person.starts(TERMINAL_ENV="local") as terminal:
+        terminal.until(at_prompt(terminal))
+        ask(terminal, deletes(person, "kept"))
+        terminal.send("\x1b")
+        terminal.until("Stopped.")
+        terminal.until(at_prompt(terminal))
+        assert "you said" in " ".join(ask(terminal, "yes"))
+        assert (person.folder / "kept").exists()
+
+
+def test_a_turn_continues_after_an_approval_from_another_terminal(person: Person) -> None:
+    with person.starts(TERMINAL_ENV="local") as terminal:
+        terminal.until(at_prompt(terminal))
+        ask(terminal, deletes(person, "other"))
+        id = re.search(r"Approval (\w{8});", terminal.text)
+        assert id
+        command = [*HERMES, "approvals", "approve", id[1]]
+        subprocess.run(command, env=person.environ, check=True, capture_output=True)
+        terminal.until("· terminal rm -rf other (")
+        assert not (person.folder / "other").exists()
+        terminal.until(at_prompt(terminal))
+        assert "you said" in " ".join(ask(terminal, "yes"))
 
 
 def test_without_a_model_the_demo_model_is_offered(person: Person) -> None:

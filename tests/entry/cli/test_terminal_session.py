@@ -3,30 +3,36 @@
 import math
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
+from hermes.control import approval_records
 from hermes.control.context_use import ContextUse
 from hermes.control.gateway import Gateway
 from hermes.entry.cli.file_mentions import FileNotAttached
 from hermes.entry.cli.terminal_session import (
+    DECIDED_ELSEWHERE,
     EARLIER,
     LEFT,
+    UNDECIDED,
     WALKED_AWAY,
     TerminalSession,
     TurnEnding,
-    chosen,
 )
 from hermes.settings.sections import ModelSettings
+from hermes.testing.approvals import DANGEROUS, make_folders, runs
 from hermes.testing.running import Conditions, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, hangs, says
+from hermes.testing.stores import open_test_store
 from hermes.types.errors import NotAccepted
 from hermes.types.events import AgentEvent, QuestionAsked, TextDelta
-from hermes.types.identity import CallId, SessionKey
+from hermes.types.identity import SessionKey
 from hermes.types.messages import AssistantMessage, ToolMessage, UserMessage
 from hermes.types.models import ModelRequest
 from hermes.types.protocols import Emit
@@ -80,6 +86,13 @@ class Stage:
             return await self.session.say(text, piped)
 
     @property
+    def asked(self) -> list[str]:
+        """Returns the actions and questions that were shown, in order."""
+        return [
+            one.detail or one.prompt for one in self.screen.events if isinstance(one, QuestionAsked)
+        ]
+
+    @property
     def results(self) -> list[str]:
         """Returns the tool results in the last model call."""
         last = self.model.requests[-1].messages
@@ -91,6 +104,20 @@ async def conversing(home: Path, *answers: Answer) -> AsyncIterator[Stage]:
     model = ScriptedModel(answers)
     async with running(home, [], model, Conditions(terminal=True)) as gateway:
         yield Stage(gateway, model, home)
+
+
+@asynccontextmanager
+async def endangered(home: Path, model: ScriptedModel) -> AsyncIterator[Stage]:
+    """Runs a session whose agent can delete the folders a and b."""
+    if not (home / "workspace").exists():
+        make_folders(home / "workspace", "a", "b")
+    async with running(home, [], model, replace(DANGEROUS, terminal=True)) as gateway:
+        yield Stage(gateway, model, home)
+
+
+def left(home: Path) -> list[str]:
+    """Returns the names of the folders that were not deleted."""
+    return sorted(path.name for path in (home / "workspace").iterdir())
 
 
 async def test_answers_and_replies_to_commands_are_shown(tmp_path: Path) -> None:
@@ -262,11 +289,149 @@ async def test_a_message_with_a_missing_file_is_not_sent(tmp_path: Path) -> None
         assert note.startswith("There is no file 'nope.txt'.")
 
 
-def test_the_words_of_a_choice_take_precedence_over_numbers() -> None:
-    asked = QuestionAsked(
-        id="q", call=CallId("c"), kind="question", prompt="?", choices=("two", "1", "x")
-    )
-    assert [chosen(asked, text) for text in ("1", "2", "3", "4", "X")] == ["1", "1", "x", None, "x"]
+@pytest.mark.parametrize("answer", ["yes", "Y", "o", "once", "1", "Yes!"])
+async def test_an_approved_action_is_done_and_the_turn_continues(
+    tmp_path: Path, answer: str
+) -> None:
+    model = ScriptedModel([runs("rm -rf a"), says("Gone.")])
+    async with endangered(tmp_path, model) as stage:
+        assert await stage.say("clean up") == "suspended"
+        assert stage.asked == ["rm -rf a"]
+        assert left(tmp_path) == ["a", "b"]
+        assert await stage.say(answer) == "completed"
+        assert stage.screen.text == "Gone."
+    assert left(tmp_path) == ["b"]
+
+
+@pytest.mark.parametrize("answer", ["no", "N", "4", "deny"])
+async def test_a_denied_action_is_not_done(tmp_path: Path, answer: str) -> None:
+    model = ScriptedModel([runs("rm -rf a"), says("Kept.")])
+    async with endangered(tmp_path, model) as stage:
+        await stage.say("clean up")
+        assert await stage.say(answer) == "completed"
+        assert stage.screen.text == "Kept."
+    assert left(tmp_path) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "again"), [("1", True), ("s", False), ("2", False), ("always", False), ("a", False)]
+)
+async def test_an_approval_lasts_as_long_as_the_person_says(
+    tmp_path: Path, answer: str, *, again: bool
+) -> None:
+    model = ScriptedModel([runs("rm -rf a"), runs("rm -rf a"), says("Done.")])
+    async with endangered(tmp_path, model) as stage:
+        await stage.say("clean up")
+        assert await stage.say(answer) == ("suspended" if again else "completed")
+        assert len(stage.asked) == 1 + again
+
+
+async def test_another_text_waits_until_the_decision(tmp_path: Path) -> None:
+    model = ScriptedModel([runs("rm -rf a"), says("Gone."), says("Blue.")])
+    async with endangered(tmp_path, model) as stage:
+        await stage.say("clean up")
+        assert await stage.say("what is the color of the sky?") == "suspended"
+        assert stage.screen.told == [UNDECIDED]
+        assert not await stage.session.owes()
+        assert left(tmp_path) == ["a", "b"]
+        assert await stage.say("yes") == "completed"
+        assert await stage.session.owes()
+        assert await stage.session.follow() == "completed"
+    assert stage.screen.text == "Gone.Blue."
+
+
+async def test_two_approvals_are_asked_one_after_the_other_and_never_swap(tmp_path: Path) -> None:
+    model = ScriptedModel([runs("rm -rf a", "rm -rf b"), says("Done.")])
+    async with endangered(tmp_path, model) as stage:
+        await stage.say("clean up")
+        assert stage.asked == ["rm -rf a"]
+        await stage.say("no")
+        assert stage.asked == ["rm -rf a", "rm -rf b"]
+        assert await stage.say("yes") == "completed"
+    assert left(tmp_path) == ["a"]
+
+
+async def test_an_answer_is_never_for_an_approval_that_was_not_shown(tmp_path: Path) -> None:
+    model = ScriptedModel([runs("rm -rf a", "rm -rf b"), says("Done.")])
+    async with endangered(tmp_path, model) as stage:
+        await stage.say("clean up")
+        (first, _) = await stage.session.open_questions()
+        async with open_test_store(tmp_path) as store:
+            await store.run(approval_records.decide, first.id, None, "", time.time())
+        assert await stage.say("yes") == "refused"
+        assert stage.screen.told == ["this question is no longer open"]
+        assert stage.asked == ["rm -rf a", "rm -rf b"]
+        assert left(tmp_path) == ["a", "b"]
+        assert await stage.say("yes") == "completed"
+    assert left(tmp_path) == ["a"]
+
+
+async def test_an_approval_is_asked_again_after_a_restart_and_can_be_given(tmp_path: Path) -> None:
+    model = ScriptedModel([runs("rm -rf a"), says("Gone.")])
+    async with endangered(tmp_path, model) as stage:
+        await stage.say("clean up")
+    async with endangered(tmp_path, model) as stage:
+        await stage.session.ask_again()
+        assert stage.asked == ["rm -rf a"]
+        assert left(tmp_path) == ["a", "b"]
+        assert await stage.say("1") == "completed"
+        assert stage.screen.text == "Gone."
+    assert left(tmp_path) == ["b"]
+
+
+async def test_a_turn_whose_approval_was_given_elsewhere_is_shown_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    entered, released = anyio.Event(), anyio.Event()
+
+    async def slow(request: ModelRequest, emit: Emit) -> AssistantMessage:
+        entered.set()
+        await released.wait()
+        return await says("Gone.")(request, emit)
+
+    model = ScriptedModel([runs("rm -rf a"), slow])
+    async with endangered(tmp_path, model) as stage:
+        await stage.say("clean up")
+        (asked,) = await stage.session.open_questions()
+    async with open_test_store(tmp_path) as store:
+        await store.run(approval_records.decide, asked.id, "once", "", time.time())
+    async with endangered(tmp_path, model) as stage, anyio.create_task_group() as group:
+        group.start_soon(stage.session.catch_up)
+        await entered.wait()
+        released.set()
+        await until(lambda: stage.screen.text == "Gone.")
+        assert await stage.session.catch_up() is None
+    assert left(tmp_path) == ["b"]
+
+
+async def test_a_turn_whose_approval_is_given_elsewhere_is_shown(tmp_path: Path) -> None:
+    model = ScriptedModel([runs("rm -rf a"), says("Gone.")])
+    async with endangered(tmp_path, model) as stage:
+        await stage.say("clean up")
+        (asked,) = await stage.session.open_questions()
+        async with anyio.create_task_group() as group:
+            group.start_soon(stage.session.await_decision)
+            async with open_test_store(tmp_path) as store:
+                await store.run(approval_records.decide, asked.id, "once", "", time.time())
+        assert stage.session.continued
+        assert await stage.session.catch_up() == "completed"
+        assert stage.screen.told == [DECIDED_ELSEWHERE]
+        assert stage.screen.text == "Gone."
+        assert not stage.session.asked
+    assert left(tmp_path) == ["b"]
+
+
+async def test_a_number_without_a_choice_and_a_grant_that_is_not_offered_are_refused(
+    tmp_path: Path,
+) -> None:
+    model = ScriptedModel([runs("rm -rf a")])
+    async with endangered(tmp_path, model) as stage:
+        await stage.say("clean up")
+        assert await stage.say("5") == "refused"
+        assert stage.screen.told == ["There are 4 choices: 1 to 4."]
+        await stage.say("/stop")
+        assert not stage.session.asked
+    assert left(tmp_path) == ["a", "b"]
 
 
 class Waiting:

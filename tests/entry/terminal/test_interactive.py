@@ -53,7 +53,7 @@ class Broken(LineEditor):
     def __init__(self) -> None:
         pass
 
-    async def read(self, draft: str = "") -> str | None:
+    async def read(self, draft: str = "", escape: str = "") -> str | None:
         raise PermissionError("Operation not permitted")
 
 

@@ -103,3 +103,23 @@ async def test_a_signal_ends_the_input(file: Path) -> None:
         await until(lambda: prompt._session.app.is_running)
         prompt.leave()
     assert found == [None]
+
+
+async def test_esc_enters_a_text_if_nothing_is_typed(file: Path) -> None:
+    async with prompting(file) as (prompt, keys):
+        with anyio.fail_after(10):
+            keys.send_text("\x1b")
+            assert await prompt.read(escape="/stop") == "/stop"
+            keys.send_text(f"a{ALT_ENTER}b{ENTER}")
+            assert await prompt.read(escape="/stop") == "a\nb"
+
+
+async def test_text_that_was_typed_before_the_end_of_a_read_is_kept(file: Path) -> None:
+    async with prompting(file) as (prompt, keys):
+        async with anyio.create_task_group() as group:
+            group.start_soon(prompt.read)
+            keys.send_text("half a th")
+            await until(lambda: prompt._session.default_buffer.text == "half a th")
+            prompt.leave()
+        keys.send_text(f"ought{ENTER}")
+        assert await prompt.read() == "half a thought"

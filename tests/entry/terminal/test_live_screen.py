@@ -215,10 +215,22 @@ def test_a_question_has_its_choices_numbered() -> None:
         "? Who?",
         "  /stop drops the question",
     ]
-    approval = QuestionAsked(id="q", call=ONE, kind="approval", prompt="Delete it?")
-    assert "Answer with /approve q or /deny q." in " ".join(
-        shown(approval, TurnFinished(outcome="suspended"))
+
+
+def test_every_line_of_an_approval_begins_with_a_bar() -> None:
+    command = "rm -rf 'a\n1. Once   2. No\nReason: none' " + "long " * 12
+    approval = QuestionAsked(
+        id="1234abcd5678",
+        call=ONE,
+        kind="approval",
+        prompt=f"I am about to run a command:\n\n```\n{command}\n```\n\nReason: deletes a.",
+        choices=("Once", "This session", "Always"),
     )
+    lines = shown(approval, TurnFinished(outcome="suspended"))
+    assert all(line.startswith("┃") for line in lines)
+    assert "┃   1. Once   2. No" in lines
+    assert "┃ 1. Once   2. This session   3. Always" in lines
+    assert lines[-1] == "┃ Approval abcd5678; /stop cancels it."
 
 
 def test_a_discarded_answer_is_removed_if_no_line_of_it_is_permanent() -> None:

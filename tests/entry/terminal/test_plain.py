@@ -55,7 +55,7 @@ async def test_an_incomplete_last_line_is_read_and_then_the_input_has_ended() ->
 
 
 def test_the_answer_and_the_events_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = PlainScreen(color=False)
+    screen = PlainScreen(color=False, answers=True)
     screen.show(TextDelta(text="Hi"))
     screen.show(TurnFinished(outcome="completed"))
     screen.show_reply("Idle.")
@@ -68,7 +68,7 @@ def test_the_answer_and_the_events_are_shown(capsys: pytest.CaptureFixture[str])
 
 
 def test_everything_except_the_answer_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = SplitScreen()
+    screen = SplitScreen(answers=True)
     screen.show(Notice(text="a pause"))
     screen.show(TextDelta(text="Hi"))
     screen.note("Queued")

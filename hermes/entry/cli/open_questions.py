@@ -1,0 +1,91 @@
+"""Holds the open questions of a terminal's session, and finds the answer in a person's input."""
+
+from collections.abc import Sequence
+
+from hermes.control.sessions import OpenQuestion
+from hermes.streaming.approval_prompt import decided, refusal
+from hermes.types.events import QuestionAsked
+from hermes.types.identity import CallId
+from hermes.types.messages import Pressed, Refused
+
+
+class OpenQuestions:
+    """Asks one question at a time. What the person types is for the question that was shown last,
+    and for no other."""
+
+    def __init__(self) -> None:
+        self._waiting: list[QuestionAsked] = []
+        self._shown = ""
+        """The id of the question that was shown last."""
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, question: QuestionAsked) -> None:
+        # A text answers a plain question, so plain questions are asked before approvals.
+        self._waiting.append(question)
+        self._waiting.sort(key=lambda one: (one.kind == "approval", one.id))
+
+    def clear(self) -> None:
+        self._waiting.clear()
+        self._shown = ""
+
+    def replace(self, stored: Sequence[OpenQuestion]) -> None:
+        """Takes over the questions that are open in the store."""
+        known = {one.id: one for one in self._waiting}
+        self._waiting.clear()
+        for one in stored:
+            self.add(known.get(one.id) or asked_of(one))
+
+    def next(self) -> QuestionAsked | None:
+        """Returns the first question, if it was not shown last."""
+        first = next(iter(self._waiting), None)
+        if first is None or first.id == self._shown:
+            return None
+        self._shown = first.id
+        return first
+
+    def answer(self, text: str) -> Pressed | Refused | None:
+        """Returns the choice that the text selects, or the reason why the text can't be an answer.
+        Returns None if the text is a message. A question that is answered is removed."""
+        question = next((one for one in self._waiting if one.id == self._shown), None)
+        if question is None or text.startswith("/"):
+            return None
+        approval = question.kind == "approval"
+        choice = decided(question, text) if approval else chosen(question, text)
+        if choice is not None:
+            self._waiting.remove(question)
+            return Pressed(question=question.id, choice=choice)
+        if approval:
+            reason = refusal(question, text)
+            return Refused(reason=reason) if reason else None
+        if out_of_range(question, text):
+            count = len(question.choices)
+            return Refused(reason=f"There are {count} choices: 1 to {count}, or your own words.")
+        self._waiting.remove(question)
+        return None
+
+
+def asked_of(stored: OpenQuestion) -> QuestionAsked:
+    """Returns the event that has asked the question."""
+    return QuestionAsked(
+        id=stored.id,
+        call=CallId(""),
+        kind="approval" if stored.kind == "approval" else "question",
+        prompt=stored.prompt,
+        choices=stored.choices,
+        detail=stored.detail,
+    )
+
+
+def out_of_range(question: QuestionAsked, text: str) -> bool:
+    """Returns whether the text is the number of a choice that does not exist."""
+    words = any(character.isdigit() for choice in question.choices for character in choice)
+    return bool(question.choices) and text.strip().isdecimal() and not words
+
+
+def chosen(question: QuestionAsked, text: str) -> str | None:
+    """Returns the choice that the text selects, by its words or its number."""
+    named = {choice.casefold(): choice for choice in reversed(question.choices)}
+    numbered = {str(number): choice for number, choice in enumerate(question.choices, 1)}
+    return named.get(text.casefold()) or numbered.get(text)
