@@ -37,6 +37,10 @@ Ctrl-D leaves."""
 
 
 STOP_COMMAND = "/stop"
+STILL_OPEN = (
+    "The open question waits: it is asked again when you continue. `hermes approvals` lists what"
+    " waits for an approval."
+)
 
 
 class SessionSelection(Value):
@@ -115,6 +119,8 @@ class InteractiveChat:
                     if not await self._switch(gateway, session, text):
                         await self._say(gateway, session, text)
                     spoken = True
+            if session.asked:
+                terminal.remark(STILL_OPEN)
         if spoken:
             resumed = shlex.quote(short_id(session.name, None))
             terminal.remark(f"To continue: hermes chat --resume {resumed}")

@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 import msgspec
 import pytest
 
-from hermes.entry.cli.interactive_chat import HOST
+from hermes.entry.cli.interactive_chat import HOST, STILL_OPEN
 from hermes.testing.scripted import Plan
 from hermes.testing.terminal import Terminal
 
@@ -470,6 +470,11 @@ def test_an_approval_is_asked_again_after_a_restart(person: Person) -> None:
     with person.starts(TERMINAL_ENV="local") as terminal:
         terminal.until(at_prompt(terminal))
         ask(terminal, deletes(person, "older"))
+        terminal.send(CTRL_D)
+        assert terminal.ended() == 0
+        assert STILL_OPEN.split(":")[0] in terminal.text
+    with person.starts("-c", TERMINAL_ENV="local") as terminal:
+        terminal.until("3. Always   4. No")
         os.kill(terminal.process.pid, signal.SIGKILL)
     with person.starts("-c", TERMINAL_ENV="local") as again:
         again.until(at_prompt(again))
@@ -478,6 +483,17 @@ def test_an_approval_is_asked_again_after_a_restart(person: Person) -> None:
         ask(again, "1")
         assert not (person.folder / "older").exists()
         assert "· terminal rm -rf older (" in again.text
+
+
+def test_an_approval_can_be_given_in_a_plain_terminal(person: Person) -> None:
+    with person.starts(TERMINAL_ENV="local", TERM="dumb") as terminal:
+        terminal.until(at_prompt(terminal))
+        terminal.send(deletes(person, "plain") + "\n")
+        terminal.until("┃ 1. Once   2. This session   3. Always   4. No")
+        assert "┃ rm -rf plain" in terminal.lines
+        terminal.send("yes\n")
+        terminal.until("you said")
+        assert not (person.folder / "plain").exists()
 
 
 def test_esc_cancels_an_approval(person: Person) -> None:
