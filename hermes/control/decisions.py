@@ -10,10 +10,18 @@ from hermes.control.turn_transactions import TurnTransactions
 from hermes.state import approvals, inbox, questions, session_lock, turns
 from hermes.state.approvals import OpenApproval
 from hermes.state.turns import EVENTS_PER_CLAIM, TurnRow
-from hermes.types.approvals import GRANT_LABELS, Grant
+from hermes.types.approvals import GRANT_LABELS, Grant, offered_grants
 from hermes.types.commands import ApprovalDecision, CommandReply
-from hermes.types.identity import PersonId, Source, person_of
-from hermes.types.messages import APPROVE, DENY, Accepted, Asked, Duplicate, MessageEvent, Refused
+from hermes.types.identity import PersonId, Source, TurnId, person_of
+from hermes.types.messages import (
+    DENY,
+    Accepted,
+    Asked,
+    Duplicate,
+    MessageEvent,
+    Pressed,
+    Refused,
+)
 from hermes.types.store import Work
 
 log = logging.getLogger(__name__)
@@ -52,23 +60,22 @@ class Decisions:
         return (yield from self.settle(message, stored, waiting[0], grant, "", now))
 
     def take_press(
-        self, message: Incoming, approval: OpenApproval, choice: str, now: float
+        self, message: Incoming, approval: OpenApproval, pressed: Pressed, now: float
     ) -> Work[IntakeResult]:
         """Handles a press of a button below an approval."""
         if not may_decide(
             approval, message.person, message.event.source, self._approvers(approval)
         ):
             return IntakeResult(receipt=Refused(reason=NOT_YOURS))
-        labels = {label: name for name, label in GRANT_LABELS.items() if label in approval.choices}
-        grants: dict[str, Grant | None] = {**labels, DENY: None}
-        if not approval.choices:
-            grants[APPROVE] = "once"
-        if choice not in grants:
+        offered = offered_grants(approval.choices)
+        grants: dict[str, Grant | None] = {DENY: None, **{offered[one]: one for one in offered}}
+        if pressed.choice not in grants:
             return IntakeResult(receipt=Refused(reason="this question has no such choice"))
         stored = yield from store_row(message, self._transactions.owner, "done")
         if isinstance(stored, Duplicate):
             return IntakeResult(receipt=stored)
-        return (yield from self.settle(message, stored, approval, grants[choice], "", now))
+        grant, reason = grants[pressed.choice], pressed.reason
+        return (yield from self.settle(message, stored, approval, grant, reason, now))
 
     def take_command(
         self, message: Incoming, stored: str, decision: ApprovalDecision, now: float
@@ -136,6 +143,11 @@ def record_decision(
     elif grant == "always":
         yield from approvals.grant(approval, approval.lasting_digest, None, who, now)
     return True
+
+
+def waiting_in(turn: TurnId) -> Work[list[OpenApproval]]:
+    """Returns the open approvals of the turn, oldest first."""
+    return (yield from approvals.of_turn(turn))
 
 
 def may_decide(

@@ -112,7 +112,7 @@ class Intake:
         approval = yield from approvals.find(body.question)
         if approval is None or not self._transactions.hosts(approval.session):
             return None
-        return (yield from self._decisions.take_press(message, approval, body.choice, now))
+        return (yield from self._decisions.take_press(message, approval, body, now))
 
     def _run_command(
         self,

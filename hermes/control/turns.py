@@ -193,7 +193,7 @@ class TurnRunner:
         questions = outcome.questions if isinstance(outcome, Suspended) else ()
         # The ids are sorted, because a text from the person answers the open question with the
         # smallest id, and the questions are shown in this order.
-        ids = tuple(sorted(new_id() for _ in questions))
+        ids, now = tuple(sorted(new_id() for _ in questions)), time.time()
         last: list[AgentEvent] = [
             QuestionAsked(
                 id=id,
@@ -201,6 +201,9 @@ class TurnRunner:
                 kind=question.kind,
                 prompt=question.prompt,
                 choices=question.choices,
+                detail=question.detail,
+                reason=question.reason,
+                expires_at=now + question.expires_in,
             )
             for id, question in zip(ids, questions, strict=True)
         ]
@@ -220,9 +223,7 @@ class TurnRunner:
             prompt=checkpoint.prompt,
             question_ids=ids,
         )
-        following = await persist(
-            self._store, self._transactions.close, claim, closing, time.time()
-        )
+        following = await persist(self._store, self._transactions.close, claim, closing, now)
         live.end(last)
         steps = checkpoint.steps + isinstance(outcome, Completed)
         log_finished(claim, outcome, steps, checkpoint.used + closing.usage)

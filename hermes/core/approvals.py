@@ -130,6 +130,7 @@ class ApprovalGate:
             prompt=self._redact(prompt_of(action, place, reason)),
             choices=tuple(GRANT_LABELS.values()) if lasting else (GRANT_LABELS["once"],),
             detail=self._redact(action.shown),
+            reason=self._redact(reason),
             digest=digest_of(action, place, str(turn.session)),
             lasting_digest=digest_of(action, place, ""),
             expires_in=self._policy.seconds,

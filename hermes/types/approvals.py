@@ -1,11 +1,12 @@
 """Approvals: what a tool is about to do, and the rules for asking a person first."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
 from hermes.types.danger import VerdictOutcome
 from hermes.types.execution import CommandPlace
 from hermes.types.identity import PersonId
+from hermes.types.messages import APPROVE
 from hermes.types.value import Value
 
 Grant = Literal["once", "session", "always"]
@@ -14,6 +15,15 @@ revoked. The last two cover the exact same action of the same person only."""
 
 GRANT_LABELS: dict[Grant, str] = {"once": "Once", "session": "This session", "always": "Always"}
 """The labels of the buttons that approve."""
+
+
+def offered_grants(choices: Sequence[str]) -> dict[Grant, str]:
+    """Returns the ways in which an approval with these choices can be given, each with the label of
+    its button."""
+    if not choices:
+        return {"once": APPROVE}
+    return {grant: label for grant, label in GRANT_LABELS.items() if label in choices}
+
 
 ApprovalMode = Literal["auto", "ask", "off"]
 """When a person is asked. `ask`: before every dangerous action. `auto`: the same, but a danger that

@@ -87,6 +87,12 @@ class QuestionAsked(Value, tag=True):
     """The question."""
     choices: tuple[str, ...] = ()
     """Answers to choose from; empty for a free answer."""
+    detail: str = ""
+    """The exact action that an approval permits, with secrets redacted."""
+    reason: str = ""
+    """Why the action needs approval."""
+    expires_at: float = 0.0
+    """The time at which the question expires, in seconds since 1970."""
 
 
 class ContextCompacted(Value, tag=True):

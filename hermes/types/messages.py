@@ -139,6 +139,8 @@ class Pressed(Value, tag=True):
     question: str
     choice: str
     message_id: str | None = None
+    reason: str = ""
+    """Why the person denies an action; empty without a reason."""
 
 
 class Invited(Value, tag=True):

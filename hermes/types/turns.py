@@ -142,6 +142,8 @@ class Question(Value):
     detail: str = ""
     """The exact action that an approval permits, as it is shown: a resolved command, for
     example."""
+    reason: str = ""
+    """Why the action needs approval, as a sentence without a final period."""
     digest: str = ""
     """Hash of everything that an approval is bound to."""
     lasting_digest: str = ""
