@@ -10,6 +10,7 @@ from hermes.control.turn_transactions import TurnTransactions
 from hermes.state import approvals, inbox, questions, session_lock, turns
 from hermes.state.approvals import OpenApproval
 from hermes.state.turns import EVENTS_PER_CLAIM, TurnRow
+from hermes.text.markdown import literal
 from hermes.types.approvals import GRANT_LABELS, Grant, offered_grants
 from hermes.types.commands import ApprovalDecision, CommandReply
 from hermes.types.identity import PersonId, Source, TurnId, person_of
@@ -112,7 +113,7 @@ class Decisions:
         If other questions are open, says so instead."""
         left = yield from questions.open_questions(turn.id)
         if left:
-            still = "; ".join(question.brief for question in left)
+            still = "; ".join(literal(question.brief) for question in left)
             noted = CommandReply(reply=f"Noted. Still open: {still}")
             return (yield from tell(stored, message.event, message.key, noted, now))
         yield from inbox.bind(stored, turn.id, "done")
@@ -176,5 +177,7 @@ def bare_word(event: MessageEvent) -> str | None:
 
 def listed(waiting: Sequence[OpenApproval], head: str) -> str:
     """Returns a list of open approvals, below the line `head`."""
-    lines = (f"/approve {one.short_id} or /deny {one.short_id}: {one.brief}" for one in waiting)
+    lines = (
+        f"/approve {one.short_id} or /deny {one.short_id}: {literal(one.brief)}" for one in waiting
+    )
     return "\n".join([head, *lines])

@@ -21,6 +21,7 @@ from hermes.state import approvals, chats, folders, inbox, questions, session_lo
 from hermes.state.message_parts import awaited
 from hermes.state.questions import OpenQuestion
 from hermes.state.turns import TurnRow
+from hermes.text.markdown import literal
 from hermes.types.commands import (
     Action,
     CommandContext,
@@ -255,7 +256,7 @@ class Intake:
         if question is None:
             if isinstance(event.body, Pressed):
                 return IntakeResult(receipt=Refused(reason="this question is no longer open"))
-            prompts = "; ".join(question.brief for question in open_ones)
+            prompts = "; ".join(literal(question.brief) for question in open_ones)
             when = f"once this is decided: {prompts}"
             return (yield from self._waiting.take(message, turn, when, now))
         stored = yield from store_row(message, self._transactions.owner, "done")

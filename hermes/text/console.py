@@ -53,6 +53,14 @@ def printable_line(text: str) -> str:
     return printable(_LINE_BREAKS.sub(r"\\n", text))
 
 
+def visible(text: str) -> str:
+    r"""Returns the text with an escape such as `\u202e` for each character that `printable` would
+    remove, so that a person sees everything that the text contains."""
+    if text.isprintable():
+        return text
+    return _ESCAPED.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
 def printable_json(text: str) -> str:
     r"""Escapes the characters in JSON that `printable` would remove, such as `\u202e`."""
     if text.isprintable():

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.text.console import console_text, printable, printable_json, printable_line
+from hermes.text.console import (
+    console_text,
+    printable,
+    printable_json,
+    printable_line,
+    visible,
+)
 
 ODD = st.lists(
     st.sampled_from([b"\x1b", b"[", b"]0;", b"31m", b"\x07", b"\\", b"\r", b"\n", b"\xff", b"a"])
@@ -113,3 +119,9 @@ def test_hostile_text_is_made_printable_in_linear_time(piece: str) -> None:
     since = time.process_time()
     printable(piece * 200_000)
     assert time.process_time() - since < 1.0
+
+
+def test_text_is_made_visible_without_removing_anything() -> None:
+    text = "rm \u202egpj.a\x1b[2K\r\u200b é 👍\n\tb"
+    assert visible(text) == "rm \\u202egpj.a\\x1b[2K\\r\\u200b é 👍\n\tb"
+    assert visible("plain") == "plain"
