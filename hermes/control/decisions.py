@@ -101,7 +101,8 @@ class Decisions:
         """Records the decision, and resumes the turn if it has no other open question. If `grant`
         is None, the action is denied for this reason."""
         yield from session_lock.lock(approval.session)
-        yield from record_decision(approval, grant, reason, message.person, now)
+        name = message.event.source.user_name
+        yield from record_decision(approval, grant, reason, message.person, now, name)
         turn = yield from turns.get(approval.turn)
         assert turn is not None, "a turn has its questions"
         return (yield from self.resume(message, stored, turn, now))
@@ -131,12 +132,17 @@ UNCLEAR = "It is not clear what you decide, because several questions are open. 
 
 
 def record_decision(
-    approval: OpenApproval, grant: Grant | None, reason: str, who: str, now: float
+    approval: OpenApproval,
+    grant: Grant | None,
+    reason: str,
+    who: str,
+    now: float,
+    name: str | None = None,
 ) -> Work[bool]:
-    """Stores the decision and the rule that it grants. Returns False if the approval is no longer
-    open."""
+    """Stores the decision and the rule that it grants. `name` is the name of the person. Returns
+    False if the approval is no longer open."""
     state, answer = ("denied", reason) if grant is None else ("approved", GRANT_LABELS[grant])
-    if (yield from questions.decide(approval.id, state, answer, who, now)) is None:
+    if (yield from questions.decide(approval.id, state, answer, who, now, name)) is None:
         return False
     log.info("approval %s of turn %s: %s by %s", approval.id, approval.turn, state, who)
     if grant == "session":

@@ -262,7 +262,8 @@ class Intake:
         stored = yield from store_row(message, self._transactions.owner, "done")
         if isinstance(stored, Duplicate):
             return IntakeResult(receipt=stored)
-        yield from questions.decide(question.id, "answered", answer_text(event), person, now)
+        answer, name = answer_text(event), event.source.user_name
+        yield from questions.decide(question.id, "answered", answer, person, now, name)
         return (yield from self._decisions.resume(message, stored, turn, now))
 
     def _go_on_without_results(

@@ -160,6 +160,7 @@ def mark_undelivered(condition: str, *parameters: str | int) -> Work[bool]:
     whether there were such questions."""
     rows = yield (
         "select id, session from questions where state = 'open' and kind <> 'client_call'"  # noqa: S608
+        " and shown_in is null"
         f" and turn in (select turn from deliveries where {condition})",
         parameters,
     )

@@ -37,7 +37,8 @@ def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
     parts = list(_messages(SEGMENT_SEPARATOR.join(filter(None, texts)), adapter))
     for choices in asked:
         *before, last = _messages(choices.prompt.strip() or "?", adapter)
-        parts += [*before, MessagePart(tree=last.tree, choices=choices)]
+        open_ones = None if choices.outcome else choices
+        parts += [*before, MessagePart(tree=last.tree, choices=open_ones)]
     if limits.attachments:
         parts += [MessagePart(attachment=one) for one in content.attachments]
     return parts

@@ -309,6 +309,9 @@ class Choices(Value):
     text: str
     """The text for platforms without buttons: the question, its choices, and how to answer by
     message."""
+    outcome: str = ""
+    """What was decided, as the last sentence of `prompt` and `text`. Empty while the question is
+    open. A question with an outcome has no buttons."""
 
 
 class Content(Value):
