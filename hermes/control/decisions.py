@@ -60,6 +60,19 @@ class Decisions:
         grant: Grant | None = "once" if word in YES else None
         return (yield from self.settle(message, stored, waiting[0], grant, "", now))
 
+    def ask_again(self, message: Incoming, turn: TurnId, now: float) -> Work[IntakeResult | None]:
+        """Refuses a message to a turn that waits for approvals, with a list of them. A client that
+        waits for the answer to its message would not notice that a decision is missing. Returns
+        None if no approval is open."""
+        waiting = yield from approvals.of_turn(turn)
+        if not waiting:
+            return None
+        stored = yield from store_row(message, self._transactions.owner, "done")
+        if isinstance(stored, Duplicate):
+            return IntakeResult(receipt=stored)
+        reply = CommandReply(reply=listed(waiting, DECIDE_FIRST), failed=True)
+        return (yield from tell(stored, message.event, message.key, reply, now))
+
     def take_press(
         self, message: Incoming, approval: OpenApproval, pressed: Pressed, now: float
     ) -> Work[IntakeResult]:
@@ -128,6 +141,10 @@ class Decisions:
         return self._transactions.agent(approval.agent).profile.approvals.approvers
 
 
+DECIDE_FIRST = (
+    "Not accepted, because the conversation waits for your decision. Decide first, then send this"
+    " message again:"
+)
 UNCLEAR = "It is not clear what you decide, because several questions are open. Use the ids:"
 
 

@@ -256,6 +256,10 @@ class Intake:
         if question is None:
             if isinstance(event.body, Pressed):
                 return IntakeResult(receipt=Refused(reason="this question is no longer open"))
+            if isinstance(event.body, Asked) and (
+                waiting := (yield from self._decisions.ask_again(message, turn.id, now))
+            ):
+                return waiting
             prompts = "; ".join(literal(question.brief) for question in open_ones)
             when = f"once this is decided: {prompts}"
             return (yield from self._waiting.take(message, turn, when, now))

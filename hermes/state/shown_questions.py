@@ -91,7 +91,7 @@ def _with_outcome(choices: Choices) -> Work[Choices]:
     if not outcome:
         return choices
     text = f"{choices.prompt}\n\n{outcome}"
-    return replace(choices, prompt=text, text=text, outcome=outcome)
+    return replace(choices, prompt=text, text=text, hint="", outcome=outcome)
 
 
 def _outcome(row: Row) -> str:
