@@ -315,6 +315,24 @@ async def test_a_bare_yes_decides_nothing_without_a_session(
     assert not (workspace / "a").exists()
 
 
+async def test_a_program_decides_by_the_id_of_the_run(tmp_path: Path, workspace: Path) -> None:
+    """The guide for the openai SDK shows this program."""
+    async with service_in(tmp_path) as service, client_of(service) as client:
+        create = client.chat.completions.with_raw_response.create
+        asking = user_says('tool:terminal{"command":"rm -rf a"}')
+        run = (await create(model="main", messages=asking)).headers["X-Hermes-Run-Id"]
+        path = f"/runs/{run}/approval"
+        with pytest.raises(openai.BadRequestError) as refused:
+            await client.post(path, body={"choice": "perhaps"}, cast_to=object)
+        assert refused.value.code == "invalid_approval_choice"
+        await client.post(path, body={"choice": "once"}, cast_to=object)
+        await until(lambda: not service.gateway.busy)
+        with pytest.raises(openai.ConflictError) as late:
+            await client.post(path, body={"choice": "once"}, cast_to=object)
+        assert late.value.code == "approval_not_pending"
+    assert not (workspace / "a").exists()
+
+
 async def test_the_question_is_asked_on_one_gateway_and_answered_on_another(
     tmp_path: Path,
 ) -> None:

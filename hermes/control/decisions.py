@@ -25,6 +25,8 @@ from hermes.types.messages import (
 )
 from hermes.types.store import Work
 
+__all__ = ["OpenApproval"]
+
 log = logging.getLogger(__name__)
 
 YES = frozenset({"yes", "y", "approve", "approved"})
@@ -112,10 +114,13 @@ class Decisions:
         now: float,
     ) -> Work[IntakeResult]:
         """Records the decision, and resumes the turn if it has no other open question. If `grant`
-        is None, the action is denied for this reason."""
+        is None, the action is denied for this reason. Changes nothing if somebody else has just
+        decided."""
         yield from session_lock.lock(approval.session)
         name = message.event.source.user_name
-        yield from record_decision(approval, grant, reason, message.person, now, name)
+        if not (yield from record_decision(approval, grant, reason, message.person, now, name)):
+            late = CommandReply(reply=f"Not accepted: {NOT_OPEN}.", failed=True)
+            return (yield from tell(stored, message.event, message.key, late, now))
         turn = yield from turns.get(approval.turn)
         assert turn is not None, "a turn has its questions"
         return (yield from self.resume(message, stored, turn, now))

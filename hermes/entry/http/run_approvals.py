@@ -7,7 +7,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
-from hermes.control.decisions import waiting_in
+from hermes.control.decisions import OpenApproval, waiting_in
 from hermes.control.gateway import Gateway
 from hermes.entry.http.auth import principal_of
 from hermes.entry.http.endpoint import body_of
@@ -16,8 +16,8 @@ from hermes.entry.http.responses import json_response
 from hermes.entry.http.runs import known_run
 from hermes.streaming.wire import ApprovalChoice, WireValue
 from hermes.types.approvals import offered_grants, short_id
-from hermes.types.identity import Principal, SessionKey, Source, new_id
-from hermes.types.messages import DENY, MessageEvent, Origin, Pressed, Refused
+from hermes.types.identity import Principal, SessionKey, Source, TurnId, new_id
+from hermes.types.messages import DENY, Accepted, MessageEvent, Origin, Pressed, Refused
 
 CHOICES: dict[str, ApprovalChoice] = {
     "once": "once",
@@ -63,7 +63,7 @@ class RunApproval:
         choice = CHOICES.get(body.choice)
         if choice is None:
             raise _invalid_choice(f"{body.choice!r} is not a decision: send {_listed(CHOICES)}.")
-        waiting = {one.id: one for one in await self._gateway.read(waiting_in, turn)}
+        waiting = await self._waiting(turn)
         id = _chosen(list(waiting), body.approval_id)
         grants = offered_grants(waiting[id].choices)
         label = DENY if choice == "deny" else grants.get(choice)
@@ -73,11 +73,14 @@ class RunApproval:
         pressed = Pressed(question=id, choice=label, reason=body.reason or "")
         session = SessionKey.parse(waiting[id].session)
         receipt = await self._gateway.accept(_event(principal_of(request), session, pressed))
-        if isinstance(receipt, Refused):
-            if id not in [one.id for one in await self._gateway.read(waiting_in, turn)]:
-                raise _not_pending(f"The approval {id} was decided a moment ago.")
+        if isinstance(receipt, Refused) and id in await self._waiting(turn):
             raise ApiError(403, f"Not accepted: {receipt.reason}.", "refused")
+        if isinstance(receipt, Refused) or (isinstance(receipt, Accepted) and receipt.failed):
+            raise _not_pending(f"The approval {id} was decided a moment ago.")
         return json_response(ApprovalResponse(run_id=run_id, choice=choice))
+
+    async def _waiting(self, turn: TurnId) -> dict[str, OpenApproval]:
+        return {one.id: one for one in await self._gateway.read(waiting_in, turn)}
 
 
 def _parse(body: bytes) -> ApprovalRequestBody:
