@@ -24,6 +24,7 @@ from hermes.entry.http.health import Health, Readiness
 from hermes.entry.http.middleware import WHOLE_BODY_SECONDS
 from hermes.entry.http.models import ModelListing
 from hermes.entry.http.request_limits import MOST_REQUEST_MESSAGES
+from hermes.entry.http.run_approvals import ApprovalRequestBody, ApprovalResponse
 from hermes.entry.http.server import OPEN, ROUTES
 from hermes.entry.http.sse import KEEPALIVE_SECONDS
 from hermes.streaming.wire import (
@@ -80,6 +81,8 @@ RESPONSE_HEADERS = {
 ERRORS = {
     "agent_error": "The turn failed for a reason that has no code of its own; the log says why.",
     "attachment_too_large": "A file, or all files of the request together, are too large.",
+    "approval_not_pending": "The run does not wait for this decision. Or it waits for several, and"
+    " the request names none of them; the message lists their ids.",
     "audio_not_supported": "The model does not accept audio.",
     "auth_failed": "The model's provider refused its key, or requires payment: see the settings.",
     "body_timeout": "The rest of the body did not come in time.",
@@ -107,6 +110,8 @@ ERRORS = {
     "images_not_supported": "The model does not accept images.",
     "internal_error": "A defect of the gateway; the log has a traceback with the request id.",
     "invalid_api_key": "The key is missing or wrong.",
+    "invalid_approval_choice": "The `choice` is not a decision, or the action can't be approved for"
+    " longer.",
     "invalid_base64": "The content of a file is not valid base64.",
     "invalid_content_length": "The `Content-Length` header is not a number.",
     "invalid_data_url": "A file is not a data URL in base64.",
@@ -209,6 +214,7 @@ def http_page() -> Iterator[str]:
     yield from _headers()
     yield from _bodies()
     yield from _streams()
+    yield from _approvals()
     yield from _errors()
     yield from ("## Limits", "")
     yield from table(("subject", "limit", "beyond it"), list(_limits()))
@@ -247,6 +253,22 @@ def _bodies() -> Iterator[str]:
         Readiness,
         "Status 200, or 503 if the gateway accepts no messages at the moment. If a chat account is"
         " down, the status is 200 and `degraded`, because the API and the other accounts work.",
+    )
+
+
+def _approvals() -> Iterator[str]:
+    path = "POST /v1/runs/{run_id}/approval"
+    yield from _fields(
+        f"{path}: the request",
+        ApprovalRequestBody,
+        "Decides about an action that the run waits to do. The event `approval.request` has the id"
+        " of the approval and the possible choices. The run then goes on without a reader: read its"
+        " events after the last one that you have.",
+    )
+    yield from _fields(
+        f"{path}: the answer",
+        ApprovalResponse,
+        "Status 200, after the decision is stored.",
     )
 
 

@@ -26,6 +26,7 @@ GENERAL = (
     "test_conventions",
     "test_crash_postgres",
     "test_docs",
+    "test_approval_story",
     "test_evening",
     "test_imports",
     "test_makefile",

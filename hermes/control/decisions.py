@@ -10,11 +10,22 @@ from hermes.control.turn_transactions import TurnTransactions
 from hermes.state import approvals, inbox, questions, session_lock, turns
 from hermes.state.approvals import OpenApproval
 from hermes.state.turns import EVENTS_PER_CLAIM, TurnRow
-from hermes.types.approvals import GRANT_LABELS, Grant
+from hermes.text.markdown import literal
+from hermes.types.approvals import GRANT_LABELS, Grant, offered_grants
 from hermes.types.commands import ApprovalDecision, CommandReply
-from hermes.types.identity import PersonId, Source, person_of
-from hermes.types.messages import APPROVE, DENY, Accepted, Asked, Duplicate, MessageEvent, Refused
+from hermes.types.identity import PersonId, Source, TurnId, person_of
+from hermes.types.messages import (
+    DENY,
+    Accepted,
+    Asked,
+    Duplicate,
+    MessageEvent,
+    Pressed,
+    Refused,
+)
 from hermes.types.store import Work
+
+__all__ = ["OpenApproval"]
 
 log = logging.getLogger(__name__)
 
@@ -51,24 +62,36 @@ class Decisions:
         grant: Grant | None = "once" if word in YES else None
         return (yield from self.settle(message, stored, waiting[0], grant, "", now))
 
+    def ask_again(self, message: Incoming, turn: TurnId, now: float) -> Work[IntakeResult | None]:
+        """Refuses a message to a turn that waits for approvals, with a list of them. A client that
+        waits for the answer to its message would not notice that a decision is missing. Returns
+        None if no approval is open."""
+        waiting = yield from approvals.of_turn(turn)
+        if not waiting:
+            return None
+        stored = yield from store_row(message, self._transactions.owner, "done")
+        if isinstance(stored, Duplicate):
+            return IntakeResult(receipt=stored)
+        reply = CommandReply(reply=listed(waiting, DECIDE_FIRST), failed=True)
+        return (yield from tell(stored, message.event, message.key, reply, now))
+
     def take_press(
-        self, message: Incoming, approval: OpenApproval, choice: str, now: float
+        self, message: Incoming, approval: OpenApproval, pressed: Pressed, now: float
     ) -> Work[IntakeResult]:
         """Handles a press of a button below an approval."""
         if not may_decide(
             approval, message.person, message.event.source, self._approvers(approval)
         ):
             return IntakeResult(receipt=Refused(reason=NOT_YOURS))
-        labels = {label: name for name, label in GRANT_LABELS.items() if label in approval.choices}
-        grants: dict[str, Grant | None] = {**labels, DENY: None}
-        if not approval.choices:
-            grants[APPROVE] = "once"
-        if choice not in grants:
+        offered = offered_grants(approval.choices)
+        grants: dict[str, Grant | None] = {DENY: None, **{offered[one]: one for one in offered}}
+        if pressed.choice not in grants:
             return IntakeResult(receipt=Refused(reason="this question has no such choice"))
         stored = yield from store_row(message, self._transactions.owner, "done")
         if isinstance(stored, Duplicate):
             return IntakeResult(receipt=stored)
-        return (yield from self.settle(message, stored, approval, grants[choice], "", now))
+        grant, reason = grants[pressed.choice], pressed.reason
+        return (yield from self.settle(message, stored, approval, grant, reason, now))
 
     def take_command(
         self, message: Incoming, stored: str, decision: ApprovalDecision, now: float
@@ -91,9 +114,13 @@ class Decisions:
         now: float,
     ) -> Work[IntakeResult]:
         """Records the decision, and resumes the turn if it has no other open question. If `grant`
-        is None, the action is denied for this reason."""
+        is None, the action is denied for this reason. Changes nothing if somebody else has just
+        decided."""
         yield from session_lock.lock(approval.session)
-        yield from record_decision(approval, grant, reason, message.person, now)
+        name = message.event.source.user_name
+        if not (yield from record_decision(approval, grant, reason, message.person, now, name)):
+            late = CommandReply(reply=f"Not accepted: {NOT_OPEN}.", failed=True)
+            return (yield from tell(stored, message.event, message.key, late, now))
         turn = yield from turns.get(approval.turn)
         assert turn is not None, "a turn has its questions"
         return (yield from self.resume(message, stored, turn, now))
@@ -105,7 +132,7 @@ class Decisions:
         If other questions are open, says so instead."""
         left = yield from questions.open_questions(turn.id)
         if left:
-            still = "; ".join(question.brief for question in left)
+            still = "; ".join(literal(question.brief) for question in left)
             noted = CommandReply(reply=f"Noted. Still open: {still}")
             return (yield from tell(stored, message.event, message.key, noted, now))
         yield from inbox.bind(stored, turn.id, "done")
@@ -119,16 +146,25 @@ class Decisions:
         return self._transactions.agent(approval.agent).profile.approvals.approvers
 
 
+DECIDE_FIRST = (
+    "Not accepted, because the conversation waits for your decision. Decide first, then send this"
+    " message again:"
+)
 UNCLEAR = "It is not clear what you decide, because several questions are open. Use the ids:"
 
 
 def record_decision(
-    approval: OpenApproval, grant: Grant | None, reason: str, who: str, now: float
+    approval: OpenApproval,
+    grant: Grant | None,
+    reason: str,
+    who: str,
+    now: float,
+    name: str | None = None,
 ) -> Work[bool]:
-    """Stores the decision and the rule that it grants. Returns False if the approval is no longer
-    open."""
+    """Stores the decision and the rule that it grants. `name` is the name of the person. Returns
+    False if the approval is no longer open."""
     state, answer = ("denied", reason) if grant is None else ("approved", GRANT_LABELS[grant])
-    if (yield from questions.decide(approval.id, state, answer, who, now)) is None:
+    if (yield from questions.decide(approval.id, state, answer, who, now, name)) is None:
         return False
     log.info("approval %s of turn %s: %s by %s", approval.id, approval.turn, state, who)
     if grant == "session":
@@ -136,6 +172,11 @@ def record_decision(
     elif grant == "always":
         yield from approvals.grant(approval, approval.lasting_digest, None, who, now)
     return True
+
+
+def waiting_in(turn: TurnId) -> Work[list[OpenApproval]]:
+    """Returns the open approvals of the turn, oldest first."""
+    return (yield from approvals.of_turn(turn))
 
 
 def may_decide(
@@ -164,5 +205,7 @@ def bare_word(event: MessageEvent) -> str | None:
 
 def listed(waiting: Sequence[OpenApproval], head: str) -> str:
     """Returns a list of open approvals, below the line `head`."""
-    lines = (f"/approve {one.short_id} or /deny {one.short_id}: {one.brief}" for one in waiting)
+    lines = (
+        f"/approve {one.short_id} or /deny {one.short_id}: {literal(one.brief)}" for one in waiting
+    )
     return "\n".join([head, *lines])

@@ -187,9 +187,12 @@ class Gateway:
 
     async def _follow_up(self, taken: IntakeResult, key: SessionKey) -> None:
         """Starts the work that a stored message of the session asks for."""
+        decided = None
         if taken.claim:
             self._lanes.start(taken.claim)
-        for chat in (taken.owed, taken.notified):
+            # The messages of its questions are edited while the turn goes on.
+            decided = taken.claim.turn.reply_to if taken.claim.row.epoch > 1 else None
+        for chat in (taken.owed, taken.notified, decided):
             if chat:
                 self._outbox.wake(chat)
         if taken.secret:

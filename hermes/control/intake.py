@@ -21,6 +21,7 @@ from hermes.state import approvals, chats, folders, inbox, questions, session_lo
 from hermes.state.message_parts import awaited
 from hermes.state.questions import OpenQuestion
 from hermes.state.turns import TurnRow
+from hermes.text.markdown import literal
 from hermes.types.commands import (
     Action,
     CommandContext,
@@ -112,7 +113,7 @@ class Intake:
         approval = yield from approvals.find(body.question)
         if approval is None or not self._transactions.hosts(approval.session):
             return None
-        return (yield from self._decisions.take_press(message, approval, body.choice, now))
+        return (yield from self._decisions.take_press(message, approval, body, now))
 
     def _run_command(
         self,
@@ -255,13 +256,18 @@ class Intake:
         if question is None:
             if isinstance(event.body, Pressed):
                 return IntakeResult(receipt=Refused(reason="this question is no longer open"))
-            prompts = "; ".join(question.brief for question in open_ones)
+            if isinstance(event.body, Asked) and (
+                waiting := (yield from self._decisions.ask_again(message, turn.id, now))
+            ):
+                return waiting
+            prompts = "; ".join(literal(question.brief) for question in open_ones)
             when = f"once this is decided: {prompts}"
             return (yield from self._waiting.take(message, turn, when, now))
         stored = yield from store_row(message, self._transactions.owner, "done")
         if isinstance(stored, Duplicate):
             return IntakeResult(receipt=stored)
-        yield from questions.decide(question.id, "answered", answer_text(event), person, now)
+        answer, name = answer_text(event), event.source.user_name
+        yield from questions.decide(question.id, "answered", answer, person, now, name)
         return (yield from self._decisions.resume(message, stored, turn, now))
 
     def _go_on_without_results(

@@ -19,6 +19,7 @@ from hermes.control.mirroring import mirror
 from hermes.control.persistence import persist
 from hermes.control.rate_gate import Priority, RateGate
 from hermes.state import deliveries
+from hermes.state.shown_questions import note_shown
 from hermes.streaming.edits import PLACEHOLDER, placeholder_text
 from hermes.streaming.parts import MessagePart, parts_of, plain_parts, tree_of
 from hermes.text.markdown import print_plain
@@ -87,6 +88,8 @@ class Sending:
         yield from mirror(self._delivery, now)
         id, attempt = self._delivery.id, self._delivery.attempts
         yield from deliveries.mark_delivered(id, attempt, self.placed, now)
+        if isinstance(self._adapter, CanEdit):
+            yield from note_shown(self._delivery, now)
 
     async def _send_part(self, index: int, part: MessagePart) -> None:
         if isinstance(self._adapter, CanEdit) and part.attachment is None:

@@ -1,5 +1,7 @@
 """Builds the input of the agent for a turn."""
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from hermes.control.event_content import first_step
@@ -8,7 +10,7 @@ from hermes.state.turns import TurnRow
 from hermes.types.identity import SessionKey
 from hermes.types.messages import Asked, MessageEvent
 from hermes.types.profile import AgentProfile
-from hermes.types.turns import Turn
+from hermes.types.turns import Approved, Decision, Denied, Turn
 
 
 def new_turn(
@@ -62,3 +64,11 @@ def new_turn(
         requested_at=first_step(asked),
         response_format=asked.response_format,
     )
+
+
+def is_detached(event: MessageEvent, decisions: Iterable[Decision] = ()) -> bool:
+    """Returns whether the turn that `event` opened continues without readers. A turn with a
+    decision of a person does, because this person may have decided in another request."""
+    if not isinstance(event.body, Asked) or event.body.detached:
+        return True
+    return any(isinstance(one, Approved | Denied) for one in decisions)

@@ -11,7 +11,7 @@ from hermes.control.caches import HistoryCache, PromptCache
 from hermes.control.event_content import has_files, marked_as_edited, new_messages
 from hermes.control.message_parts import whole_message
 from hermes.control.placement import Placement
-from hermes.control.turn_inputs import new_turn
+from hermes.control.turn_inputs import is_detached, new_turn
 from hermes.state import (
     deliveries,
     inbox,
@@ -240,8 +240,8 @@ class TurnTransactions:
             interrupted=frozenset(started) if died else frozenset(),
             steps=row.steps,
         )
-        said = _texts(own)[row.shown :]
-        return replace(claim, turn=turn, spans=found.spans, said=said, recovered=died)
+        claim = replace(claim, turn=turn, spans=found.spans, said=_texts(own)[row.shown :])
+        return replace(claim, recovered=died, detached=is_detached(event, decisions.values()))
 
     def run_again(self, row: TurnRow, now: float) -> Work[Claim | None]:
         """Resumes a turn that failed, from its last checkpoint. No tool runs twice."""
@@ -404,8 +404,8 @@ class TurnTransactions:
             self.placement.profile_of(row, self._agents[key.agent].profile),
             session,
         )
-        detached = not isinstance(event.body, Asked) or event.body.detached
-        return Claim(turn=turn, row=row, writer=_transcript_writer(row, key), detached=detached)
+        writer = _transcript_writer(row, key)
+        return Claim(turn=turn, row=row, writer=writer, detached=is_detached(event))
 
 
 def _transcript_writer(row: TurnRow, key: SessionKey) -> TranscriptWriter:

@@ -9,6 +9,7 @@ import msgspec
 from hermes.core.tools.results import Redact
 from hermes.state import approvals
 from hermes.text.console import visible
+from hermes.text.markdown import code_span, literal
 from hermes.types.approvals import GRANT_LABELS, ApprovalPolicy, ProposedAction
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import CommandPlace
@@ -161,13 +162,14 @@ def digest_of(action: ProposedAction, place: CommandPlace | None, session: str) 
 
 def prompt_of(action: ProposedAction, place: CommandPlace | None, reason: str) -> str:
     """Returns the question in Markdown."""
-    lines = [f"I am about to {action.kind}, which needs your approval:", "", fenced(action.shown)]
+    asked = f"I am about to {literal(action.kind)}, which needs your approval:"
+    lines = [asked, "", fenced(action.shown)]
     if place is not None:
-        lines.append(f"in `{place.folder}` ({place.backend})".replace("\n", " "))
+        lines.append(f"in {code_span(place.folder)} ({place.backend})")
         for script in place.scripts:
             content = f"with the content {script.digest[:12]}" if script.digest else "if it exists"
-            lines.append(f"- runs the file `{script.path}` {content}".replace("\n", " "))
-    lines += ["", f"Reason: {reason}.", *action.remarks]
+            lines.append(f"- runs the file {code_span(script.path)} {content}")
+    lines += ["", f"Reason: {literal(reason)}.", *action.remarks]
     return "\n".join(lines)
 
 

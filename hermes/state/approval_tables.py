@@ -13,7 +13,10 @@ create table new_questions (
         'open', 'approved', 'denied', 'expired', 'undelivered', 'cancelled', 'answered'
     )),
     answer text, decided_by text, asked_at real not null, expires_at real not null,
-    decided_at real, detail text not null default '', lasting_digest text not null default ''
+    decided_at real, detail text not null default '', lasting_digest text not null default '',
+    -- The name of the person who has decided, and the delivery whose messages show the question as
+    -- open. Null if no message that can be edited shows it so.
+    decided_name text, shown_in text
 );
 insert into new_questions (id, turn, call, session, agent, person, kind, prompt, choices, digest,
     state, answer, decided_by, asked_at, expires_at, decided_at)

@@ -91,6 +91,14 @@ def asked_in(person: PersonId, key: SessionKey, source: Source) -> Work[list[Ope
     return [_approval(row) for row in rows]
 
 
+def of_turn(turn: TurnId) -> Work[list[OpenApproval]]:
+    rows = yield (
+        f"select {_COLUMNS} from questions q where {_OPEN} and q.turn = ? order by q.id",  # noqa: S608
+        (turn,),
+    )
+    return [_approval(row) for row in rows]
+
+
 def find(id: str) -> Work[OpenApproval | None]:
     rows = yield f"select {_COLUMNS} from questions q where {_OPEN} and q.id = ?", (id,)  # noqa: S608
     return _approval(rows[0]) if rows else None
@@ -152,6 +160,7 @@ def mark_undelivered(condition: str, *parameters: str | int) -> Work[bool]:
     whether there were such questions."""
     rows = yield (
         "select id, session from questions where state = 'open' and kind <> 'client_call'"  # noqa: S608
+        " and shown_in is null"
         f" and turn in (select turn from deliveries where {condition})",
         parameters,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from hermes.state.codec import decode_choices, encode
+from hermes.state.shown_questions import show_outcomes
 from hermes.state.storable import storable
 from hermes.state.turns import TurnRow
 from hermes.text.quote import shorten
@@ -151,15 +152,17 @@ def close_client_calls(turn: TurnId, now: float) -> Work[None]:
 
 
 def decide(
-    question: str, state: str, answer: str | None, who: str, now: float
+    question: str, state: str, answer: str | None, who: str, now: float, name: str | None = None
 ) -> Work[TurnId | None]:
-    """Records the decision. Returns the question's turn; None if the question was already
-    decided."""
+    """Records the decision of a person with this name. The message that shows the question is
+    edited. Returns the question's turn; None if the question was already decided."""
     rows = yield (
-        "update questions set state = ?, answer = ?, decided_by = ?, decided_at = ?"
-        " where id = ? and state = 'open' returning turn",
-        (state, answer, who, now, question),
+        "update questions set state = ?, answer = ?, decided_by = ?, decided_at = ?,"
+        " decided_name = ? where id = ? and state = 'open' returning turn, shown_in",
+        (state, answer, who, now, None if name is None else storable(name), question),
     )
+    for _, shown_in in rows:
+        yield from show_outcomes(shown_in, now)
     return TurnId(rows[0][0]) if rows else None
 
 

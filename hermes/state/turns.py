@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from hermes.state.codec import Recorded, decode_recorded, encode
+from hermes.state.shown_questions import show_outcomes
 from hermes.state.storable import storable
 from hermes.types.errors import ClaimLost
 from hermes.types.events import NO_USAGE, UsageReported
@@ -206,11 +207,13 @@ def close(
     if not rows:
         raise ClaimLost(f"turn {turn} was taken over or closed by another process")
     if state in ("stopped", "failed"):
-        yield (
+        cancelled = yield (
             "update questions set state = 'cancelled', decided_at = ?"
-            " where turn = ? and state = 'open' and kind <> 'client_call'",
+            " where turn = ? and state = 'open' and kind <> 'client_call' returning shown_in",
             (now, turn),
         )
+        for delivery in sorted({row[0] for row in cancelled if row[0]}):
+            yield from show_outcomes(delivery, now)
 
 
 def set_request(turn: TurnId, request: str) -> Work[None]:

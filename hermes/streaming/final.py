@@ -44,6 +44,7 @@ def answer_with_questions(view: View) -> str:
 def choices_of(question: QuestionAsked) -> Choices:
     """Returns the question with the buttons that answer it."""
     labels = question.choices
+    _, _, how = parts = _question_parts(question)
     if question.kind == "approval":
         approving = (label for label in labels if label.casefold() != DENY.casefold())
         labels = (*(approving if labels else (APPROVE,)), DENY)
@@ -53,7 +54,9 @@ def choices_of(question: QuestionAsked) -> Choices:
         labels=labels,
         # Blank lines separate the parts, because Markdown reads a line right below a list as part
         # of the list's last item.
-        text=_joined(*_question_parts(question)),
+        text=_joined(*parts),
+        # An approver in another chat needs the id.
+        hint=how if question.kind == "approval" else "",
     )
 
 

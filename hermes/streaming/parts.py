@@ -36,8 +36,10 @@ def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
         texts += [f"({one.file_name} can't be sent here.)" for one in content.attachments]
     parts = list(_messages(SEGMENT_SEPARATOR.join(filter(None, texts)), adapter))
     for choices in asked:
-        *before, last = _messages(choices.prompt.strip() or "?", adapter)
-        parts += [*before, MessagePart(tree=last.tree, choices=choices)]
+        shown = SEGMENT_SEPARATOR.join(filter(None, (choices.prompt.strip() or "?", choices.hint)))
+        *before, last = _messages(shown, adapter)
+        open_ones = None if choices.outcome else choices
+        parts += [*before, MessagePart(tree=last.tree, choices=open_ones)]
     if limits.attachments:
         parts += [MessagePart(attachment=one) for one in content.attachments]
     return parts

@@ -43,6 +43,7 @@ from hermes.streaming.wire import (
     encode,
     error_type,
 )
+from hermes.types.approvals import offered_grants
 from hermes.types.events import (
     AgentEvent,
     ContextCompacted,
@@ -252,9 +253,8 @@ class RunStream:
                 return ReasoningText(run_id=run, delta=text)
             case ToolStarted() | ToolProgress() | ToolFinished():
                 return _tool_event(run, event)
-            case QuestionAsked(id=name, prompt=prompt, choices=choices):
-                request = ApprovalRequest if event.kind == "approval" else QuestionRequest
-                return request(run_id=run, id=name, prompt=prompt, choices=choices)
+            case QuestionAsked():
+                return _question_event(run, event)
             case (
                 SegmentEnded()
                 | SegmentDiscarded()
@@ -329,6 +329,20 @@ def _tool_event(run: str, event: ToolStarted | ToolProgress | ToolFinished) -> R
             )
         case _:
             assert_never(event)
+
+
+def _question_event(run: str, event: QuestionAsked) -> RunEvent:
+    if event.kind == "question":
+        return QuestionRequest(run_id=run, id=event.id, prompt=event.prompt, choices=event.choices)
+    return ApprovalRequest(
+        run_id=run,
+        id=event.id,
+        prompt=event.prompt,
+        detail=event.detail,
+        reason=event.reason,
+        choices=(*offered_grants(event.choices), "deny"),
+        expires_at=int(event.expires_at),
+    )
 
 
 def _other_event(

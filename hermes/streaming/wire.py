@@ -182,6 +182,9 @@ class Completion(WireValue):
     """Always `chat.completion`."""
 
 
+ApprovalChoice = Literal["once", "session", "always", "deny"]
+
+
 class RunEvent(WireValue, tag_field="event"):
     """An event of a run. Its tag is also the name of the server-sent event."""
 
@@ -252,14 +255,21 @@ class ToolEnd(RunEvent, tag="tool.completed"):
 
 
 class ApprovalRequest(RunEvent, tag="approval.request"):
-    """The run waits until a person approves an action."""
+    """The run waits until a person approves or denies an action. Send the decision with
+    `POST /v1/runs/{run_id}/approval`."""
 
     id: str
-    """The id of the question."""
+    """The id of the approval."""
     prompt: str
-    """The question."""
+    """The question in Markdown: the action, where it happens, and the reason."""
+    detail: str
+    """The exact action that the approval permits, for example a command, with secrets redacted."""
+    reason: str
+    """Why the action needs approval."""
     choices: tuple[str, ...]
-    """Answers to choose from; empty for a free answer."""
+    """The possible decisions: `once`, `session`, `always` and `deny`, or some of them."""
+    expires_at: int
+    """The time after which the action counts as not approved, in seconds since 1970."""
 
 
 class QuestionRequest(RunEvent, tag="question.asked"):

@@ -4,9 +4,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from hermes.app.gateway import GatewayOverrides
+from hermes.boundary.execution.local import LocalBackend
 from hermes.core.tools.terminal import terminal_tools
 from hermes.core.tools.write_file import write_file
 from hermes.settings.approvals import ApprovalSettings
+from hermes.testing.commands import EMPTY_ENVIRONMENT
 from hermes.testing.running import QUIET
 from hermes.testing.scripted import Answer, ScriptedModel, calls
 from hermes.types.messages import ToolMessage
@@ -14,6 +17,12 @@ from hermes.types.messages import ToolMessage
 DANGEROUS = replace(QUIET, tools=(*terminal_tools(30.0, "none"), write_file))
 """Conditions of a gateway whose agent runs commands on this machine."""
 UNASKED = replace(DANGEROUS, approvals=ApprovalSettings(mode="off"))
+
+
+def dangerous_service(home: Path) -> GatewayOverrides:
+    """Returns the overrides of a service whose agent runs commands on this machine."""
+    backend = LocalBackend(home / "processes", EMPTY_ENVIRONMENT)
+    return GatewayOverrides(tools=DANGEROUS.tools, backend=backend, unread_seconds=0.2)
 
 
 def runs(*commands: str) -> Answer:

@@ -110,13 +110,13 @@ class BotApiServer:
         edited = {**message, "text": text, "edit_date": int(time.time())}
         self._deliver("edited_message", edited)
 
-    def presses(self, chat: int, label: str, user: int = 7) -> None:
-        """Makes a person press the button with this label. If several messages have this button,
-        the person presses the button of the newest message."""
+    def presses(self, chat: int, label: str, user: int = 7, *, below: str = "") -> None:
+        """Makes a person press the button with this label, below a message that contains the text
+        `below`. If several messages match, the person presses the button of the newest one."""
         for message in reversed(self.messages.values()):
             rows = message.keyboard.inline_keyboard if message.keyboard else ()
             data = [one.callback_data for row in rows for one in row if one.text == label]
-            if message.chat == chat and data:
+            if message.chat == chat and data and below in message.shown.text:
                 break
         else:
             raise AssertionError(f"no message in {chat} has a button {label!r}")

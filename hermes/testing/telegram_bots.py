@@ -36,6 +36,8 @@ class FakeBot:
         """The commands in the bot's menu."""
         self.queries: set[str] = set()
         """The button presses that are not answered yet."""
+        self.alerts: list[str] = []
+        """The texts of the answers to button presses, without empty texts."""
         self.poller = anyio.CancelScope()
         self.polls = 0
         """Number of polls that wait for updates."""
@@ -71,6 +73,7 @@ def answer_query(bot: FakeBot, wanted: AnswerCallbackQuery) -> bool:
             "Bad Request: query is too old and response timeout expired or query ID is invalid",
         )
     bot.queries.remove(wanted.callback_query_id)
+    bot.alerts += [wanted.text] if wanted.text else []
     return True
 
 

@@ -97,6 +97,8 @@ class SetMessageReaction(_Strict):
 
 class AnswerCallbackQuery(_Strict):
     callback_query_id: str
+    text: Annotated[str, Meta(max_length=200)] = ""
+    show_alert: bool = False
 
 
 class GetFile(_Strict):

@@ -37,6 +37,21 @@ def print_markdown(tree: nodes.Document) -> str:
     return Dialect().document(tree)
 
 
+def literal(text: str) -> str:
+    """Returns Markdown that shows the text on one line, without markup. Text that has no markup is
+    returned unchanged."""
+    line = " ".join(text.split())
+    if print_plain(parse(line)) == line:
+        return line
+    return print_markdown((nodes.Paragraph(children=(nodes.Text(text=line),)),))
+
+
+def code_span(text: str) -> str:
+    """Returns Markdown that shows the text as code on one line."""
+    code = nodes.Code(text=" ".join(text.split("\n")))
+    return print_markdown((nodes.Paragraph(children=(code,)),))
+
+
 def print_plain(tree: nodes.Document) -> str:
     """Renders text without markup. A link becomes `text (url)`."""
     return Plain().document(tree)

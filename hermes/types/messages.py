@@ -139,6 +139,8 @@ class Pressed(Value, tag=True):
     question: str
     choice: str
     message_id: str | None = None
+    reason: str = ""
+    """Why the person denies an action; empty without a reason."""
 
 
 class Invited(Value, tag=True):
@@ -307,6 +309,12 @@ class Choices(Value):
     text: str
     """The text for platforms without buttons: the question, its choices, and how to answer by
     message."""
+    hint: str = ""
+    """How to answer by message, to be shown between the prompt and the buttons. Empty if the
+    buttons are enough."""
+    outcome: str = ""
+    """The sentence at the end of `prompt` and `text` that says what was decided. Empty while the
+    question is open. A question with an outcome has no buttons."""
 
 
 class Content(Value):

@@ -5,16 +5,22 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from hermes.control.decisions import record_decision
+from hermes.control.gateway import Gateway
+from hermes.control.incoming import Incoming, IntakeResult, store_row
 from hermes.core.tools.terminal import terminal_tools
 from hermes.core.tools.web_extract import web_extract_tool
 from hermes.settings.approvals import ApprovalSettings
+from hermes.state import approvals
 from hermes.testing.approvals import DANGEROUS, make_folders, results, runs
-from hermes.testing.platforms import ChatServer, PlainAdapter, RichAdapter
+from hermes.testing.platforms import ChatServer, PlainAdapter, RichAdapter, Update, to_event
 from hermes.testing.running import QUIET, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, says
 from hermes.types.approvals import short_id
 from hermes.types.errors import Rejected
-from hermes.types.messages import Choices
+from hermes.types.identity import PersonId
+from hermes.types.messages import Accepted, Choices
+from hermes.types.store import Work
 from hermes.types.web import WebPage
 
 
@@ -329,3 +335,34 @@ async def test_before_a_page_was_read_and_for_mentioned_addresses_nobody_is_aske
         server.says("look around")
         await until(lambda: server.texts() == ["done"])
     assert results(model)[2] == "x"
+
+
+async def test_the_second_of_two_decisions_at_the_same_time_changes_nothing(
+    tmp_path: Path, workspace: Path
+) -> None:
+    """Its transaction reads the approval as open, and then waits for the lock of the session."""
+    server = ChatServer()
+    model = ScriptedModel([runs("rm -rf a"), says("done")])
+
+    def decide_twice(gateway: Gateway) -> Work[IntakeResult]:
+        (approval,) = yield from approvals.all_open()
+        yield from record_decision(approval, None, "", "rich:8", 1.0)
+        event = to_event(Update(id=9, chat="1", user="7", text="/approve"), "rich")
+        late = Incoming(event=event, key=gateway.session_of(event), person=PersonId("rich:7"))
+        stored = yield from store_row(late, gateway._store.owner, "done")
+        assert isinstance(stored, str)
+        decisions = gateway._intake._decisions
+        return (yield from decisions.settle(late, stored, approval, "once", "", 1.0))
+
+    async with running(tmp_path, [RichAdapter(server)], model, DANGEROUS) as gateway:
+        server.says("clean up")
+        await shown(server)
+        await until(lambda: not gateway.busy)
+        taken = await gateway._store.run(decide_twice, gateway)
+        assert taken.claim is None
+        assert isinstance(taken.receipt, Accepted)
+        assert taken.receipt.reply == "Not accepted: this question is no longer open."
+        gateway.notice_change()
+        await until(lambda: "done" in server.texts())
+    assert (workspace / "a").exists()
+    assert results(model)[-1].startswith("The person denied this action")

@@ -241,12 +241,16 @@ async def test_a_button_decides_an_approval(
         await until(lambda: server.messages and server.messages["m1"].content.choices)
         (asked,) = server.messages["m1"].content.choices
         labels = (*(choices or ["Approve"]), "Deny")
-        assert (server.texts(), asked.labels) == (["Run it?"], labels)
+        assert asked.labels == labels
+        assert server.texts()[0].startswith("Run it?\n\nAnswer with /approve ")
         await until(lambda: not gateway.busy)
         server.presses(asked.question, "This session")
         server.presses(asked.question, pressed)
         await until(lambda: "done" in server.texts())
+        await until(lambda: not server.messages["m1"].content.choices)
     assert results(model, 1) == [result]
+    assert server.texts()[0].startswith(f"Run it?\n\n{result}")
+    assert server.texts()[0].endswith(" by rich:7.")
 
 
 async def test_a_changed_message_is_not_answered_again(tmp_path: Path) -> None:

@@ -380,7 +380,39 @@ async def test_a_pressed_button_answers_the_question(tmp_path: Path) -> None:
         await until(lambda: not gateway.busy)
         server.presses(choices.question, "blue")
         await until(lambda: "blue it is" in server.texts())
+        await until(lambda: not server.messages["m1"].content.choices)
     assert shown.id == "m1"
+    assert server.texts()[0] == "Red or blue?\n\nAnswered by rich:7: blue"
+
+
+async def test_the_deleted_message_of_a_closed_question_is_not_sent_again(tmp_path: Path) -> None:
+    server = ChatServer()
+    ask = calls(("ask", {"question": "Red or blue?", "choices": ["red", "blue"]}))
+    model = ScriptedModel([ask, says("blue it is"), says("hello")])
+    async with running(tmp_path, [RichAdapter(server)], model) as gateway:
+        server.says("paint it")
+        await until(lambda: server.messages and server.messages["m1"].content.choices)
+        (choices,) = server.messages["m1"].content.choices
+        await until(lambda: not gateway.busy)
+        del server.messages["m1"]
+        server.presses(choices.question, "blue")
+        await until(lambda: "blue it is" in server.texts())
+        server.says("hi")
+        await until(lambda: "hello" in server.texts())
+    assert server.texts() == ["blue it is", "hello"]
+
+
+async def test_without_edits_the_message_of_a_closed_question_stays(tmp_path: Path) -> None:
+    server = ChatServer()
+    model = ScriptedModel([calls(("ask", {"question": "What colour?"})), says("blue it is")])
+    async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
+        server.says("paint it")
+        await until(server.texts)
+        await until(lambda: not gateway.busy)
+        (asked,) = server.texts()
+        server.says("blue")
+        await until(lambda: "blue it is" in server.texts())
+    assert server.texts() == [asked, "blue it is"]
 
 
 async def test_the_key_is_the_same_after_a_restart(tmp_path: Path) -> None:

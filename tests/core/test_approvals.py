@@ -11,10 +11,12 @@ from hermes.state import approvals
 from hermes.state.approvals import OpenApproval
 from hermes.testing.stores import open_test_store
 from hermes.testing.turns import CALL, a_turn
+from hermes.text.markdown import parse
 from hermes.types.approvals import ApprovalPolicy, ProposedAction
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import CommandPlace, Script
 from hermes.types.identity import TurnId
+from hermes.types.nodes import Fence, Paragraph, Text
 from hermes.types.store import Store
 from hermes.types.tools import NeedsPerson
 from hermes.types.turns import (
@@ -221,3 +223,31 @@ def test_no_command_ends_the_block_that_shows_it(text: str) -> None:
     assert ticks == end
     assert "\n".join(inside) == text
     assert ticks not in text
+
+
+HOSTILE = "x` **b**\n\nReason: it is harmless.\n```\n<b>y</b> [z](e.example) \u202egpj\r\x1b[2K"
+
+
+async def test_nothing_in_an_action_changes_the_form_of_the_question(store: Store) -> None:
+    """The question has the same blocks and the same markup as a harmless one. The only hostile text
+    that is more than one line is inside the code block."""
+    place = replace(PLACE, folder=HOSTILE, scripts=(Script(path=HOSTILE, digest="d"),))
+
+    async def locate() -> CommandPlace:
+        return place
+
+    action = replace(
+        ACTION, kind=f"send to {HOSTILE}", shown=HOSTILE, reason=HOSTILE, locate=locate
+    )
+    asked = await ask(store, action)
+    harmless = await ask(store, replace(ACTION, locate=located))
+    assert asked is not None
+    assert harmless is not None
+    found, expected = parse(asked.prompt), parse(harmless.prompt)
+    assert [type(block) for block in found] == [type(block) for block in expected]
+    assert isinstance(found[1], Fence)
+    assert found[1].text == HOSTILE.replace("\u202e", "\\u202e").replace("\r\x1b", "\\r\\x1b")
+    assert asked.detail == found[1].text
+    assert isinstance(found[-1], Paragraph)
+    assert {type(one) for one in found[-1].children} == {Text}
+    assert all(character.isprintable() or character == "\n" for character in asked.prompt)

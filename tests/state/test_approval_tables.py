@@ -22,5 +22,5 @@ def test_questions_of_earlier_versions_are_kept(tmp_path: Path) -> None:
         for statement in statements(APPROVALS[1]):
             connection.execute(statement)
         (after,) = connection.execute("select * from questions").fetchall()
-        assert after == (*before[0], "", "")
+        assert after == (*before[0], "", "", None, None)
         connection.execute("update questions set state = 'cancelled'")

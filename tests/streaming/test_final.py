@@ -85,6 +85,7 @@ def test_the_questions_of_a_suspended_turn_have_choices() -> None:
         ("q1", "Which?", ("red", "blue")),
         ("q2", "Name?", ()),
     ]
+    assert [one.hint[:18] for one in content.choices] == ["Answer with /appro", "", ""]
     assert content.choices[1].text == (
         "Which?\n\n1. red\n2. blue\n\nReply with your answer (question q1)."
     )

@@ -1,6 +1,7 @@
 """A delivery is split into the right messages."""
 
 import pytest
+from msgspec.structs import replace
 
 from hermes.streaming.parts import MessagePart, parts_of, plain_parts, tree_of
 from hermes.testing.platforms import LIMIT, ChatServer, PlainAdapter, RichAdapter
@@ -32,6 +33,20 @@ def test_a_platform_without_buttons_and_files_gets_text_instead() -> None:
     assert texts(content, plain) == [
         "Well.\n\nTea? Reply.\n\nName? Reply.\n\n(a.txt can't be sent here.)"
     ]
+
+
+def test_the_hint_is_between_the_question_and_its_buttons() -> None:
+    hinted = replace(TEA, hint="Or say so.")
+    (part,) = parts_of(Content(text="", choices=(hinted,)), rich)
+    assert (print_plain(part.tree), part.choices) == ("Tea?\n\nOr say so.", hinted)
+    assert texts(Content(text="", choices=(hinted,)), plain) == ["Tea? Reply."]
+
+
+def test_a_question_with_an_outcome_is_the_same_message_without_buttons() -> None:
+    decided = replace(TEA, prompt="Tea? Yes.", text="Tea? Yes.", outcome="Yes.")
+    parts = parts_of(Content(text="Well.", choices=(decided, NAME)), rich)
+    assert [print_plain(part.tree) for part in parts] == ["Well.\n\nName? Reply.", "Tea? Yes."]
+    assert [part.choices for part in parts] == [None, None]
 
 
 def test_a_question_with_too_many_buttons_is_sent_as_text() -> None:

@@ -53,7 +53,14 @@ ARGUMENTS = '{"path":"notes.txt"}'
 STARTED = ToolStarted(call=CALL, name="read_file", label="notes.txt", arguments=ARGUMENTS)
 FINISHED = ToolFinished(call=CALL, name="read_file", seconds=0.1234, result="a note")
 QUESTION = QuestionAsked(
-    id="a7", call=CALL, kind="approval", prompt="Run it?", choices=("once", "always")
+    id="a7",
+    call=CALL,
+    kind="approval",
+    prompt="Run it?",
+    choices=("Once", "Always"),
+    detail="make all",
+    reason="builds everything",
+    expires_at=9.5,
 )
 USAGE = UsageReported(prompt_tokens=10, completion_tokens=3)
 FRAME = re.compile(r"(?:id: (\d+)\n)?(?:event: (\S+)\n)?data: (.*)\n\n")
@@ -394,7 +401,14 @@ RUN_EVENTS: list[tuple[AgentEvent, str, dict[str, Any]]] = [
     (
         QUESTION,
         "approval.request",
-        {"id": "a7", "prompt": "Run it?", "choices": ["once", "always"]},
+        {
+            "id": "a7",
+            "prompt": "Run it?",
+            "detail": "make all",
+            "reason": "builds everything",
+            "choices": ["once", "always", "deny"],
+            "expires_at": 9,
+        },
     ),
     (
         QuestionAsked(id="q1", call=CALL, kind="question", prompt="Which?"),

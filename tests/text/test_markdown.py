@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hermes.text.dialect import Dialect
-from hermes.text.markdown import parse, print_markdown, print_plain
+from hermes.text.markdown import code_span, literal, parse, print_markdown, print_plain
 from hermes.types.nodes import (
     Block,
     Break,
@@ -216,3 +216,25 @@ def test_hostile_text_is_rendered_in_limited_time(text: str) -> None:
     print_markdown(tree)
     print_plain(tree)
     assert time.monotonic() - began < 5
+
+
+@given(
+    st.text(st.characters(exclude_characters="\0")) | st.text(alphabet="a*_`~<>[]()#-\\\n &;1.:/")
+)
+def test_literal_text_is_shown_as_it_is(text: str) -> None:
+    shown = " ".join(text.split())
+    assert print_plain(parse(literal(text))) == shown
+
+
+@pytest.mark.parametrize("text", ["deletes my_file", "rm -rf a", "2 * 3", "see https://a.example"])
+def test_text_without_markup_needs_no_escapes(text: str) -> None:
+    assert literal(text) == text
+
+
+@given(st.text(alphabet="a*`[] \n\\", min_size=1))
+def test_a_code_span_contains_exactly_its_text(text: str) -> None:
+    assume(text.strip())
+    line = text.replace("\n", " ")
+    assert parse(f"in {code_span(text)} (x)") == (
+        Paragraph(children=(Text(text="in "), Code(text=line), Text(text=" (x)"))),
+    )

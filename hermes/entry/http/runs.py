@@ -24,10 +24,7 @@ class RunEvents:
         self._gateway = gateway
 
     async def __call__(self, request: Request) -> ASGIApp:
-        run_id = str(request.path_params["run_id"])
-        turn, account = TurnId(run_id.removeprefix("run_")), principal_of(request).name
-        if not run_id.startswith("run_") or not await self._gateway.knows(turn, account):
-            raise ApiError(404, f"There is no run {run_id!r}.", "run_not_found")
+        run_id, turn = await known_run(self._gateway, request)
         after = _last_event_id(request)
         if request.method == "HEAD":
             return EventStreamResponse(partial(_write_head, run_id))
@@ -48,6 +45,16 @@ class RunEvents:
                         await _send_end(*part, frames, following, out)
                 events = await next_or_keepalive(following, out)
         await out.finish()
+
+
+async def known_run(gateway: Gateway, request: Request) -> tuple[str, TurnId]:
+    """Returns the id of the run that the path names, and its turn. Raises ApiError if there is no
+    such run, or if it belongs to another key."""
+    run_id = str(request.path_params["run_id"])
+    turn, account = TurnId(run_id.removeprefix("run_")), principal_of(request).name
+    if not run_id.startswith("run_") or not await gateway.knows(turn, account):
+        raise ApiError(404, f"There is no run {run_id!r}.", "run_not_found")
+    return run_id, turn
 
 
 def _rendered(

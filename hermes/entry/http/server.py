@@ -33,6 +33,7 @@ from hermes.entry.http.middleware import (
     RequestIdMiddleware,
 )
 from hermes.entry.http.models import Models
+from hermes.entry.http.run_approvals import RunApproval
 from hermes.entry.http.runs import RunEvents
 from hermes.entry.http.turnstile import TurnstileMiddleware
 from hermes.entry.http.webhooks import check_paths, webhook_routes
@@ -55,6 +56,11 @@ ROUTES = (
         "Describes one agent, or a `provider/model` that can be used.",
     ),
     ("GET", "/v1/runs/{run_id}/events", "Streams the events of a run, from any event on."),
+    (
+        "POST",
+        "/v1/runs/{run_id}/approval",
+        "Approves or denies an action that a run waits to do.",
+    ),
     ("GET", "/health", "Says that the process answers."),
     ("GET", "/v1/health", "The same, for clients that know only the base URL."),
     ("GET", "/ready", "Says whether messages can be accepted."),
@@ -113,6 +119,7 @@ def build_app(
         "/v1/models": models.listing,
         "/v1/models/{model_id}": models.one,
         "/v1/runs/{run_id}/events": RunEvents(gateway),
+        "/v1/runs/{run_id}/approval": RunApproval(gateway),
         "/health": health,
         "/v1/health": health,
         "/ready": readiness(gateway),

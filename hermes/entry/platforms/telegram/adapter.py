@@ -18,7 +18,7 @@ from hermes.entry.platforms.telegram.schema import UPDATES, Button, Keyboard, Me
 from hermes.types.commands import SlashCommand
 from hermes.types.errors import AuthFailed, HermesError, Rejected, TargetGone
 from hermes.types.identity import Target
-from hermes.types.messages import Attachment, Content, MessageRef
+from hermes.types.messages import Attachment, Content, MessageRef, Refused
 from hermes.types.platforms import Cursor, PlatformLimits
 from hermes.types.protocols import Accept
 
@@ -30,6 +30,8 @@ PHOTO_BYTES, UPLOAD_BYTES = 10 * 1024 * 1024, 50 * 1024 * 1024
 """Largest photo and largest file that a bot can send."""
 MENU_COMMANDS = 100
 """Largest number of commands in the menu of a bot."""
+LONGEST_ALERT = 200
+"""Largest number of characters of the text that a person sees after pressing a button."""
 SHORTEST_DESCRIPTION, LONGEST_DESCRIPTION = 3, 256
 """Limits for the description of a command in the menu, in characters."""
 _MENU_NAME = re.compile("[a-z0-9_]{1,32}")
@@ -79,11 +81,14 @@ class TelegramAdapter:
     async def receive(self, update: Update, accept: Accept) -> None:
         """Reports a message or a button press to the gateway."""
         event = updates.to_event(await self._recipient(), update, time.time())
-        if event is not None:
-            await accept(event)
+        receipt = None if event is None else await accept(event)
         if query := update.callback_query:
+            answer: dict[str, object] = {"callback_query_id": query.id}
+            if isinstance(receipt, Refused):
+                text = f"Not accepted: {receipt.reason}."
+                answer |= {"text": text[:LONGEST_ALERT], "show_alert": True}
             try:
-                await self._api.call("answerCallbackQuery", bool, {"callback_query_id": query.id})
+                await self._api.call("answerCallbackQuery", bool, answer)
             except HermesError as error:
                 # Harmless: the button shows its spinner longer. Telegram refuses late answers.
                 log.info("a button press of %s was not answered: %s", self.account, error)

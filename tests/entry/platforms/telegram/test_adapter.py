@@ -42,6 +42,7 @@ from hermes.types.messages import (
     MessageEvent,
     MessageRef,
     Receipt,
+    Refused,
     UserMessage,
 )
 from hermes.types.models import ModelRequest
@@ -194,6 +195,24 @@ async def test_a_button_press_is_acknowledged() -> None:
         await until(lambda: listener.heard)
         await until(lambda: not platform.bot.queries)
     assert len(listener.heard) == 1
+    assert platform.bot.alerts == []
+
+
+async def test_a_refused_button_press_is_explained() -> None:
+    class Refusing(Listener):
+        async def accept(self, event: MessageEvent) -> Receipt:
+            await super().accept(event)
+            return Refused(reason="only Ann may decide it" + "!" * 300)
+
+    async with telegram() as platform, listening(platform, Refusing()):
+        choices = Choices(question="q1", prompt="Tea?", labels=("yes", "no"), text="Tea?")
+        content = Content(text="Tea?", choices=(choices,))
+        await platform.adapter.send(platform.target, content, "k1")
+        platform.presses("q1", "yes")
+        await until(lambda: platform.bot.alerts)
+    (alert,) = platform.bot.alerts
+    assert alert.startswith("Not accepted: only Ann may decide it!")
+    assert len(alert) == 200
 
 
 async def test_a_second_poller_disconnects_the_first() -> None:
