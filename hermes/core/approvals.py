@@ -169,8 +169,7 @@ def prompt_of(action: ProposedAction, place: CommandPlace | None, reason: str) -
         for script in place.scripts:
             content = f"with the content {script.digest[:12]}" if script.digest else "if it exists"
             lines.append(f"- runs the file {code_span(script.path)} {content}")
-    lines += ["", f"Reason: {literal(reason)}.", *action.remarks]
-    return "\n".join(lines)
+    return "\n\n".join(["\n".join(lines), f"Reason: {literal(reason)}.", *action.remarks])
 
 
 def fenced(text: str) -> str:

@@ -212,7 +212,7 @@ def test_the_question_shows_everything_that_is_approved() -> None:
     prompt = prompt_of(replace(ACTION, remarks=("Mind the gap.",)), PLACE, "it deletes")
     assert prompt == (
         "I am about to run a command, which needs your approval:\n\n```\nrm -rf a\n```\n"
-        "in `/w` (local)\n- runs the file `/w/x.sh` with the content d\n\nReason: it deletes.\n"
+        "in `/w` (local)\n- runs the file `/w/x.sh` with the content d\n\nReason: it deletes.\n\n"
         "Mind the gap."
     )
 
