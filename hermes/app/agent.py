@@ -173,7 +173,7 @@ class AgentBuilder:
                 self._parts.read_media,
                 self._parts.messenger.for_call if self._parts.messenger else None,
                 ApprovalGate(
-                    settings.approvals.policy,
+                    self.profile.approvals,
                     self._store,
                     isolated=self.backend.isolation != "none",
                     redact=self._redact,
@@ -304,7 +304,7 @@ def profile_of(settings: Settings, models: ConfiguredModels, agent: AgentId) -> 
             for platform, one in settings.platforms.items()
             for chat, mode in one.busy_input_modes.items()
         },
-        approvals=settings.approvals.policy,
+        approvals=settings.approvals.policy(settings.terminal.backend),
         prefill=prefill_of(home, own.prefill_messages_file),
         toolsets=own.toolsets,
         platform_toolsets={

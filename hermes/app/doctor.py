@@ -113,7 +113,7 @@ def _configured_jobs(settings: Settings, session: aiohttp.ClientSession) -> Iter
     if settings.bus.url:
         yield _bus_job(settings.bus.url)
     yield from backend_jobs(settings, plugins.backends())
-    if settings.approvals.policy.mode == "off":
+    if settings.approvals.policy(settings.terminal.backend).mode == "off":
         yield known_checks(APPROVALS_OFF)
     models = configured_models(settings, plugins)
     yield from model_jobs(models, ModelDiscovery(session, models.wires, models.cache))

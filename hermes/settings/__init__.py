@@ -8,7 +8,7 @@ from typing import Annotated, get_args
 
 import msgspec
 
-from hermes.settings.approvals import ApprovalSettings
+from hermes.settings.approvals import ApprovalSettings, approval_problems
 from hermes.settings.clouds import DaytonaSettings, ModalSettings
 from hermes.settings.keys import NEW_KEY_ADVICE, weakness
 from hermes.settings.network import network_problems
@@ -226,6 +226,7 @@ def assemble(home: Home, files: ConfigFiles, environ: Mapping[str, str]) -> Sett
         *_shared_folder_problems(settings),
         *_busy_mode_problems(settings),
         *network_problems(settings.terminal),
+        *approval_problems(settings.approvals),
     ]
     if problems:
         raise ConfigProblems(problems)

@@ -1,6 +1,8 @@
 """The settings for approvals."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
+
+import msgspec
 
 from hermes.settings.schema import Aliases
 from hermes.settings.sections import Seconds
@@ -11,11 +13,17 @@ from hermes.types.value import Value
 _MODES: dict[str, ApprovalMode] = {"auto": "auto", "smart": "auto", "off": "off"}
 
 
+ModeName = Literal["auto", "ask", "off", "manual", "smart"]
+
+
 class ApprovalSettings(Value):
-    mode: Literal["auto", "ask", "off", "manual", "smart"] = "auto"
+    mode: ModeName = "auto"
     """When a person must approve an action of the agent. `auto` asks before every dangerous action,
     except for dangers that the sandbox contains. `ask` (or `manual`) asks about those too. `off`
     never asks. `smart`, a mode of Hermes Agent, is the same as `auto`."""
+    backend_modes: dict[str, str] = msgspec.field(default_factory=dict)
+    """Modes for single backends of commands, by the name of the backend, instead of
+    approvals.mode."""
     timeout: Seconds = 3600.0
     """Seconds for which an approval waits for a decision."""
     unattended: Annotated[
@@ -30,12 +38,22 @@ class ApprovalSettings(Value):
     """Users who may also decide about the actions of other people, each as `platform:id`. They use
     `/approve` and `/deny` with the id of the approval."""
 
-    @property
-    def policy(self) -> ApprovalPolicy:
+    def policy(self, backend: str) -> ApprovalPolicy:
+        """Returns the rules for an agent whose commands run with this backend."""
         return ApprovalPolicy(
-            mode=_MODES.get(self.mode, "ask"),
+            mode=_MODES.get(self.backend_modes.get(backend, self.mode), "ask"),
             taint=self.untrusted_content,
             seconds=self.timeout,
             unattended="deny" if self.unattended == "deny" else "allow",
             approvers=tuple(map(PersonId, self.approvers)),
         )
+
+
+def approval_problems(settings: ApprovalSettings) -> list[str]:
+    """Returns the problems of values that their type does not exclude."""
+    known = get_args(ModeName)
+    return [
+        f"approvals.backend_modes: {mode!r} is no mode: use one of {', '.join(known)}"
+        for mode in settings.backend_modes.values()
+        if mode not in known
+    ]

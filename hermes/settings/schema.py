@@ -298,10 +298,10 @@ def convert(field: Field, value: object) -> object:
         if kind in (tuple[str, ...], tuple[str, ...] | None):
             return _words(value)
         if kind == _TEXTS:
-            named = msgspec.convert(value, dict[str | int, str])
-            return {str(name): text for name, text in named.items()}
-        if get_origin(kind) is Literal:
             # YAML reads `off` without quotes as false.
+            named = msgspec.convert(value, dict[str | int, str | Literal[False]])
+            return {str(name): "off" if text is False else text for name, text in named.items()}
+        if get_origin(kind) is Literal:
             value = "off" if value is False and "off" in get_args(kind) else value
             value = next(
                 (one for one in get_args(kind) if str(one).casefold() == str(value).casefold()),

@@ -12,11 +12,11 @@ from hermes.types.identity import PersonId
 
 def policy_of(home: Path, text: str) -> ApprovalPolicy:
     (home / "config.yaml").write_text(f"approvals: {{{text}}}\n")
-    return load(home, {}).approvals.policy
+    return load(home, {}).approvals.policy("docker")
 
 
 def test_without_settings_dangerous_actions_ask_and_never_run_unattended(tmp_path: Path) -> None:
-    assert load(tmp_path, {}).approvals.policy == ApprovalPolicy(
+    assert load(tmp_path, {}).approvals.policy("sandbox") == ApprovalPolicy(
         mode="auto", taint=True, seconds=3600.0, unattended="deny"
     )
 
@@ -28,6 +28,9 @@ def test_without_settings_dangerous_actions_ask_and_never_run_unattended(tmp_pat
         ("mode: ask", ApprovalPolicy(mode="ask")),
         ("mode: manual", ApprovalPolicy(mode="ask")),
         ("mode: smart", ApprovalPolicy(mode="auto")),
+        ("backend_modes: {docker: off}", ApprovalPolicy(mode="off")),
+        ("mode: ask, backend_modes: {docker: auto}", ApprovalPolicy(mode="auto")),
+        ("mode: ask, backend_modes: {local: 'off'}", ApprovalPolicy(mode="ask")),
         ("timeout: 60", ApprovalPolicy(seconds=60.0)),
         ("cron_mode: approve", ApprovalPolicy(unattended="allow")),
         ("unattended: allow", ApprovalPolicy(unattended="allow")),
@@ -42,3 +45,5 @@ def test_each_setting_changes_the_policy(tmp_path: Path, text: str, policy: Appr
 def test_an_unknown_mode_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigProblems):
         policy_of(tmp_path, "mode: sometimes")
+    with pytest.raises(ConfigProblems):
+        policy_of(tmp_path, "backend_modes: {docker: sometimes}")

@@ -40,26 +40,30 @@ async def _write_file(context: ToolContext, arguments: WriteFile) -> str:
 async def review_write(context: ToolContext, arguments: WriteFile) -> ProposedAction | None:
     """Proposes to overwrite a file that the model does not know."""
     path = arguments.path
-    if context.knows_file(path) or await _is_missing(context.sandbox, path):
+    data = arguments.content.encode(errors="surrogatepass")
+    if context.knows_file(path) or await _destroys_nothing(context.sandbox, path, data):
         return None
     return ProposedAction(
         kind="overwrite a file",
         shown=path,
         reason="the agent has not read the file, so it may not know what is lost",
         contained=context.sandbox.private_files,
-        facts=(hashlib.sha256(arguments.content.encode(errors="surrogatepass")).hexdigest(),),
+        facts=(hashlib.sha256(data).hexdigest(),),
         remarks=(f"The new content has {counted(len(arguments.content), 'character')}.",),
     )
 
 
-async def _is_missing(sandbox: Sandbox, path: str) -> bool:
-    """Returns whether a write can't destroy anything."""
+async def _destroys_nothing(sandbox: Sandbox, path: str, data: bytes) -> bool:
+    """Returns whether the write loses no content. After a crash, a repeated write finds the file
+    that it has already written."""
     try:
         info = await sandbox.stat(path)
+        if info is None or info.kind != "file" or info.size == 0:
+            return True
+        return info.size == len(data) and await sandbox.read(path) == data
     except ToolFailed:
         # If the path is wrong, the write itself reports the error.
         return True
-    return info is None or info.kind != "file" or info.size == 0
 
 
 async def _old_text(sandbox: Sandbox, path: str) -> str | None:

@@ -77,7 +77,7 @@ def report_of(runtime: Runtime) -> StatusReport:
         report = msgspec.structs.replace(
             report,
             commands=settings.terminal.backend,
-            approvals=settings.approvals.policy.mode,
+            approvals=settings.approvals.policy(settings.terminal.backend).mode,
             platforms=tuple(settings.platforms),
             last_used=_last_used(runtime, settings),
         )

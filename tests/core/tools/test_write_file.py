@@ -89,6 +89,7 @@ async def test_only_an_existing_file_that_was_not_read_needs_approval(tmp_path: 
     turn = a_turn(workspace=tmp_path)
     for path in ("new", "empty", "folder", "../outside"):
         assert await review(write_file, turn, {"path": path, "content": "y"}) is None
+    assert await review(write_file, turn, {"path": "full", "content": "x"}) is None
     action = await review(write_file, turn, {"path": "full", "content": "yz"})
     assert action is not None
     assert (action.kind, action.shown, action.contained) == ("overwrite a file", "full", False)
