@@ -69,7 +69,7 @@ class CommandTable:
 
     def _find_stateless(self, asked: Asked) -> tuple[Action, str] | None:
         """Returns the action for the command in a request without a session. Most commands can't be
-        used there, so the message is for the model, even if it looks like a command."""
+        used in such a request, so a text that looks like a command is a message for the model."""
         last = asked.messages[-1] if asked.messages else None
         parsed = parse_command(last.text) if isinstance(last, UserMessage) else None
         command = self.commands.get(parsed.name) if parsed else None

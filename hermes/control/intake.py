@@ -305,8 +305,8 @@ def _open_turn(row: TurnRow | None) -> OpenTurn | None:
 
 
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:
-    """Returns the question that the event answers; never an approval. A text answers the oldest
-    question."""
+    """Returns the open question that the event answers. A text answers the oldest one. Approvals
+    are left out, because they are decided elsewhere."""
     plain = [question for question in open_ones if question.kind == "question"]
     if isinstance(event.body, Pressed):
         wanted = event.body.question

@@ -72,7 +72,8 @@ class Outbox:
         self.on_gone: Callable[[str, str], None] = lambda account, chat_id: None
         """Called with the account and the id of a chat to which nothing can be sent any more."""
         self.on_question_lost: Callable[[], None] = lambda: None
-        """Called when a question can't be delivered, so that its turn must be resumed."""
+        """Called when a question can't be delivered. The turn that waits for the answer must then
+        be resumed."""
         self._idle = anyio.Event()
         self._attached = anyio.Event()
 
@@ -243,7 +244,8 @@ class Outbox:
     async def _give_up(
         self, transaction: Callable[P, Work[bool]], *args: P.args, **kwargs: P.kwargs
     ) -> None:
-        """Runs a transaction that marks deliveries as dead, and reports if a question was lost."""
+        """Runs a transaction that marks deliveries as dead. Calls `on_question_lost` if one of them
+        was to show a question."""
         if await self._store.run(transaction, *args, **kwargs):
             self.on_question_lost()
 
@@ -266,8 +268,9 @@ class Outbox:
 
 
 def _refuse(delivery: Delivery, error: str, now: float) -> Work[bool]:
-    """Marks the delivery as dead. If it is a file, stores a message that tells the person that the
-    file is missing. Returns whether the delivery was to show a question."""
+    """Marks the delivery as dead (it is never sent). If the delivery is a file, stores a message
+    that tells the person that the file is missing. Returns whether the delivery was to show a
+    question."""
     files = delivery.content.attachments
     if not files:
         return (yield from deliveries.mark_dead(delivery.id, delivery.attempts, error, now))

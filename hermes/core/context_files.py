@@ -149,10 +149,10 @@ async def _recorded(work: Callable[[], None]) -> None:
 
 
 class _Folder(Value):
-    """The paths in a folder that are looked for."""
+    """The paths in one folder at which the search for context files looks."""
 
     git: Path
-    """This path exists in the root of a repository."""
+    """The path of `.git`, which exists only in the root of a repository."""
     files: tuple[Path, ...]
     """The paths of context files, in order of precedence."""
 

@@ -263,7 +263,8 @@ class CallRunner:
                     self._turn, call.id, action, tainted=self._record.tainted
                 )
         if not tool.repeatable:
-            # The call is marked after the approval, so that a call that waits has not started.
+            # The call is marked as started only after the approval, so a call that waits for a
+            # person does not count as started.
             await self._checkpoint.started(call.id)
         return await bound.run(context)
 

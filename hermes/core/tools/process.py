@@ -81,7 +81,7 @@ async def review_input(context: ToolContext, arguments: ProcessAction) -> Propos
         reason=verdict.reason
         if verdict.outcome != "run"
         else "a later input can complete this one",
-        # The process need not be a shell, so even the input `rm -rf /` can be approved.
+        # The process may not be a shell, so a person can approve any input, even `rm -rf /`.
         outcome="ask",
         contained=whole and verdict.effect == "machine",
         facts=(process.id, "line" if arguments.newline else "text"),

@@ -53,7 +53,7 @@ async def review_write(context: ToolContext, arguments: WriteFile) -> ProposedAc
 
 
 async def _is_missing(sandbox: Sandbox, path: str) -> bool:
-    """Returns whether a write can't destroy anything."""
+    """Returns whether there is no file at this path that a write could destroy."""
     try:
         info = await sandbox.stat(path)
     except ToolFailed:
