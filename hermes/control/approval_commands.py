@@ -11,7 +11,7 @@ from hermes.types.store import Work
 
 GRANTS: dict[str, Grant] = {"once": "once", "session": "session", "always": "always"}
 SHORTEST_ID = 4
-"""The smallest number of characters at the end of an id that can name an approval."""
+"""Minimum number of characters from the end of an id with which a person can name an approval."""
 
 
 def approve(command: CommandContext) -> Work[CommandReply]:

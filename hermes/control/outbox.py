@@ -78,7 +78,8 @@ class Outbox:
         self._attached = anyio.Event()
 
     async def attach(self, adapter: PlatformAdapter, epoch: int) -> AccountCursor:
-        """Takes over an account's deliveries; returns the cursor of the account."""
+        """Begins to send the deliveries of an account. Returns the cursor of the account: the
+        position up to which its messages were read."""
         account = adapter.account
         await self._store.run(deliveries.doubt_sending, account)
         frozen = await self._store.run(deliveries.freezes, account, time.time())
@@ -117,7 +118,7 @@ class Outbox:
                 self.wake(Target(account=name, chat_id=chat_id))
 
     def wake(self, target: Target) -> None:
-        """Wakes the worker of this chat, which may have something to send."""
+        """Wakes the worker of this chat, because there may be something to send."""
         if target.account not in self._accounts:
             return
         key = (target.account, target.chat_id)
@@ -128,7 +129,7 @@ class Outbox:
         self._group.start_soon(self._work, key)
 
     def send_secret(self, target: Target, text: str) -> None:
-        """Begins to send a short message that is never stored. If that fails, the message is
+        """Begins to send a short message that is never stored. If the attempt fails, the message is
         lost."""
         self._group.start_soon(self._send_secret, target, text)
 
@@ -147,7 +148,7 @@ class Outbox:
             log.exception("the adapter of %s failed", target.account)
 
     async def idle(self) -> None:
-        """Returns when no worker is sending."""
+        """Waits until no worker is sending."""
         while self._busy:
             self._idle = anyio.Event()
             await self._idle.wait()
