@@ -92,8 +92,8 @@ class ClientCalls:
         return TakenResults(receipt=Accepted(id=id, turn=row.id, after=after), claim=claim)
 
     def give_up(self, row: TurnRow, now: float) -> Work[None]:
-        """Resumes a turn whose client did not send results in time. Each open call gets a result
-        that says so."""
+        """Adds a result to each open client call of a turn, which says that the client did not send
+        one."""
         writer = self._transactions.writer(row)
         for call in (yield from questions.open_client_calls(row.id)):
             result = ToolMessage(call=call, text=NOT_ANSWERED, failed=True)

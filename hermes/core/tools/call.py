@@ -138,8 +138,8 @@ class ToolRuntime:
     async def for_turn(
         self, turn: Turn, tools: Mapping[str, AnyTool], emit: Emit, checkpoint: Checkpoint
     ) -> "CallRunner":
-        """Opens the sandbox of the turn, and copies the files of the request into its workspace.
-        Returns the runner for the turn's calls."""
+        """Opens the sandbox of the turn, and copies the files of the request into the workspace of
+        the sandbox. Returns the runner for the turn's calls."""
         sandbox = await self._backend.open(scope_of(turn))
         if await save_files(turn.history, sandbox, self._read_media):
             checkpoint.uses_files()

@@ -20,7 +20,7 @@ LONGEST_WAIT = 600.0
 LATEST_LINES = 20
 """Number of output lines that are shown together with the state of a process."""
 LATEST_BYTES = 100_000
-"""Number of bytes at the end of the output in which the last LATEST_LINES lines are looked for."""
+"""Number of bytes that are read from the end of the output to find the last LATEST_LINES lines."""
 LOG_WIDTH = 2000
 """Maximum number of characters of an output line. The rest of a longer line is not shown."""
 COMMAND_WIDTH = 100

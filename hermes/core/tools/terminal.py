@@ -130,8 +130,8 @@ def terminal_tools(timeout: float, isolation: str, *, offline: bool = False) -> 
 async def _terminal(timeout: float, context: ToolContext, arguments: RunCommand) -> str:
     command, workdir = arguments.command, arguments.workdir
     if arguments.background:
-        # No handle is committed, because recovery ends the commands whose handles it finds. A
-        # background command must continue after a restart.
+        # A background command must continue after a restart. So its handle is not stored, because a
+        # restart ends all commands whose handles are stored.
         async with watched(context.turn, context.call):
             process = await context.sandbox.start(command, workdir=workdir, place=context.place)
             await rename_watched(context.turn, context.call, process.id)
