@@ -140,7 +140,7 @@ class Probed(msgspec.Struct):
     delays: list[float]
     """Milliseconds that each GET /health took during the work."""
     calm: list[float]
-    """Milliseconds that each GET /health took before the work."""
+    """Milliseconds that each GET /health took before the work began."""
 
     @property
     def rss_growth(self) -> float:

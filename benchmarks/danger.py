@@ -1,4 +1,5 @@
-"""Measures what it costs to judge random shell commands and nesting bombs."""
+"""Measures the CPU time that the danger detector needs for random shell commands and for deeply
+nested ones."""
 
 from benchmarks.sizes import Sizes
 from benchmarks.stage import Stage

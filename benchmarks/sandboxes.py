@@ -1,5 +1,6 @@
-"""Measures what the sandbox adds to a command, how soon it ends a command that exceeds a limit, and
-whether links that are exchanged meanwhile lead out of the workspace."""
+"""Measures the sandbox: the time that it adds to a command, the time until it ends a command that
+exceeds a limit, and whether a link that replaces a folder leads the file tools out of the
+workspace."""
 
 import tempfile
 import time
@@ -37,7 +38,8 @@ known."""
 
 
 async def sandbox(record: Record, sizes: Sizes) -> None:
-    """Runs `true` by turns with and without the sandbox, and then measures the CPU time."""
+    """Runs the command `true` alternately with and without the sandbox, and then measures the CPU
+    time."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         environment = child_environment({})
@@ -112,8 +114,8 @@ async def limits(stage: Stage, sizes: Sizes) -> None:
 
 
 async def _attacked(stage: Stage, attack: ResourceAttack, workspace: Path) -> tuple[Probed, float]:
-    """Lets the agent run the attack. Also returns the seconds from the moment at which the attack
-    exceeded its limit to the answer of the agent."""
+    """Lets the agent run the attack. Returns the measurements, and the seconds between the moment
+    at which the attack exceeded its limit and the answer of the agent."""
     for old in (workspace / STEPS_FILE, *workspace.glob("filled.*")):
         old.unlink(missing_ok=True)
     (workspace / "attack.sh").write_text(attack.command)
@@ -132,7 +134,8 @@ async def _attacked(stage: Stage, attack: ResourceAttack, workspace: Path) -> tu
 
 
 async def races(record: Record, sizes: Sizes) -> None:
-    """Uses the file tools on a path in which a folder is exchanged for a link all the time."""
+    """Uses the file tools on a path while another process keeps replacing one of its folders by a
+    link."""
     escapes = refused = 0
     with tempfile.TemporaryDirectory() as name:
         root = Path(name, "outside", "work")

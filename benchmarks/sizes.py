@@ -25,9 +25,9 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     sandboxed: int = 50
     """Number of commands with the sandbox, and also without it."""
     attacks: int = 3
-    """Number of times that each attack on the limits of the sandbox is made."""
+    """Number of times that each attack on the limits of the sandbox is repeated."""
     races: int = 20_000
-    """Number of uses of the file tools during the exchange of a folder for a link."""
+    """Number of uses of the file tools while a folder is replaced by a link."""
     old: int = 240
     """Number of turns that a session has when it counts as old."""
     grown: int = 3

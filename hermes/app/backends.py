@@ -22,7 +22,8 @@ CLIENT_VARIABLES = (
     *("CONTAINER_HOST", "DOCKER_CERT_PATH", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST"),
     *("DOCKER_TLS_VERIFY", "SSH_AUTH_SOCK", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"),
 )
-"""Environment variables for the programs that run commands elsewhere. Commands do not see them."""
+"""Environment variables for programs such as `docker` and `ssh`, which run commands elsewhere. The
+commands do not see these variables."""
 
 
 def configured_backend(

@@ -39,9 +39,9 @@ class Workspace:
         shown: Path | None = None,
         owner: int | None = None,
     ) -> None:
-        """`shown` is the path of the folder in the paths that the model gives, if this path is
-        another one than `root`. `owner` is the user that gets all new files and folders; None for
-        the user of this process."""
+        """`shown` is the path under which the model knows the folder, if this path differs from
+        `root`. `owner` is the user that gets all new files and folders; None for the user of this
+        process."""
         self._owner = owner
         self._root = root
         self._home = home

@@ -16,8 +16,8 @@ log = logging.getLogger(__name__)
 
 
 BotRule = Literal["none", "mentions", "all"]
-"""Whether messages of bots are read: never, if they mention us in a group, or also in private
-chats."""
+"""Which messages of other bots are read. `none`: no message. `mentions`: messages in groups that
+mention our bot. `all`: also messages in private chats."""
 StrangerRule = Literal["", "pair", "ignore"]
 """Whether a stranger in a private chat gets a pairing code. If the rule is empty, strangers get a
 code unless there is an allowlist."""
@@ -49,7 +49,8 @@ class PlatformAccess(Value):
     strangers: StrangerRule = ""
     bots: BotRule = "none"
     bot_hops: int = 3
-    """Number of messages of bots that are answered in a chat before a person has to write."""
+    """Number of messages of other bots that are answered in a chat. After that, no bot is answered
+    until a person writes."""
 
     def allowed_on(self, account: str) -> AllowedUsers:
         return self.accounts.get(account, self.allowed)
@@ -79,7 +80,7 @@ class Access:
         self.learn(KnownPeople())
 
     def learn(self, people: KnownPeople) -> None:
-        """Takes over the paired users and the linked ids from the store."""
+        """Replaces the known paired users and linked ids by those that were read from the store."""
         self._people = people
         linked = {person_of(*id): person for id, person in people.linked.items()}
         roles: dict[PersonId, Role] = {OWNER: Role.OWNER}
@@ -96,8 +97,9 @@ class Access:
         self._roles = roles
 
     def admits(self, source: Source, principal: Principal | None) -> bool:
-        """Returns whether the sender may talk to the agent. A sender with a principal always may,
-        because an entry point has authenticated the principal."""
+        """Returns whether the sender may talk to the agent. A sender with a principal (the holder
+        of an API key, for example) always may, because an entry point has authenticated the
+        principal."""
         if principal is not None:
             return True
         policy = self.policy
@@ -134,7 +136,7 @@ class Access:
 
     def role(self, source: Source, principal: Principal | None) -> Role:
         """Returns the role of the sender. A person with several ids has the highest role of these
-        ids. The owner's own key and terminal act as owner."""
+        ids. The owner's API key and the terminal have the role of the owner."""
         return self._roles.get(self.person(source, principal), Role.USER)
 
 

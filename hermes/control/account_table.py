@@ -22,12 +22,12 @@ class AccountTable:
         self._own_users: set[tuple[str, str]] = set()
 
     def recognize(self, platform: str, user_id: str) -> None:
-        """Notes the user id of one of our own accounts."""
+        """Remembers the user id that one of our accounts has on its platform."""
         self._own_users.add((platform, user_id))
 
     def marked(self, event: MessageEvent) -> MessageEvent:
-        """Marks a message of one of our own accounts as the message of a bot. Other messages are
-        not changed."""
+        """Returns the message. If one of our accounts has sent it, it is marked as the message of a
+        bot."""
         source = event.source
         if (source.platform, source.user_id) not in self._own_users:
             return event

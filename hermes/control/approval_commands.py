@@ -11,7 +11,7 @@ from hermes.types.store import Work
 
 GRANTS: dict[str, Grant] = {"once": "once", "session": "session", "always": "always"}
 SHORTEST_ID = 4
-"""The smallest number of characters at the end of an id that can name an approval."""
+"""Minimum number of characters from the end of an id with which a person can name an approval."""
 
 
 def approve(command: CommandContext) -> Work[CommandReply]:
@@ -45,14 +45,15 @@ def show(command: CommandContext) -> Work[CommandReply]:
 
 
 def _split_grant(argument: str) -> list[str]:
-    """Returns the words of the argument, the last of which says how long the approval lasts."""
+    """Splits the argument into its words and the duration of the approval, which the last word may
+    name."""
     words = argument.split()
     return words if words and words[-1].casefold() in GRANTS else [*words, "once"]
 
 
 def _meant(command: CommandContext, id: str) -> Work[OpenApproval | CommandReply]:
-    """Returns the approval that the id names, or the only one that waits in this conversation if
-    there is no id. Returns a reply if it can't be decided."""
+    """Returns the approval with this id. Without an id, returns the only approval that waits in
+    this conversation. Returns a reply for the person if there is no approval to decide."""
     if not id:
         here = yield from approvals.asked_in(command.person, command.session, command.source)
         if len(here) == 1:

@@ -1,4 +1,5 @@
-"""Traces a message from the person who sent it to the deliveries that it has caused."""
+"""Finds everything that a message has caused: its turn, the tool calls, and the messages that were
+sent."""
 
 from hermes.state import audit
 from hermes.state.audit import AuditedToolCall, AuditTrail
@@ -14,7 +15,8 @@ class UnknownMessage(HermesError):
 
 
 def find_trail(name: str) -> Work[AuditTrail]:
-    """Returns the trail of a message or a turn. Raises UnknownMessage if neither is found."""
+    """Returns everything that the store knows about a message or a turn with this name. Raises
+    UnknownMessage if there is none."""
     found = yield from audit.trail(name)
     if found is None:
         raise UnknownMessage(

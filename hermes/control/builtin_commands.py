@@ -40,7 +40,7 @@ def status(command: CommandContext) -> Work[CommandReply]:
 
 
 def whoami(command: CommandContext) -> Work[CommandReply]:
-    """Shows by which ids the person and the session are known."""
+    """Shows the ids of the person and of the session."""
     yield from ()
     source = command.source
     return CommandReply(

@@ -8,8 +8,8 @@ from hermes.types.turns import Prompt
 CACHED_MESSAGES = 32
 """A history with fewer messages than this is not cached, because reading it costs little."""
 CACHE_BYTES = 32_000_000
-"""Maximum size of all cached histories together, in bytes as stored. The sessions that were used
-least recently are dropped."""
+"""Maximum size of all cached histories together, in bytes as stored. If it is exceeded, the
+histories that were used least recently are dropped."""
 PROMPTS = 256
 
 

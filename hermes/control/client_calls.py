@@ -1,4 +1,5 @@
-"""Handles calls of client tools, which suspend a turn until the client sends the results."""
+"""Handles calls of client tools. The client of an API request runs these tools itself, so such a
+call suspends the turn until the client sends the result."""
 
 from msgspec.structs import replace
 
@@ -43,7 +44,7 @@ class ResultsRefused(HermesError):
 
 
 class TakenResults(Value):
-    """The receipt for results, and the turn that they resume."""
+    """The receipt for the results of a client, and the turn that they resume."""
 
     receipt: Receipt
     claim: Claim | None = None
@@ -91,7 +92,8 @@ class ClientCalls:
         return TakenResults(receipt=Accepted(id=id, turn=row.id, after=after), claim=claim)
 
     def give_up(self, row: TurnRow, now: float) -> Work[None]:
-        """Gives each open call of a turn a result which says that the client did not answer."""
+        """Adds a result to each open client call of a turn, which says that the client did not send
+        one."""
         writer = self._transactions.writer(row)
         for call in (yield from questions.open_client_calls(row.id)):
             result = ToolMessage(call=call, text=NOT_ANSWERED, failed=True)

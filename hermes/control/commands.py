@@ -69,7 +69,7 @@ class CommandTable:
 
     def _find_stateless(self, asked: Asked) -> tuple[Action, str] | None:
         """Returns the action for the command in a request without a session. Most commands can't be
-        used there, so the message is for the model, even if it looks like a command."""
+        used in such a request, so a text that looks like a command is a message for the model."""
         last = asked.messages[-1] if asked.messages else None
         parsed = parse_command(last.text) if isinstance(last, UserMessage) else None
         command = self.commands.get(parsed.name) if parsed else None
@@ -81,7 +81,8 @@ class CommandTable:
         self, command: SlashCommand, role: Role, surface: CommandSurface, *, running: bool = False
     ) -> str | None:
         """Returns a sentence that says why the command can't be used now; None if it can be used.
-        `running` says whether a turn of the session is unfinished."""
+        `surface` is the place where it was typed: a chat, the terminal or the API. `running` says
+        whether a turn of the session is unfinished."""
         if surface not in command.surfaces:
             places = " and ".join(SURFACE_NAMES[one] for one in command.surfaces)
             return f"/{command.name} works only in {places}."
@@ -98,13 +99,14 @@ class CommandTable:
         return None
 
     def usable(self, role: Role, surface: CommandSurface) -> tuple[SlashCommand, ...]:
-        """Returns the commands that a person with this role can use at this place."""
+        """Returns the commands that a person with this role can use on this surface: a chat, the
+        terminal or the API."""
         found = self.commands.values()
         return tuple(one for one in found if self.refusal(one, role, surface) is None)
 
     def _named(self, name: str) -> SlashCommand | str:
-        """Returns the command that a typed name means, or a sentence that says why there is
-        none."""
+        """Returns the command for a name that a person has typed. If there is none, returns a
+        sentence that says why."""
         match resolve(name, self._names):
             case Ambiguous(candidates=candidates):
                 names = ", ".join(f"/{candidate}" for candidate in candidates)
@@ -140,14 +142,15 @@ class CommandTable:
 
 
 def described(command: SlashCommand) -> str:
-    """Returns the line of /help about a command: its names, its arguments and its effect."""
+    """Returns the line of /help that describes a command: its names, its arguments and its
+    effect."""
     names = " or ".join(f"/{name}" for name in (command.name, *command.aliases))
     usage = f" {command.usage}" if command.usage else ""
     return f"{names}{usage}: {command.help}"
 
 
 def surface_of(event: MessageEvent) -> CommandSurface:
-    """Returns the place where a message was written."""
+    """Returns where a message was written: in a chat, in the terminal or over the API."""
     if event.origin.reply_to is not None:
         return "chat"
     return "terminal" if event.origin.terminal else "api"

@@ -25,8 +25,8 @@ class ContextUse(Value):
     window: int = 0
     """Tokens that the model can read and write in one call; 0 if unknown."""
     parts: tuple[ContextPart, ...] = ()
-    """The parts of the context; empty for a new session, whose prompt is written with the first
-    message."""
+    """The parts of the context; empty for a new session, because its system prompt is only written
+    with the first message."""
 
     @property
     def tokens(self) -> int:
@@ -39,8 +39,8 @@ class ContextUse(Value):
 
 
 def context_use(session: str, find_model: FindModel) -> Work[ContextUse]:
-    """Measures the share of the context window that the prompt, the tools and the messages after
-    the last summary take up."""
+    """Estimates how many tokens the system prompt, the tools, the last summary and the messages
+    after it take up."""
     row = yield from sessions.find(session)
     chosen = yield from sessions.model_of(session)
     prompt = (yield from sessions.prompt_of(row.prompt)) if row and row.prompt else None

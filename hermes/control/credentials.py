@@ -1,5 +1,5 @@
-"""Ensures that a credential is used by only one of the user's gateways on this machine, and by only
-one gateway of the store."""
+"""Ensures that only one gateway uses a credential, such as the token of a bot. This holds for all
+gateways of the user on this machine, and for all gateways with the same store."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -34,8 +34,9 @@ def lease_name(key: str) -> str:
 class Credentials:
     """The credentials that this process holds, by account.
 
-    A credential is named by its key, which is a hash. A lock file keeps other homes of the user on
-    this machine from using it, and a lease keeps the other nodes of the store from using it.
+    A credential is identified by a hash, its key. A lock file prevents its use in other homes of
+    the user on this machine. A lease in the store prevents its use on other machines with the same
+    store.
     """
 
     def __init__(
@@ -44,16 +45,16 @@ class Credentials:
         lease: Callable[[str], Awaitable[int | None]],
         locks: CredentialLocks | None,
     ) -> None:
-        """`lease` takes a lease by its name, and returns its epoch, or None if another process has
-        it. Without `locks` there are no lock files."""
+        """`lease` takes the lease with a name, and returns the lease's epoch (its number); None if
+        another process has the lease. Without `locks` there are no lock files."""
         self._store = store
         self._lease = lease
         self._locks = locks
         self._held: dict[str, _HeldCredential] = {}
 
     async def claim(self, account: str, key: str) -> None:
-        """Makes the account the only user of the credential. Raises CredentialInUse if another
-        account or another gateway uses the credential."""
+        """Reserves the credential for this account. Raises CredentialInUse if another account or
+        another gateway uses the credential."""
         await self.release(account)
         for other, held in self._held.items():
             if held.key == key:

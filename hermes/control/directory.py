@@ -1,4 +1,4 @@
-"""Finds the chats that targets name, among the chats that the gateway has seen."""
+"""Finds the chats that targets name. A target is a text such as `telegram:#Family`."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ class ListedChat(Value):
     """A chat in the list of possible targets."""
 
     target: str
-    """The text that names the chat as a target."""
+    """The target with which a person can name the chat."""
     name: str = ""
     kind: str = ""
     home: bool = False
@@ -40,14 +40,14 @@ class FoundTarget(Value):
 
     target: Target
     text: str
-    """The chat's canonical target."""
+    """The target of the chat in its usual form."""
     known: bool
     """Whether the chat is the origin, a home chat, or a chat from which a message has come."""
 
 
 class Directory:
-    """Resolves targets. Text that names a chat is compared first with the ids of chats, then with
-    their names, then with the beginnings of their names."""
+    """Finds the chats for targets. The text after the account is compared first with the ids of the
+    known chats, then with their names, then with the beginnings of their names."""
 
     def __init__(self, store: Store, platforms: Sequence[TargetPlatform]) -> None:
         self._store = store
@@ -142,8 +142,8 @@ class Directory:
     def _home(
         self, account: str, seen: Sequence[KnownChat], homes: dict[str, ChatRef]
     ) -> ChatRef | None:
-        """Returns the home chat that was chosen with /sethome, or else the home chat in the
-        settings."""
+        """Returns the home chat of the account: the chat that was chosen with /sethome, or
+        otherwise the chat in the settings."""
         if account in homes:
             return homes[account]
         platform = self.grammar.platform_of(account)

@@ -1,5 +1,5 @@
-"""Handles edits of messages: replaces the text of a waiting message, or stops the turn of the
-message and opens a new one."""
+"""Handles messages that their author has edited: replaces the text of a waiting message, or stops
+the turn that answers the message and opens a new one."""
 
 from msgspec.structs import replace
 
@@ -32,7 +32,8 @@ def take_edit(
     person: PersonId,
     now: float,
 ) -> Work[TakenEdit]:
-    """Stores the edit of a message that is not answered yet. Other edits are refused."""
+    """Stores the edit of a message that is not answered yet. The edit of an answered message is
+    refused."""
     turn = yield from turns.open_in(str(key))
     found = yield from steering.edited(str(key), body.message_id, turn.id if turn else None)
     if found is None:
@@ -60,8 +61,9 @@ def take_edit(
 
 
 def _message_text(text: str) -> str:
-    """Returns the text of the message, without a command before it, as in `/queue TEXT`. Returns an
-    empty text for any other command, because an edit can't run a command."""
+    """Returns the text of the message. If the message is a command with a text, such as `/queue
+    TEXT`, returns only this text. Returns an empty text for any other command, because an edit
+    can't run a command."""
     command = parse_command(text)
     if command is None:
         return text

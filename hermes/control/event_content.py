@@ -1,4 +1,5 @@
-"""Reads inbound events: the messages that they add, and the question that they answer."""
+"""Reads events from entry points: the messages that they add to a conversation, and the text with
+which they answer a question."""
 
 from collections.abc import Sequence
 
@@ -23,7 +24,7 @@ def new_messages(event: MessageEvent) -> tuple[Message, ...]:
         case Said(text=text, attachments=attachments):
             shared = event.source.chat_kind != "private"
             sender = event.source.user_name if shared else None
-            # Two slashes at the beginning mean that the text is not a command.
+            # A text that begins with two slashes is not a command. The first slash is removed.
             said = unescaped(text)
             return (UserMessage(text=said, sender=sender, attachments=attachments),)
         case Asked(stateless=False, messages=(*before, UserMessage() as last)):
@@ -44,8 +45,8 @@ EDITED = (
 def with_text(
     event: MessageEvent, text: str, attachments: tuple[Attachment, ...] | None = None
 ) -> MessageEvent:
-    """Returns the event of a chat message or a session's request with another text. The attachments
-    stay the same if they are None."""
+    """Returns the event with another text. It must be a chat message, or a request with a session.
+    If `attachments` is None, the attachments stay the same."""
     match event.body:
         case Said() as said:
             files = said.attachments if attachments is None else attachments

@@ -25,14 +25,17 @@ from hermes.types.events import (
 from hermes.types.identity import TurnId
 
 READ_EVENTS = 1024
-"""Maximum number of events that a reader gets at a time, before neighbouring texts are joined."""
+"""Maximum number of events that are read for a reader at a time. Neighbouring texts among them are
+then joined."""
 READ_JOINED = 64
-"""Maximum number of events that a reader gets at a time, after neighbouring texts are joined."""
+"""Maximum number of events that a reader gets at a time, counted after neighbouring texts are
+joined."""
 HELD_CHARACTERS = 65_536
-"""At the end of a turn, a log with more characters of text than this is released from memory. Its
-readers then read the events from the store."""
+"""If the log of a turn has more characters of text than this when the turn ends, the log is
+released from memory. Its readers then read the events from the store."""
 
-# A union of types in a call of `isinstance` would be created again for every event.
+# The union is created only once here. In the call of `isinstance` it would be created for every
+# event.
 _DELTAS = (TextDelta, ReasoningDelta)
 _SEGMENT_ENDS = (SegmentEnded, SegmentDiscarded)
 
@@ -56,7 +59,8 @@ class _Run:
 
 
 class EventLog:
-    """The events of one claim on a turn, numbered from `epoch * EVENTS_PER_CLAIM + 1`."""
+    """The events of a turn since this process has claimed it. Their numbers begin with `epoch *
+    EVENTS_PER_CLAIM + 1`, where the epoch is the number of the claim."""
 
     def __init__(self, turn: TurnId) -> None:
         self.turn = turn
@@ -86,8 +90,8 @@ class EventLog:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the claim that the events belong to; 0 before the turn has begun in this
-        process."""
+        """The epoch: the number of the claim that the events belong to. 0 before the turn has begun
+        in this process."""
         return self._base // EVENTS_PER_CLAIM
 
     def covers(self, after: int) -> bool:
@@ -121,7 +125,7 @@ class EventLog:
         self._wake()
 
     def end(self, last: Sequence[AgentEvent] = ()) -> None:
-        """Closes the log. `last` are the final events, which were passed to `unkept` and then
+        """Closes the log. `last` are the final events. They were passed to `unkept` and then
         committed."""
         self._events += last
         self.finished = True
@@ -157,7 +161,7 @@ class EventLog:
 
     @property
     def kept(self) -> int:
-        """All events up to this number are stored."""
+        """The number of the last stored event. All earlier events are stored, too."""
         return self._base + self._kept
 
     def recorded(self, after: int) -> list[Recorded]:
@@ -167,7 +171,7 @@ class EventLog:
         return record(after + 1, self._events[start : start + READ_EVENTS])
 
     def keep(self, seq: int) -> None:
-        """Notes that a checkpoint contains all events up to `seq`."""
+        """Records that all events up to the number `seq` are stored with a checkpoint."""
         self._kept = seq - self._base
 
     def read(self, after: int, upto: int | None = None) -> list[tuple[int, AgentEvent]]:
@@ -259,8 +263,8 @@ class EventHub:
         return [log for log in logs if log.readers and not log.running and not log.finished]
 
     def expect(self, turn: TurnId, epoch: int) -> None:
-        """Notes that the turn is about to run again. Its readers wait for the events of the new
-        claim."""
+        """Must be called when the turn is about to run again. Its readers then wait for the events
+        of the new claim."""
         if (log := self._logs.get(turn)) is not None and log.epoch:
             log.begin(epoch)
 
@@ -270,7 +274,7 @@ class EventHub:
         return log
 
     def end(self, log: EventLog) -> None:
-        """Notes that the turn no longer runs here, whether or not it was closed."""
+        """Must be called when the turn no longer runs here, whether or not it was closed."""
         if not log.finished:
             log.end()
         if not log.readers:
@@ -278,8 +282,8 @@ class EventHub:
 
     @contextmanager
     def following(self, turn: TurnId) -> Iterator[EventLog]:
-        """Yields the turn's log, and counts the caller as its reader until the block ends. The turn
-        need not have begun."""
+        """Yields the turn's log. The caller counts as a reader of the log until the block ends. The
+        turn may not have begun yet."""
         log = self._logs.setdefault(turn, EventLog(turn))
         log.readers += 1
         try:

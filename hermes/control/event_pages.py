@@ -43,7 +43,7 @@ class EventPages:
             page = await self._read(key)
         else:
             self._pages.move_to_end(key)
-        # Without this pause, readers of cached pages would delay all other requests.
+        # Without this pause, a reader whose pages are all cached would never let other tasks run.
         await self._turnstile.enter()
         return page
 

@@ -1,4 +1,5 @@
-"""Follows a turn from any event: first the stored events, then the live events."""
+"""Reads the events of a turn from any position: first the stored events, then the new events as
+they happen."""
 
 import math
 import time
@@ -26,8 +27,8 @@ class Following:
 
     def __init__(self, pages: EventPages, log: EventLog, after: int, *, expected: bool) -> None:
         self.ended = False
-        """Whether no more events will come, because the turn is closed or suspended, or because
-        this process has stopped running it."""
+        """Whether there are no more events: the turn is closed or suspended, or this process has
+        stopped running it."""
         self.expected = expected
         """Whether the turn ran here, or was about to run here, when this cursor was made."""
         self._pages = pages
@@ -60,8 +61,8 @@ class Following:
             if events := await self._new():
                 last, end = events[-1]
                 self._after = last
-                # After a suspension, which has an end event too, the turn may have been resumed.
-                # Then more pages follow.
+                # A suspension also ends with an end event. If the turn was resumed after it, more
+                # pages follow.
                 last_page = self._replayed and not self._log.running
                 self.ended = isinstance(end, TurnFinished) and last_page
                 return self._envelopes(events)
@@ -80,8 +81,8 @@ class Following:
             await self._log.ended(seconds)
 
     async def next_at_rest(self) -> Sequence[Envelope]:
-        """Waits until the turn no longer runs, and returns the new events. The reader is not woken
-        for each word."""
+        """Waits until the turn no longer runs, and returns all new events at once. Before that, the
+        reader is not woken."""
         if self._replayed and not self.begun:
             # The turn is about to run here.
             await self._log.ended(STORE_SECONDS)
@@ -90,8 +91,8 @@ class Following:
         return await self.next()
 
     async def rest(self) -> list[Envelope]:
-        """Waits for the next end event, and returns all events up to it. The reader is not woken
-        for each word.
+        """Waits for the next end event, and returns all events up to it at once. Before that, the
+        reader is not woken.
 
         If the turn was suspended and has been resumed since, the events after the suspension are
         not included.
@@ -133,7 +134,7 @@ class Following:
             if self._replayed:
                 return log.read(self._after) or (remote.read(self._after) if remote else ())
             if remote is not None:
-                # Both values may change while the store is read, so they are noted first.
+                # Both values may change while the store is read, so they are saved before.
                 self._looks, self._stored = remote.looks, remote.base
             kept = await self._pages.read(log.turn, self._after)
             self._looked_at = time.monotonic()

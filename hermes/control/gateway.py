@@ -1,4 +1,5 @@
-"""The gateway: accepts messages, runs their turns, and continues both after a restart."""
+"""The gateway: accepts messages, runs the turns that answer them, and continues unfinished work
+after a restart."""
 
 import logging
 import time
@@ -62,7 +63,8 @@ P = ParamSpec("P")
 
 STOP_TURNS_SECONDS = 5.0
 TAKE_BACK_SECONDS = 0.1
-"""Seconds between two attempts to resume the turns that this process had to stop."""
+"""Seconds between two attempts to resume the turns that this process had to stop, because it had
+lost its lock for a while."""
 
 
 CHANGES_POLL_SECONDS = 1.0
@@ -99,7 +101,8 @@ class Gateway:
         self._outbox = Outbox(store, group, store.owner, options.streaming, media, options.pace)
         self._outbox.on_gone = self._sightings.forget
         self.wake_delivery = self._outbox.wake
-        """Must be called with the chat after this process has stored a message for it."""
+        """Sends the stored messages of a chat. Must be called after this process has stored a
+        message for the chat."""
         self._group = group
         self._options = options
         self._route = route
@@ -186,7 +189,8 @@ class Gateway:
         return taken.receipt
 
     async def _follow_up(self, taken: IntakeResult, key: SessionKey) -> None:
-        """Starts the work that a stored message of the session asks for."""
+        """Starts the work that storing a message has caused: it runs or stops a turn, or sends a
+        reply."""
         decided = None
         if taken.claim:
             self._lanes.start(taken.claim)
@@ -269,8 +273,8 @@ class Gateway:
         return await self._store.read(transaction, *args, **kwargs)
 
     async def reopen(self, name: str) -> Summary:
-        """Makes a conversation the current one of its session. `control.sessions.find` describes
-        which conversation a name selects."""
+        """Makes a conversation the current conversation of its session. `name` is a number, an id
+        or a title, as in `control.sessions.find`."""
         return await self._store.run(sessions.reopen, name)
 
     async def knows(self, turn: TurnId, account: str) -> bool:

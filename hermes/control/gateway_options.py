@@ -27,8 +27,8 @@ class GatewayOptions(Value):
     folder: NodeFolder | None = None
     """The folder with the files of the agents; None if there are no files, as in some tests."""
     several_folders: bool = False
-    """Whether the agents of other processes that use the store may have their files in another
-    folder. With SQLite, all processes have the same folder."""
+    """Whether other processes with the same store may keep the files of their agents in another
+    folder. With SQLite, all processes use the same folder."""
     credential_locks: CredentialLocks | None = None
     """The locks on the credentials of accounts, which all homes of the user share; None if
     credentials are not locked, as in some tests."""

@@ -11,7 +11,7 @@ from hermes.types.errors import HermesError
 log = logging.getLogger(__name__)
 
 IDLE_LOOK_SECONDS = 60.0
-"""Seconds between two looks for idle sandboxes."""
+"""Seconds between two searches for idle sandboxes."""
 
 
 class IdleSandboxes:
@@ -33,7 +33,7 @@ class IdleSandboxes:
         except HermesError as error:
             log.error("idle sandboxes of agent %s still run: %s", agent.profile.id, error)
         except Exception:
-            # A backend may come from a plugin, and its defects must not end the gateway.
+            # A backend may come from a plugin, and an error in the plugin must not end the gateway.
             log.exception("idle sandboxes of agent %s still run", agent.profile.id)
         else:
             if closed:

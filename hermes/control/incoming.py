@@ -29,8 +29,8 @@ class Incoming(Value):
     key: SessionKey
     person: PersonId
     row: str | None = None
-    """The inbox row of the command that sends the message, which becomes the row of the message;
-    None for a message that a person has sent."""
+    """If a command such as /queue sends the message, the inbox row of the command, which becomes
+    the row of the message. None for a message that a person has sent."""
     mode: BusyMode | None = None
     """How the message is handled while a turn runs; None if the setting of the chat decides."""
 
@@ -44,13 +44,13 @@ class IntakeResult(Value):
     stop: TurnId | None = None
     """The turn to interrupt."""
     steer: TurnId | None = None
-    """The turn that the message is to enter."""
+    """The turn that reads the message before its next model call."""
     due: float | None = None
     """The time at which the message stops waiting for its further parts."""
     owed: Target | None = None
-    """The chat that has a new delivery."""
+    """The chat for which a new message was stored."""
     notified: Target | None = None
-    """Another chat that has a new delivery."""
+    """Another chat for which a new message was stored."""
     ended: bool = False
     """Whether the message ended a conversation."""
     secret: Secret | None = None
@@ -74,7 +74,7 @@ def store_row(
 def tell(
     id: str, event: MessageEvent, key: SessionKey, done: CommandReply, now: float
 ) -> Work[IntakeResult]:
-    """Sends this reply to the message at once, without running a turn."""
+    """Answers the message at once with the reply of a command, without running a turn."""
     receipt = Accepted(id=id, reply=done.reply, failed=done.failed)
     if event.fingerprint:
         # The request may be repeated, so the reply is stored like the events of a turn.

@@ -69,7 +69,7 @@ class Intake:
         sighted: bool = False,
     ) -> Work[IntakeResult]:
         """Stores the message of a sender with this role. If `sighted` is true, also records the
-        message's chat in the directory of chats."""
+        message's chat in the list of known chats."""
         taken = yield from self._take_locked(event, key, person, role, now)
         if sighted:
             yield from chats.see(event.source, now)
@@ -222,8 +222,8 @@ class Intake:
         return IntakeResult(receipt=Accepted(id=stored, turn=stored), claim=claim)
 
     def _leave(self, message: Incoming, folder: FolderId | None, now: float) -> Work[IntakeResult]:
-        """Leaves a message to the nodes that have the files of its session. Refuses the message if
-        those nodes can't run it."""
+        """Stores a message for the nodes (machines) that have the files of its session. Refuses the
+        message if those nodes can't run it."""
         assert folder is not None, "a session without files can run here"
         attached = files_of(message.event)
         if not attached and not self._transactions.placement.terminal:
@@ -311,8 +311,8 @@ def _open_turn(row: TurnRow | None) -> OpenTurn | None:
 
 
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:
-    """Returns the question that the event answers; never an approval. A text answers the oldest
-    question."""
+    """Returns the open question that the event answers. A text answers the oldest one. Approvals
+    are left out, because they are decided elsewhere."""
     plain = [question for question in open_ones if question.kind == "question"]
     if isinstance(event.body, Pressed):
         wanted = event.body.question

@@ -1,4 +1,4 @@
-"""One lane per session, which runs the turns of the session one after the other."""
+"""Runs the turns of each session one after the other, in the session's lane."""
 
 import logging
 
@@ -12,7 +12,8 @@ log = logging.getLogger(__name__)
 
 
 class Lanes:
-    """A lane is a task that exists while its session has work. It has no state of its own."""
+    """The open lanes. A lane is a task that exists while its session has work. All state of a
+    session is in the store."""
 
     def __init__(self, group: anyio.abc.TaskGroup, runner: TurnRunner) -> None:
         self._group = group
@@ -30,7 +31,7 @@ class Lanes:
         self._group.start_soon(self._lane, claim)
 
     async def idle(self) -> None:
-        """Returns when no lane is open."""
+        """Waits until no lane is open."""
         while self._open:
             self._idle = anyio.Event()
             await self._idle.wait()

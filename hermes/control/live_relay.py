@@ -30,7 +30,8 @@ LIVE_BATCH_SECONDS = 0.1
 
 
 class FollowRequest(Value, tag=True):
-    """Asks for the events of a turn, on behalf of a node that has readers for it."""
+    """A request of a node for the events of a turn that it does not run, but for which it has
+    readers."""
 
     turn: TurnId
     node: OwnerId
@@ -55,9 +56,8 @@ class RemoteReader:
         self.sent = 0
         """The number of the newest event that was sent."""
         self.sent_before = 0
-        """The number of the last event that was sent before the latest request of the reader. When
-        the reader sends its next request, the events up to this number should have arrived
-        there."""
+        """The number of the last event that was sent before the latest request of the other node.
+        By its next request, the events up to this number should have arrived."""
         self.forget_at = 0.0
 
     def renew(self, last: int) -> None:

@@ -1,4 +1,5 @@
-"""Stores long messages piece by piece before their intake, so that no long commit delays others."""
+"""Stores long messages piece by piece before they are accepted, so that no long commit delays other
+transactions."""
 
 import anyio.to_thread
 
@@ -10,10 +11,8 @@ from hermes.types.store import Store
 
 
 async def store_long_bodies(store: Store, event: MessageEvent) -> None:
-    """Stores the long texts of the event in pieces, each in a commit of its own, before the
-    intake.
-
-    If the event itself is then not stored, the maintenance deletes the pieces.
+    """Stores the long texts of the event in pieces, with a separate commit for each piece. The
+    event itself is stored later. If that does not happen, the maintenance deletes the pieces.
     """
     if not _is_long(event):
         return

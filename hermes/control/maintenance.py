@@ -47,8 +47,8 @@ class Maintenance:
         media: MediaIntake,
         stranded: StrandedWork | None = None,
     ) -> None:
-        """`stranded` ends the work whose files no living node has. It is None if all processes that
-        use the store have the same files."""
+        """`stranded` ends work that needs files which no running node has. It is None if all
+        processes with this store have the same files."""
         self._store = store
         self._recovery = recovery
         self._retention = retention
@@ -88,8 +88,8 @@ class Maintenance:
             await self._store.run(sessions.forget_prompts)
 
     async def _delete_media(self) -> None:
-        """Deletes old files. Every process does this, even without the lease, because other nodes
-        may not have these files."""
+        """Deletes old files. Every process deletes its own files, even without the lease, because
+        the holder of the lease may be a machine without these files."""
         if time.monotonic() - self._deleted_at > HOUR:
             self._deleted_at = time.monotonic()
             now, kept = time.time(), self._retention

@@ -10,7 +10,7 @@ from hermes.types.store import Work
 
 PART_SECONDS = 1.0
 """Seconds for which a message waits for its next part. A part that arrives after the turn of the
-message was opened becomes a message of its own."""
+message was opened becomes a separate message."""
 
 
 MOST_ALBUMS = 256
@@ -19,7 +19,7 @@ MOST_ALBUMS = 256
 
 class AddressedAlbums:
     """The newest albums that are addressed to the agent. In a group, only the part with the caption
-    mentions the agent, and the other parts follow it."""
+    mentions the agent, so the other parts of the album count as addressed, too."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, str, str, str], None] = OrderedDict()

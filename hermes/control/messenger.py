@@ -24,7 +24,7 @@ from hermes.types.turns import Turn
 from hermes.types.value import Value
 
 RECEIPT_SECONDS = 0.05
-"""Seconds between two looks at the state of a delivery."""
+"""Seconds between two reads of the state of a delivery."""
 TOOL_WAIT_SECONDS = 10.0
 """Longest time for which a tool call waits until its message is delivered."""
 
@@ -62,7 +62,8 @@ class PendingSend(Value):
     text: str
     """The target as text."""
     ids: tuple[tuple[str, str], ...]
-    """The deliveries, each with the name of its file; the name is empty for the text."""
+    """The ids of the deliveries, each with the name of its file. The name is empty for the delivery
+    of the text."""
     mirrored: bool
 
 
@@ -133,7 +134,7 @@ class ChatMessenger:
 
 
 class CallMessenger:
-    """The messenger of one tool call, which sends in the name of the call's turn."""
+    """Sends the messages of one tool call, on behalf of the turn of this call."""
 
     def __init__(self, messenger: ChatMessenger, turn: Turn, call: CallId) -> None:
         self._messenger = messenger

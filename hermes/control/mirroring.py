@@ -1,4 +1,5 @@
-"""Adds messages that were sent to a chat to the history of the chat's session."""
+"""Adds messages that a tool or job has sent to a chat to the history of that chat's session, so
+that the agent knows them."""
 
 from hermes.state import session_lock, sessions, transcript
 from hermes.state.transcript import TranscriptWriter
@@ -11,11 +12,10 @@ SENT_FIRST = "[The agent wrote to this chat before the conversation began:]"
 
 
 def session_of_chat(target: Target, agent: AgentId, own: str | None) -> Work[str | None]:
-    """Returns the session whose history receives a message to the chat.
-
-    Returns None if the chat has no session with the agent. Also returns None if it has several,
-    because a message must not appear in the conversation of the wrong person. Also returns None for
-    the session `own`, which sends the message and therefore has it in its history already.
+    """Returns the session whose history receives a message to the chat. Returns None if the chat
+    has no session with the agent, or has several: the message must not appear in the conversation
+    of the wrong person. Also returns None for the session `own`: it sends the message, so its
+    history already contains it.
     """
     found = yield from sessions.in_chat(target, agent)
     return found[0] if len(found) == 1 and found[0] != own else None

@@ -72,12 +72,14 @@ class Outbox:
         self.on_gone: Callable[[str, str], None] = lambda account, chat_id: None
         """Called with the account and the id of a chat to which nothing can be sent any more."""
         self.on_question_lost: Callable[[], None] = lambda: None
-        """Called when a question can't be delivered, so that its turn must be resumed."""
+        """Called when a question can't be delivered. The turn that waits for the answer must then
+        be resumed."""
         self._idle = anyio.Event()
         self._attached = anyio.Event()
 
     async def attach(self, adapter: PlatformAdapter, epoch: int) -> AccountCursor:
-        """Takes over an account's deliveries; returns the cursor of the account."""
+        """Begins to send the deliveries of an account. Returns the cursor of the account: the
+        position up to which its messages were read."""
         account = adapter.account
         await self._store.run(deliveries.doubt_sending, account)
         frozen = await self._store.run(deliveries.freezes, account, time.time())
@@ -116,7 +118,7 @@ class Outbox:
                 self.wake(Target(account=name, chat_id=chat_id))
 
     def wake(self, target: Target) -> None:
-        """Wakes the worker of this chat, which may have something to send."""
+        """Wakes the worker of this chat, because there may be something to send."""
         if target.account not in self._accounts:
             return
         key = (target.account, target.chat_id)
@@ -127,7 +129,7 @@ class Outbox:
         self._group.start_soon(self._work, key)
 
     def send_secret(self, target: Target, text: str) -> None:
-        """Begins to send a short message that is never stored. If that fails, the message is
+        """Begins to send a short message that is never stored. If the attempt fails, the message is
         lost."""
         self._group.start_soon(self._send_secret, target, text)
 
@@ -146,7 +148,7 @@ class Outbox:
             log.exception("the adapter of %s failed", target.account)
 
     async def idle(self) -> None:
-        """Returns when no worker is sending."""
+        """Waits until no worker is sending."""
         while self._busy:
             self._idle = anyio.Event()
             await self._idle.wait()
@@ -243,7 +245,8 @@ class Outbox:
     async def _give_up(
         self, transaction: Callable[P, Work[bool]], *args: P.args, **kwargs: P.kwargs
     ) -> None:
-        """Runs a transaction that marks deliveries as dead, and reports if a question was lost."""
+        """Runs a transaction that marks deliveries as dead. Calls `on_question_lost` if one of them
+        was to show a question."""
         if await self._store.run(transaction, *args, **kwargs):
             self.on_question_lost()
 
@@ -266,8 +269,9 @@ class Outbox:
 
 
 def _refuse(delivery: Delivery, error: str, now: float) -> Work[bool]:
-    """Marks the delivery as dead. If it is a file, stores a message that tells the person that the
-    file is missing. Returns whether the delivery was to show a question."""
+    """Marks the delivery as dead (it is never sent). If the delivery is a file, stores a message
+    that tells the person that the file is missing. Returns whether the delivery was to show a
+    question."""
     files = delivery.content.attachments
     if not files:
         return (yield from deliveries.mark_dead(delivery.id, delivery.attempts, error, now))

@@ -54,8 +54,8 @@ def parse_code(text: str) -> str | None:
 
 
 def hash_code(account: str, code: str) -> str:
-    """Returns the hash under which a code of the account is stored. It is slow on purpose: nobody
-    can try all codes within the hour for which a code is valid."""
+    """Returns the hash under which a code of the account is stored. Computing the hash is slow on
+    purpose, so that nobody can try all codes within the hour for which a code is valid."""
     salt = f"hermes pairing\0{account}".encode()
     return hashlib.scrypt(code.encode(), salt=salt, n=256, r=8, p=1, dklen=32).hex()
 
@@ -109,7 +109,8 @@ def listed(now: float) -> Work[tuple[list[PairingRequest], list[PairedUser]]]:
 
 
 def revoke(account: str, user_id: str) -> Work[bool]:
-    """Takes the user's access and code away. Returns whether the user had one of them."""
+    """Takes the user's access and pairing code away. Returns whether the user had access or a
+    code."""
     paired = yield from access.revoke(account, user_id)
     waited = yield from pairing.withdraw(account, user_id)
     return paired or waited
@@ -162,11 +163,12 @@ class Pairing:
         self._access = access
         self._outbox = outbox
         self._visits: OrderedDict[tuple[str, str], float] = OrderedDict()
-        """The strangers whose invitations were accepted, and the times."""
+        """The strangers whose invitations were accepted, and the time of each acceptance."""
 
     def visits(self, source: Source) -> bool:
         """Returns whether the invitation of a stranger to a private chat is accepted, so that the
-        stranger can be paired there. Each stranger can invite us once in a while."""
+        stranger can be paired there. After an invitation, further ones of the same stranger are
+        refused for some time."""
         user, now = (source.account, source.user_id), time.time()
         if not self._access.offers_pairing(source):
             return False

@@ -50,7 +50,7 @@ def known_people(policy: AccessPolicy) -> Work[list[KnownPerson]]:
         ids[id] = None
         if paired.user_name:
             names[id] = paired.user_name
-    # Other ids are linked to the id that a person is named after.
+    # A person is named after one of their ids, and the other ids are linked to it.
     named = (parse_id(person) for person in known.linked.values() if person != OWNER)
     return _listed(rules, [*ids, *named, *known.linked], names)
 
@@ -85,7 +85,7 @@ def link(ids: Sequence[str], now: float) -> Work[PersonId]:
 
 
 def unlink(id: str) -> Work[None]:
-    """Makes the id the id of a person of its own. Raises UnknownId if the id is not linked."""
+    """Makes the id a separate person again. Raises UnknownId if the id is not linked."""
     if not (yield from access.unlink(*parse_id(id))):
         raise UnknownId(f"{id!r} is not linked to another id: `hermes people list` shows the links")
 

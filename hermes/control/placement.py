@@ -11,7 +11,7 @@ from hermes.types.value import Value
 
 
 class Placement(Value):
-    """The folder of this process, in which its agents read and write files."""
+    """The folder in which the agents of this process read and write files."""
 
     folder: FolderId | None = None
     """The folder's id, which is stored with each session that uses files; None in tests without
@@ -28,8 +28,8 @@ class Placement(Value):
         return not self.checked or folder is None or folder == self.folder
 
     def profile_of(self, row: TurnRow, profile: AgentProfile) -> AgentProfile:
-        """Returns the agent's profile. If the workspace in which the turn began can be used here,
-        the profile has that workspace."""
+        """Returns the agent's profile for a turn. If the workspace in which the turn began exists
+        here, the profile names that workspace."""
         if row.folder is None and self.checked and not self.terminal:
             # The turn has used no files yet, so it gets the workspace of this node. The path of
             # another node's workspace may exist here, but only by chance.
@@ -43,5 +43,6 @@ class Placement(Value):
 
     @property
     def limit(self) -> FolderId | None:
-        """The only folder whose work this process may take over; None for no limit."""
+        """The folder of this process, if it may only take over work that needs no other folder;
+        None if it may take over all work."""
         return self.folder if self.checked else None

@@ -55,7 +55,8 @@ class Preview:
 
     @asynccontextmanager
     async def shown(self, claim: Claim, live: EventLog, target: Target) -> AsyncIterator[None]:
-        """Previews the turn until the block ends. A call in progress is completed first."""
+        """Shows the turn in the chat until the block ends. A call to the platform that is in
+        progress is completed first."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._guarded, self._follow, claim, live)
             group.start_soon(self._guarded, self._react, claim, target)
@@ -63,8 +64,8 @@ class Preview:
             try:
                 yield
             finally:
-                # If a message is being placed, its reference must not be lost, so the call may
-                # finish.
+                # If the first message of the preview is being sent, its id must not be lost, so
+                # this call may finish.
                 with anyio.move_on_after(FINISH_SECONDS, shield=True):
                     async with self._calling:
                         group.cancel_scope.cancel()
@@ -104,7 +105,8 @@ class Preview:
     async def _sign(
         self, claim: Claim, target: Target, show: Callable[[], Awaitable[None]]
     ) -> None:
-        """Shows a sign that the agent works. If this fails, the turn still continues."""
+        """Runs `show`, which shows a sign that the agent works. If it fails, the turn still
+        continues."""
         adapter = await self._adapter_of(target.account)
         try:
             interval = adapter.limits.chat_interval
@@ -194,7 +196,8 @@ class Preview:
         """Sends or edits a message. Returns all messages of the preview."""
         content = Content(text=step.text)
         placed = list(delivery.placed)
-        # A step may be an edit although nothing is placed, if the text before it was a draft.
+        # A step may be an edit although no message was sent yet, if the text before it was shown as
+        # a draft.
         if step.part < len(placed):
             assert isinstance(adapter, CanEdit)
             ref = placed[step.part].ref

@@ -10,7 +10,7 @@ import anyio
 from hermes.types.identity import Target
 
 LONGEST_SLEEP = 3600.0
-"""Seconds after which a waiting call looks at the clock again, even if nothing has changed."""
+"""Seconds after which a waiting call checks the time again, even if nothing has changed."""
 
 
 class Priority(IntEnum):
@@ -70,7 +70,7 @@ class ChatQueue:
         return max(at - now, 0.0)
 
     def count(self, ticket: Ticket, now: float, interval: float, edit_interval: float) -> None:
-        """Counts the call, which is made now."""
+        """Records that the call is made now."""
         self.free_at = now + interval
         if ticket.edit:
             self.edit_at = now + edit_interval
@@ -80,7 +80,7 @@ class ChatQueue:
         self._notify()
 
     def idle(self, now: float) -> bool:
-        """Whether the queue holds nothing that must be remembered."""
+        """Whether the queue can be forgotten, because no call waits and no pause is left."""
         return not self.waiting and max(self.free_at, self.edit_at) <= now
 
     def _notify(self) -> None:
@@ -89,8 +89,9 @@ class ChatQueue:
 
 
 class RateGate:
-    """Keeps the platform's interval between two calls to a chat and our own interval between two
-    edits, and lets no call pass during a freeze.
+    """Delays calls to a chat: they keep the platform's interval between two calls and our own
+    interval between two edits. During a freeze, which a platform demands with "retry later", no
+    call is made.
 
     The end of a freeze is a wall-clock time, because it is stored and read again after a restart.
     """

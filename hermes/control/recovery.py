@@ -1,5 +1,5 @@
-"""Finds turns that no process runs: the turns of dead processes, and suspended turns that can be
-resumed."""
+"""Finds turns that should run but that no process runs: the turns of dead processes, and suspended
+turns that can be resumed."""
 
 import logging
 import platform
@@ -43,7 +43,8 @@ class Recovery:
         self._warned_of: set[AgentId] = set()
 
     async def lease(self, name: str) -> int | None:
-        """Takes a lease; returns its epoch, or None if a living process holds it."""
+        """Takes a lease. Returns the lease's new epoch (its number); None if another living process
+        holds the lease."""
         dead = set(await self._store.dead())
         owner = self._store.owner
         return await self._store.run(owners.claim_lease, name, owner, dead, time.time())
@@ -123,7 +124,8 @@ class Recovery:
             except HermesError as error:
                 log.error("the command of call %s may still be running: %s", call, error)
             except Exception:
-                # A backend may come from a plugin, and its defects must not stop the recovery.
+                # A backend may come from a plugin, and an error in the plugin must not stop the
+                # recovery.
                 log.exception("the command of call %s may still be running", call)
 
     async def resume(self, start: StartTurn, runs: Callable[[TurnId], bool]) -> None:
@@ -218,8 +220,8 @@ class Recovery:
         return found, agents
 
     def _adopt_the_rest(self, dead: list[OwnerId]) -> Work[None]:
-        """Takes over the waiting work of dead processes, and removes the processes that have left
-        no other work."""
+        """Takes over the waiting work of dead processes. Then removes those processes that have no
+        other work."""
         yield from inbox.adopt(dead, self._store.owner, self._agents)
         limit = self._placement.limit
         yield from turns.adopt_suspended(dead, self._store.owner, self._agents, limit)

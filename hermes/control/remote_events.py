@@ -36,8 +36,8 @@ class RemoteEvents:
         """The number of the newest event; 0 if events are missing, in which case all events are
         requested again."""
         self.looks = 0
-        """A counter that increases when there may be new events in the store. A reader reads the
-        store if the counter has changed since its last read."""
+        """A counter that increases when there may be new events in the store. A reader that finds
+        another value than at its last read must read the store."""
         self._recorded: list[Recorded] = []
         self._size = 0
 
@@ -69,8 +69,8 @@ class RemoteEvents:
 
     def _drop(self, kept: int) -> None:
         """Drops the events that are also in the store."""
-        # Neighbouring texts are one event here. If only a part of it is stored, the event is not
-        # dropped.
+        # Neighbouring texts are held as one event here. If only a part of this event is stored, the
+        # event is kept.
         start = bisect_right(self._recorded, kept, key=lambda one: one.seq)
         if start:
             self.base = self._recorded[start - 1].seq

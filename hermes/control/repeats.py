@@ -22,9 +22,9 @@ def repeat(
 ) -> Work[Repeated | None]:
     """Finds the turn of a repeated request; None if the request must be handled like a new one.
 
-    If the turn runs or has completed, the client gets its events. If it has failed for a possibly
-    temporary reason, it is continued from its last checkpoint. If other messages have been added to
-    its conversation since then, the request is handled as a new message.
+    If the turn runs or has completed, the client gets its events. If the turn has failed for a
+    reason that may be temporary, it continues from its last checkpoint. But if other messages were
+    added to the conversation since then, the request is handled as a new message.
     """
     earlier = yield from inbox.find(event)
     if earlier is None:

@@ -1,10 +1,11 @@
-"""One attempt to send a delivery: its messages, in order, each with a key of its own.
+"""One attempt to send a delivery, as one or more messages in order. Each message has a key, by
+which some platforms drop repeats.
 
 If the platform can edit, a message is first *placed* with a text that is never the whole answer.
-Its reference is committed, and then it is edited into the answer. A crash can leave a partial
-message behind, but never a second answer. On other platforms, a message that may be a repeat says
-so, unless the platform drops repeats by their key. A text that the platform refuses is sent again
-without formatting.
+The id of this message is committed, and then the message is edited into the answer. A crash can
+leave a partial message behind, but never a second answer. On other platforms, a message that may be
+a repeat says so, unless the platform drops repeats by their key. A text that the platform refuses
+is sent again without formatting.
 """
 
 import logging
@@ -141,8 +142,8 @@ class Sending:
             await self._edit(adapter, index, part, text)
 
     async def _place(self, index: int, part: MessagePart, purpose: Purpose) -> None:
-        """Sends a new message for the part, or a replacement if the part's earlier message is
-        gone."""
+        """Sends a new message for the part. If an earlier message of the part was deleted on the
+        platform, sends another one instead."""
         text = self._adapter.render(placeholder_text(part.tree))
         if part.plain or self._adapter.measure(text) > self._adapter.limits.text:
             text = self._adapter.render(tree_of(PLACEHOLDER))
@@ -166,7 +167,7 @@ class Sending:
 
     async def _marked_as_repeat(self, index: int, part: MessagePart) -> MessagePart:
         """Returns the part with a warning that it may be a repeat. If the part has no room for the
-        warning, sends the warning as a message of its own and returns the part unchanged."""
+        warning, sends the warning as a separate message and returns the part unchanged."""
         marked = replace(part, tree=(*tree_of(REPEAT), *part.tree))
         if self._adapter.measure(self._rendered(marked)) <= self._adapter.limits.text:
             return marked

@@ -96,7 +96,8 @@ def compress(command: CommandContext) -> Work[CommandReply]:
     if row is not None:
         known = History(generation=row.generation, compaction=row.compaction)
         said = (yield from transcript.history(session, known)).messages
-        # The next message is not summarised, so it counts as the end of the conversation.
+        # The end of the conversation is not summarised. An empty next message is added, because the
+        # next message will be that end.
         if range_on_request((*said, UserMessage(text=""))) is not None:
             yield from sessions.set_summarise(session, wanted=True)
             return CommandReply(
@@ -118,7 +119,8 @@ def _conversations(command: CommandContext) -> Work[list[Summary]]:
     person has written."""
     session = str(command.session)
     found = yield from conversations.of_person(session, command.person, MOST_SEARCHED)
-    # This number of a conversation in its session never changes.
+    # The generation gives each conversation a number that never changes, unlike its position in a
+    # list.
     return [replace(one, number=one.generation + 1) for one in found]
 
 

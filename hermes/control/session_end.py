@@ -1,4 +1,5 @@
-"""Runs the `end_session` work of agents for conversations that have ended, at least once each."""
+"""Runs the work of agents after a conversation has ended (`end_session`), at least once for each
+conversation."""
 
 import logging
 import time
@@ -19,8 +20,7 @@ log = logging.getLogger(__name__)
 
 ENDED_POLL_SECONDS = 60.0
 PATIENCE = 600.0
-"""Seconds after which another process may repeat work that one process has begun and not
-finished."""
+"""Seconds after which a process may repeat work that another process has begun and not finished."""
 
 
 class SessionEndWorker:

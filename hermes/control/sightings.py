@@ -1,5 +1,5 @@
-"""Remembers which chats were recorded recently, so that not every message writes to the
-directory."""
+"""Remembers which chats were recorded recently, so that not every message writes its chat to the
+store."""
 
 from collections import OrderedDict
 

@@ -1,4 +1,5 @@
-"""Adds messages to a running turn."""
+"""Adds messages of people to a running turn (steering), so that the model reads them before its
+next step."""
 
 from hermes.control.event_content import new_messages
 from hermes.control.message_parts import whole_message
@@ -28,7 +29,8 @@ def enter_turn(claim: Claim, step: int, now: float) -> Work[list[tuple[int, User
     for id in (yield from steering.aimed_at(row.id, row.session, now)):
         event = yield from whole_message(id)
         if event is None:
-            # The message is given up when it would get its own turn.
+            # This unreadable message is skipped here. It is closed as failed later, when a turn
+            # would be opened for it.
             continue
         yield from steering.enter(id, row.id)
         if event.origin.reply_to is None:

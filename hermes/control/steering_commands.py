@@ -20,7 +20,8 @@ TEXT_COMMANDS = ("queue", "q", "steer")
 
 
 def queue(command: CommandContext) -> Work[CommandReply]:
-    """Answers the text after the running turn, also in a chat with another mode."""
+    """Queues the text, so that it is answered after the running turn, whatever mode the settings
+    choose for the chat."""
     yield from ()
     if not command.argument.strip():
         return _missing("/queue TEXT answers the text after the running turn.")
@@ -28,7 +29,7 @@ def queue(command: CommandContext) -> Work[CommandReply]:
 
 
 def steer(command: CommandContext) -> Work[CommandReply]:
-    """Adds the text to the running turn, also in a chat with another mode."""
+    """Adds the text to the running turn, whatever mode the settings choose for the chat."""
     yield from ()
     if not command.argument.strip():
         return _missing("/steer TEXT adds the text to the running turn.")
@@ -36,7 +37,7 @@ def steer(command: CommandContext) -> Work[CommandReply]:
 
 
 def background(command: CommandContext) -> Work[CommandReply]:
-    """Answers the text in a new session, while this chat goes on."""
+    """Answers the text in a new session, so that this conversation can continue meanwhile."""
     yield from ()
     if not command.argument.strip():
         return _missing("/background TEXT answers the text while you go on writing here.")

@@ -1,4 +1,4 @@
-"""Ends the work that needs files which no living node has."""
+"""Ends work that can't continue, because no running node (machine) has the files that it needs."""
 
 import logging
 import time
@@ -21,7 +21,7 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 FOLDER_SECONDS = 60.0
-"""Seconds for which work waits for a node that has the files of the work."""
+"""Seconds for which work waits for a node that has its files."""
 
 
 class FailedMessage(Value):

@@ -28,8 +28,8 @@ _SPECIAL = re.compile(r"([,\\])")
 
 
 class BadTarget(Rejected):
-    """The text names no chat that a message can be sent to. The error says what to write
-    instead."""
+    """Raised if the text of a target names no chat that a message can be sent to. The message says
+    what to write instead."""
 
     code = "bad_target"
 
@@ -56,14 +56,14 @@ class HomeTarget(Value, tag=True):
 
 
 class ChatTarget(Value, tag=True):
-    """A chat by its id."""
+    """A chat that is named by its id."""
 
     account: str
     chat: ChatRef
 
 
 class NamedTarget(Value, tag=True):
-    """A chat by its name, or by an id in a form that its platform does not describe."""
+    """A chat that is named by its name, or by an id in a form that the platform does not define."""
 
     account: str
     name: str

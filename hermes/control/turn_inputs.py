@@ -41,7 +41,8 @@ def new_turn(
         place=origin.place,
         stateless=row.transient,
         reply_to=origin.reply_to,
-        # A chat needs no live events, because its preview is edited at most once a second.
+        # A chat does not need each event at once, because the message that shows the turn is edited
+        # at most once a second.
         live=asked.live if isinstance(asked, Asked) else origin.reply_to is None,
     )
     if session is not None:

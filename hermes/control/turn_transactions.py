@@ -72,8 +72,8 @@ UNREADABLE_TURN = Failed(reason=GIVEN_UP, code="unreadable")
 
 
 class Claim(Value):
-    """A turn that this process runs. The claim is lost when another process increments the epoch of
-    the turn's row."""
+    """A turn that this process runs, and its right to do so. The right is lost when another process
+    increments the epoch (the number of the claim) in the turn's row."""
 
     turn: Turn
     row: TurnRow
@@ -81,13 +81,13 @@ class Claim(Value):
     detached: bool
     """Whether the turn continues without readers."""
     said: tuple[str, ...] = ()
-    """Texts of earlier steps that no chat has received yet."""
+    """Texts of earlier steps that were not sent to a chat yet."""
     recovered: bool = False
     """Whether the turn was taken over from a process that died."""
     before: History | None = None
     """The history of the session as it was stored when the turn was opened."""
     spans: tuple[Span, ...] = ()
-    """For each message of the history, the stored rows that it represents."""
+    """For each message of the history, the stored rows that it stands for."""
 
 
 class Closing(Value):
@@ -185,10 +185,10 @@ class TurnTransactions:
     def open_next(self, session: str, now: float) -> Work[Claim | None]:
         """Opens the turn of the session's oldest waiting message, if there is one.
 
-        If the turn needs files that only other nodes have, this message and the later ones are
-        left to those nodes. If further parts of the message may arrive, they are left for later. A
-        message that can't be read is given up, so that the turns before and
-        after it are not affected.
+        If the turn needs files that only other nodes have, this message and the later ones are left
+        to those nodes. If further parts of the message may still arrive, nothing is opened yet. A
+        message that can't be read is given up, so that the turns before and after it are not
+        affected.
         """
         key = SessionKey.parse(session)
         while waiting := (yield from inbox.first_pending(session, self.owner)):

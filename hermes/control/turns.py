@@ -71,9 +71,9 @@ class TurnRunner:
         self._scopes: dict[TurnId, anyio.CancelScope] = {}
         self._whys: dict[TurnId, Why] = {}
         self._fleeting: set[TurnId] = set()
-        """Turns that are stopped after their last reader has left."""
+        """Turns that are stopped when their last reader leaves."""
         self._steered: set[TurnId] = set()
-        """Turns for which messages wait that are to enter them."""
+        """Turns that must read new messages of people before their next model call."""
         self.on_closed: Callable[[Claim, Outcome], None] = lambda claim, outcome: None
         self.role_of: Callable[[Source, Principal | None], Role] = lambda source, who: Role.USER
         """Returns the role of the person who sent the message of a turn."""
@@ -97,7 +97,7 @@ class TurnRunner:
             self._fleeting.add(claim.turn.id)
 
     def steer(self, turn: TurnId) -> None:
-        """Lets the turn look for messages that are to enter it, before its next model call."""
+        """Makes the turn read new messages of people before its next model call."""
         if turn in self._scopes:
             self._steered.add(turn)
 
@@ -152,8 +152,7 @@ class TurnRunner:
     async def _outcome(
         self, claim: Claim, live: EventLog, checkpoint: "TurnCheckpoint"
     ) -> Outcome | None:
-        """Returns the outcome of the agent's run, or None if the turn is left to another
-        process."""
+        """Returns the outcome of the agent's run; None if another process continues the turn."""
         # The role is determined when the turn starts or resumes, so that changes apply at once.
         turn = replace(claim.turn, role=self.role_of(claim.turn.source, claim.turn.principal))
         if claim.row.stop_requested:
@@ -245,7 +244,7 @@ class TurnCheckpoint:
         steered: set[TurnId],
         folder: FolderId | None = None,
     ) -> None:
-        """`steered` contains the turn while messages may wait that are to enter it. `folder` is the
+        """`steered` is the set of turns for which new messages of people may wait. `folder` is the
         folder with the files that tools use in this process."""
         self._store = store
         self._claim = claim
@@ -253,7 +252,8 @@ class TurnCheckpoint:
         self._folder = folder
         self._used_folder = claim.row.folder
         self._new_folder: FolderId | None = None
-        """The folder that the turn has begun to use and that is not stored yet; otherwise None."""
+        """The folder that the turn has begun to use, as long as this is not stored; otherwise
+        None."""
         self._live = live
         self.steps = claim.row.steps
         self.said_texts: list[str] = []
@@ -393,7 +393,7 @@ async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
                     group.start_soon(_kill, sandbox, id)
             await agent.backend.discard(scope)
     except Exception:
-        # A backend may come from a plugin, and its defects must not keep the turn open.
+        # A backend may come from a plugin, and an error in the plugin must not keep the turn open.
         log.exception("background processes of %s may still be running", session)
 
 

@@ -120,8 +120,9 @@ class WaitingMessages:
             in_chat = event.origin.reply_to is not None
             profile = self._transactions.agent(message.key.agent).profile
             mode = profile.busy_mode_in(event.source) if in_chat else "queue"
-        # The node that runs the turn may not have the files of the message. In the turn of another
-        # person, the message would have that person's role.
+        # Two kinds of messages can't enter the turn: one with files, which the node that runs the
+        # turn may not have, and one of another person, because the turn has the role of its own
+        # person.
         far = self._transactions.placement.checked and files_of(event)
         foreign = message.person != turn.person
         return "queue" if mode == "steer" and (far or foreign) else mode

@@ -26,11 +26,13 @@ from hermes.types.turns import Completed, Expired, Failed, Outcome, Question, Su
 from hermes.types.value import Value
 
 ChooseModel = Callable[[AgentProfile, str | None], ModelChoice]
-"""Returns the model for a turn: the model that the request names, or else the profile's model."""
+"""Returns the model for a turn: the model that the request names, or otherwise the model of the
+agent's profile."""
 Recall = Callable[[Turn], Awaitable[str]]
-"""Searches a memory, and returns the text that is relevant to the last request."""
+"""Searches earlier conversations, and returns the text that is relevant to the last request of the
+turn."""
 LOOP_CALLS = 3
-"""Number of identical calls with identical results after which a turn is ended."""
+"""If the model makes the same tool call this many times with the same result, the turn is ended."""
 NO_RESULTS = "The client did not send the results of its tools in time."
 
 
@@ -145,8 +147,8 @@ class AgentLoop:
             return tools
         theirs = {tool.name for tool in turn.client_tools}
         if theirs.isdisjoint(tools):
-            # This mapping is the same object in all turns. The cache of prompts uses its identity
-            # as a key, so a copy would not be found in the cache.
+            # This mapping is the same object in all turns. The cache of prompts compares mappings
+            # by identity, so it would not find a copy.
             return tools
         return {name: tool for name, tool in tools.items() if name not in theirs}
 
@@ -230,11 +232,10 @@ def unanswered(history: Sequence[Message]) -> list[ToolCall]:
 
 
 def repeated_call(history: Sequence[Message]) -> ToolCall | None:
-    """Returns a call that was repeated LOOP_CALLS times without progress since the last request, or
-    None if there is no such call.
-
-    A step makes progress if one of its calls is new since the last request, or has a new result.
-    After such a step, the repetitions of all calls are counted from the beginning.
+    """Returns a call that was repeated LOOP_CALLS times without progress since the last request;
+    None if there is no such call. A step (an answer of the model with its calls) makes progress if
+    one of its calls is new since the last request, or has a new result. Progress sets the count of
+    all calls to zero.
     """
     known: set[tuple[str, str, str]] = set()
     counts: Counter[tuple[str, str, str]] = Counter()
@@ -259,8 +260,8 @@ def cut_off_twice(history: Sequence[Message]) -> bool:
 def _steps_since_request(
     history: Sequence[Message],
 ) -> list[tuple[tuple[ToolCall, ...], dict[str, str]]]:
-    """Returns a pair for each step since the last request. The first value is the step's calls. The
-    second value is the same for all steps: it maps the ids of all their calls to the results."""
+    """Returns a pair for each step since the last request: the calls of the step, and the results
+    of the calls of all steps, by the id of the call."""
     steps: list[tuple[tuple[ToolCall, ...], dict[str, str]]] = []
     results: dict[str, str] = {}
     for message in reversed(history):

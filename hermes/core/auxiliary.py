@@ -10,7 +10,7 @@ from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 
 ChooseAuxiliary = Callable[[ModelChoice], ModelChoice]
-"""Returns the auxiliary model for a main model, or the main model itself if there is no
+"""Returns the auxiliary model that belongs to a main model; the main model itself if there is no
 auxiliary model."""
 
 
@@ -29,7 +29,8 @@ class Auxiliary:
     async def write(
         self, main: ModelChoice, system: str, text: str, longest: int, emit: Emit
     ) -> str:
-        """Returns the model's answer to the text. Emits only the usage, and no other events."""
+        """Returns the model's answer to the text. Reports the usage of the call as an event, but no
+        other events."""
         choice = self._choose(main)
         try:
             return await self._call(choice, system, text, longest, emit)

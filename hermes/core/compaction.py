@@ -24,7 +24,7 @@ HEAD_SHARE, TAIL_SHARE = 0.1, 0.25
 (second number). The beginning and the end are not summarised."""
 LONGEST_SUMMARY = 4096
 CHUNK_SHARE = 0.5
-"""Largest share of the summarising model's window that the text of one call fills."""
+"""Largest share of the window of the summarising model that the text in one call may fill."""
 
 SUMMARY_SYSTEM = """\
 You condense the middle of a conversation between people and an assistant, so that the assistant
@@ -48,7 +48,7 @@ class MessageRange(Value):
 
 
 def choose_range(history: Sequence[Message], window: Window) -> MessageRange | None:
-    """Returns the largest run of messages that may be summarised, or None if no messages may be
+    """Returns the longest sequence of messages that may be summarised; None if no messages may be
     summarised."""
     steps = _step_starts(history)
     request = last_request(history)
@@ -65,7 +65,7 @@ def choose_range(history: Sequence[Message], window: Window) -> MessageRange | N
 
 
 def range_on_request(history: Sequence[Message]) -> MessageRange | None:
-    """Returns the messages that are summarised if a person requests it: all messages except the
+    """Returns the messages to summarise if a person requests a summary: all messages except the
     first ones and about a quarter at the end. Returns None if there are too few messages."""
     return choose_range(history, Window.of(sum(map(message_tokens, history)), None, None))
 

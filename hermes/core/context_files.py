@@ -97,10 +97,9 @@ async def prepare_write(path: str, turn: Turn) -> None:
 
 @asynccontextmanager
 async def watched(turn: Turn, command: CallId) -> AsyncIterator[None]:
-    """Marks the context files that changed during the block as files that the agent has written.
-
-    If `rename_watched` is called inside the block, the command continues as a background process.
-    In this case, `end_watching` marks the files after that process has ended.
+    """Runs a command of the agent in the block. Afterwards, the context files that have changed
+    count as written by the agent. If the command continues as a background process, the block calls
+    `rename_watched`. Then `end_watching` marks the changed files after that process has ended.
     """
     await _begin_watching(turn, command)
     try:
@@ -122,7 +121,8 @@ async def _begin_watching(turn: Turn, command: CallId) -> None:
 
 
 async def end_watching(turn: Turn, *commands: str) -> None:
-    """Marks the context files that these commands changed. The commands must have ended."""
+    """Marks the context files that these commands have changed as written by the agent. The
+    commands must have ended."""
     trust, workspace = trust_of(turn), Path(turn.profile.workspace)
     if trust is None or not workspace.name:
         return
@@ -149,10 +149,10 @@ async def _recorded(work: Callable[[], None]) -> None:
 
 
 class _Folder(Value):
-    """The paths in a folder that are looked for."""
+    """The paths in one folder at which the search for context files looks."""
 
     git: Path
-    """This path exists in the root of a repository."""
+    """The path of `.git`, which exists only in the root of a repository."""
     files: tuple[Path, ...]
     """The paths of context files, in order of precedence."""
 

@@ -42,8 +42,8 @@ from hermes.types.turns import Prompt, Turn
 
 WINDOW_REDUCTION = 0.8
 GROWTH_SHARE = 0.1
-"""If a conversation could not be shortened enough, it must grow by this share of the window before
-the next attempt."""
+"""If a conversation could not be shortened enough, the next attempt is made after it has grown by
+this share of the window."""
 
 
 class ModelConversation:
@@ -64,7 +64,7 @@ class ModelConversation:
         self._tools = tuple(tools.values())
         self.history: list[Message] = list(turn.history)
         self.recalled = ""
-        """Text that was found in a memory because it is relevant to the last request."""
+        """Text from earlier conversations that is relevant to the last request."""
         self._window = window
         self._emit = emit
         self._checkpoint = checkpoint
@@ -78,8 +78,8 @@ class ModelConversation:
         attempted when the conversation has this number of tokens."""
         self._counted: int | None = None
         """Number of tokens of the history; None until the tokens have been counted."""
-        # The stored size gives an upper bound of the tokens. Most histories are far below the
-        # limit, so that their tokens need not be counted.
+        # The stored size in bytes gives an upper bound for the number of tokens. For most histories
+        # this bound is far below the limit, so their tokens need not be counted.
         new = message_tokens(turn.history[-1]) if turn.size and turn.history else 0
         self._upper_bound = new + tokens_in_bytes(turn.size) + _attachment_tokens(turn.history[:-1])
         self._name = str(turn.session)
@@ -149,7 +149,7 @@ class ModelConversation:
             self._emit(event)
 
     def say(self, text: str) -> None:
-        """Emits an answer whose text was held back."""
+        """Emits the text of an answer that was held back until its format was checked."""
         self._emit(TextDelta(text=text))
         self._emit(SegmentEnded())
 
@@ -222,7 +222,7 @@ class ModelConversation:
         return self._fixed() + self._history_tokens()
 
     def _fixed(self) -> int:
-        """Returns the number of tokens that are sent in addition to the history."""
+        """Returns the number of tokens that each request contains in addition to the history."""
         assert self._prompt is not None, "begin was not called"
         said = tokens(self._prompt.text) + tokens(self._ephemeral) + tokens(self.recalled)
         return said + tokens_in_bytes(self._prompt.tools + self._client_tools)
@@ -244,8 +244,8 @@ class ModelConversation:
 
 
 def _sampling(turn: Turn, choice: ModelChoice) -> Sampling:
-    """Returns the options of the turn's model calls. The effort that a person has chosen is left
-    out if the model does not reason."""
+    """Returns the sampling options of the turn's model calls. If the model can't reason, the
+    reasoning effort that a person has chosen is left out."""
     if turn.reasoning is None or turn.sampling.reasoning_effort:
         return turn.sampling
     if choice.quirks.reasoning == "none":

@@ -23,7 +23,8 @@ class ConversationRecord:
     """The calls of a conversation with their results, from the beginning of its history."""
 
     def __init__(self, turn: Turn, untrusted: Collection[str]) -> None:
-        """`untrusted` contains the names of the tools whose results others have written."""
+        """`untrusted` contains the names of the tools whose results are written by others, such as
+        web pages."""
         self._untrusted = untrusted
         self._workspace = turn.profile.workspace
         self._turn = turn
@@ -40,7 +41,8 @@ class ConversationRecord:
 
     @property
     def tainted(self) -> bool:
-        """Whether the model has seen content that others have written: pages, files, events."""
+        """Whether the model has seen content that strangers may have written: web pages, received
+        files, or events."""
         if self._tainted is None:
             self._tainted = self._turn.trigger in UNTRUSTED_TRIGGERS or self._has_untrusted()
         return self._tainted
@@ -59,7 +61,7 @@ class ConversationRecord:
         return any(text in one for one in said) or any(text in r.text for _, r in self._new)
 
     def _has_untrusted(self) -> bool:
-        # A summary may repeat what a page said, and does not tell where it was said.
+        # A summary may repeat the content of a page, and does not say where the content came from.
         return any(
             isinstance(one, UserMessage) and (one.attachments or one.summary)
             for one in self._turn.history
@@ -69,7 +71,7 @@ class ConversationRecord:
         return [*_ended_calls(self._turn.history), *self._new]
 
     def _normal(self, path: str) -> str:
-        """Returns the path relative to the workspace, in one spelling."""
+        """Returns the path relative to the workspace, so that all spellings of a path are equal."""
         return posixpath.relpath(
             posixpath.join(self._workspace or "/", path), self._workspace or "/"
         )

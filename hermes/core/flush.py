@@ -1,4 +1,5 @@
-"""Writes notes about a conversation after it has ended."""
+"""Lets the model write notes about a conversation into the agent's memory after the conversation
+has ended."""
 
 import logging
 

@@ -66,15 +66,16 @@ class PromptWriter:
             tuple[int, int, str, str, int | None, str],
             tuple[AgentProfile, Mapping[str, AnyTool], str],
         ] = {}
-        """Fingerprints by object ids. Each entry also holds the objects, so that their ids are
-        not reused."""
+        """Fingerprints, by the ids of the objects from which they were made. Each entry also keeps
+        the objects alive, so that their ids are not reused."""
         self._writing = anyio.Lock()
         self._fresh: dict[str, tuple[float, Prompt]] = {}
 
     async def prompt(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> Prompt:
         """Returns the session's prompt, or a new prompt if the session has none or if its prompt no
         longer matches the turn."""
-        # The audience is part of the fingerprint, because an account may pass to another person.
+        # The audience (the people who read the answers) is part of the fingerprint, because another
+        # person may take over an account.
         made_for = f"{self._fingerprint(turn, choice, tools)} {audience_of(turn)!r}"
         if turn.personality:
             made_for += f" {hashlib.sha256(turn.personality.encode()).hexdigest()[:32]}"
@@ -85,8 +86,8 @@ class PromptWriter:
         return await self._written(turn, choice, tools, made_for)
 
     def _fingerprint(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> str:
-        # The key contains the ids of objects, because hashing the objects would be slow and the
-        # objects live long.
+        # The objects live long, and hashing their content would be slow. So the key contains their
+        # ids.
         profile, where = turn.profile, describe_place(turn)
         key = (id(profile), id(tools), choice.provider, choice.model, choice.context_length, where)
         known = self._known.get(key)

@@ -18,7 +18,7 @@ PAGE_BYTES, PAGE_TOKENS = 100_000, 3000
 """Estimated number of bytes (first number) and tokens (second number) of a PDF page. A page has
 many tokens, because it is sent both as text and as an image."""
 MESSAGE_TOKENS = 6
-"""Tokens that a message takes in addition to its text."""
+"""Estimated number of tokens that each message needs in addition to its text."""
 
 
 def tokens_in_bytes(size: int) -> int:
@@ -64,8 +64,7 @@ def message_tokens(message: Message) -> int:
 
 
 class Window(Value):
-    """The context window of a model, and its division into room for the input and room for the
-    answer."""
+    """The context window of a model, and how it is divided between the input and the answer."""
 
     size: int
     """Tokens of the whole window, for input and output."""
@@ -101,8 +100,8 @@ class EstimateCorrection:
         self._factor = 1.0
 
     def learn(self, estimated: int, reported: int) -> None:
-        # A number that is very different from the estimate is ignored, because it does not count
-        # the whole prompt: some providers report only the uncached tokens.
+        # Some providers report only the tokens that were not cached. So a number that differs much
+        # from the estimate is ignored.
         if estimated > 0 and 0.5 <= reported / estimated <= 2.0:
             self._factor = reported / estimated
 

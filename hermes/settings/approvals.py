@@ -32,8 +32,9 @@ class ApprovalSettings(Value):
     """The decision if no person is present, as in a scheduled job: `deny`, or `allow` (or
     `approve`)."""
     untrusted_content: bool = True
-    """Whether an action that sends data out or writes outside of the workspace needs approval as
-    soon as the conversation contains content by others, such as web pages and received files."""
+    """Whether untrusted content, such as a web page or a received file, makes approvals stricter.
+    As soon as it is part of the conversation, every action that sends data out or writes outside of
+    the workspace needs approval."""
     approvers: tuple[str, ...] = ()
     """Users who may also decide about the actions of other people, each as `platform:id`. They use
     `/approve` and `/deny` with the id of the approval."""

@@ -32,13 +32,14 @@ class PairedUser(Value):
 
     @property
     def described(self) -> str:
-        """The user's id and name, and the person who has paired the user."""
+        """The user's id and name, and the person who has admitted the user."""
         named = f", named “{self.user_name}”" if self.user_name else ""
         return f"user {self.user_id} of {self.account}{named}, paired by {self.granted_by}"
 
 
 class LinkedId(Value):
-    """A user id that belongs to another person than the one whom the id itself names."""
+    """A user id that was linked to another person: its messages count as messages of that
+    person."""
 
     platform: str
     user_id: str
@@ -55,7 +56,7 @@ def load_people() -> Work[KnownPeople]:
 
 
 def paired_users() -> Work[list[PairedUser]]:
-    """Returns all paired users, the user who was paired first at the beginning."""
+    """Returns all paired users, in the order in which they were paired."""
     rows = yield (
         "select account, user_id, user_name, role, granted_by, granted_at from pairings"
         " order by granted_at, account, user_id",
@@ -121,10 +122,9 @@ def link(platform: str, user_id: str, person: PersonId, now: float) -> Work[None
 
 
 def unlink(platform: str, user_id: str) -> Work[bool]:
-    """Makes the user id the id of a person of its own. Returns whether the id was linked.
-
-    Other ids may be linked to the person that this id names. They stay linked to each other, and
-    belong to the person that the first of them names.
+    """Makes the user id a separate person again. Returns whether the id was linked. If other ids
+    were linked to the person of this id, they stay linked to each other and become one person, who
+    is named for the first of them.
     """
     removed = yield (
         "delete from linked_ids where platform = ? and user_id = ? returning user_id",
@@ -144,5 +144,5 @@ def unlink(platform: str, user_id: str) -> Work[bool]:
 
 
 def _forget_own_links() -> Work[None]:
-    """Deletes the rows of ids that are linked to the person whom they name themselves."""
+    """Deletes the rows that link an id to its own person, because these rows have no effect."""
     yield "delete from linked_ids where person = platform || ':' || user_id", ()

@@ -20,7 +20,7 @@ class OpenApproval(Value):
     person: PersonId
     """The person for whom the agent works."""
     detail: str
-    """The exact action that the approval permits."""
+    """The exact action that the approval would permit."""
     choices: tuple[str, ...]
     digest: str
     lasting_digest: str
@@ -79,8 +79,9 @@ def asked_of(person: PersonId) -> Work[list[OpenApproval]]:
 
 
 def asked_in(person: PersonId, key: SessionKey, source: Source) -> Work[list[OpenApproval]]:
-    """Returns the open approvals of a person that were shown in this conversation. Work in the
-    background has a session of its own, but its questions are shown in the chat."""
+    """Returns the open approvals of a person that were shown in this conversation. This includes
+    approvals of background work, which has a session of its own but shows its questions in the
+    chat."""
     rows = yield (
         f"select {_COLUMNS} from questions q join turns t on t.id = q.turn"  # noqa: S608
         f" where {_OPEN} and q.person = ?"
@@ -126,7 +127,7 @@ def grant(
 
 
 def is_granted(agent: AgentId, person: PersonId, digest: str, lasting_digest: str) -> Work[bool]:
-    """Returns whether a rule permits the action to this person."""
+    """Returns whether a rule of this person permits the action."""
     rows = yield (
         "select 1 from approval_rules where agent = ? and person = ? and digest in (?, ?) limit 1",
         (agent, person, digest, lasting_digest),
@@ -156,8 +157,8 @@ def end_session(session: str) -> Work[None]:
 
 
 def mark_undelivered(condition: str, *parameters: str | int) -> Work[bool]:
-    """Closes the open questions that the deliveries with this SQL condition were to show. Returns
-    whether there were such questions."""
+    """Closes the open questions whose messages (deliveries) meet this SQL condition, because nobody
+    will see them. Returns whether there were any."""
     rows = yield (
         "select id, session from questions where state = 'open' and kind <> 'client_call'"  # noqa: S608
         " and shown_in is null"

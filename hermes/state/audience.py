@@ -35,8 +35,8 @@ Audience = Person | Room | Operator
 
 
 def audience_of(turn: Turn) -> Person | Room | None:
-    """Returns the people who read the turn's answer, or None if they are unknown. If they are
-    unknown, no memory is shown or kept."""
+    """Returns the people who will read the turn's answer; None if they are unknown. For unknown
+    readers, no memory is shown or kept."""
     source = turn.source
     if source.chat_kind != "private":
         key = SessionKey(

@@ -90,8 +90,8 @@ class AuditedModelCall(Value):
 
 
 class AuditedDelivery(Value):
-    """A message that was owed to a chat because of the turn: an answer, a notice, or a message that
-    a tool has sent."""
+    """A message that the turn has caused Hermes to send to a chat: an answer, a notice, or a
+    message of a tool."""
 
     id: str
     account: str
@@ -112,7 +112,8 @@ class AuditTrail(Value):
     messages: tuple[AuditedMessage, ...]
     """The message that has opened the turn, and the messages that have answered its questions."""
     turn: AuditedTurn | None
-    """None if no turn has answered the message, for example because it is a command."""
+    """The turn that has answered the message; None if there is none, for example because the
+    message is a command."""
     model_calls: tuple[AuditedModelCall, ...] = ()
     deliveries: tuple[AuditedDelivery, ...] = ()
 

@@ -1,8 +1,7 @@
-"""Stores long bodies of rows in pieces, in another table, so that rows stay small and commits
-short.
-
-The pieces of a body are found by its hash. They may be stored before the row that refers to them,
-in commits of their own. The transaction that writes the row adds the missing pieces.
+"""Stores the long content (body) of a row in pieces, in another table, so that rows stay small and
+commits short. The pieces of a body are found by its hash. They may be stored before the row that
+refers to them, in commits of their own. The transaction that writes the row adds the missing
+pieces.
 """
 
 import hashlib
@@ -24,7 +23,7 @@ def split(body: bytes) -> list[bytes]:
 
 
 def digest(body: bytes) -> str:
-    """Returns the hash of a body, which is the name of its pieces."""
+    """Returns the hash of a body, under which its pieces are stored."""
     return hashlib.sha256(body).hexdigest()
 
 
@@ -53,8 +52,8 @@ def store(body: bytes) -> Work[tuple[bytes, str | None]]:
 
 
 def read(body: bytes, name: str | None) -> Work[bytes]:
-    """Returns the whole body of a row. `body` and `name` are the row's values, as `store` has
-    returned them."""
+    """Returns the whole body of a row. `body` and `name` are the two values that `store` has
+    returned for the row."""
     if name is None:
         return body
     rows = yield "select piece from body_pieces where body = ? order by idx", (name,)

@@ -17,8 +17,8 @@ def branch(session: str, title: str) -> Work[bool]:
         return False
     yield from conversations.end_current(session)
     now = yield from sessions.get(session)
-    # A message is unique by its turn and its place in the turn, so the copies belong to turns with
-    # other names, which do not exist.
+    # No two messages may have the same turn and the same place in it. So each copy gets the id of a
+    # turn that does not exist: the old id with a suffix.
     suffix = f".{new_id()}"
     yield from _copy_messages(session, row.generation, now.generation, suffix)
     yield from _copy_summaries(session, row.generation, now.generation, suffix)

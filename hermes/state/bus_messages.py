@@ -1,4 +1,5 @@
-"""Splits the messages of a bus into pieces that can be sent, and joins the pieces that arrive."""
+"""Splits the messages of a bus (the channel between processes) into pieces that can be sent, and
+joins the pieces that arrive."""
 
 import itertools
 import logging

@@ -17,14 +17,15 @@ class KnownChat(Value):
     """The name of the chat, or of the person if a private chat has no name; None if it is not
     known."""
     seen_at: float
-    """Time of the last message that was recorded with `see`. Not every message is recorded."""
+    """Time of the newest message that was recorded with `see`. Later messages may have come,
+    because not every message is recorded."""
     gone: str | None
     """The reason why nothing can be sent to the chat; None if messages can be sent."""
 
 
 def see(source: Source, now: float) -> Work[None]:
-    """Records that a message came from a chat. The chat is then known, and no longer marked as
-    gone."""
+    """Records that a message came from a chat. The chat is then listed as known, and messages can
+    be sent to it again."""
     name = source.chat_name or (source.user_name if source.chat_kind == "private" else None)
     yield (
         "insert into chats (account, chat_id, platform, kind, name, seen_at)"

@@ -13,8 +13,8 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 Span = tuple[int, int]
-"""The numbers of the first and the last row that a message of a history represents. A summary
-represents all rows that it replaces."""
+"""The numbers of the first and the last row that a message of a history stands for. A summary
+stands for all rows that it replaces."""
 
 
 class Compaction(Value):
@@ -33,8 +33,8 @@ class Condensed(Value):
 
 
 def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Work[None]:
-    """Stores a summary that replaces the rows in the history, and removes the session's prompt, so
-    that a new prompt is written. The rows themselves are kept."""
+    """Stores a summary that replaces the rows in the history, and removes the session's stored
+    system prompt, so that a new one is written. The rows themselves are kept."""
     body = encode(summary)
     rows = yield (
         "insert into compactions (session, generation, first, last, summary, crc, turn, at)"
@@ -62,10 +62,9 @@ def hide(what: Condensed, now: float) -> Work[None]:
 
 
 def active(session: str, generation: int) -> Work[list[Compaction]]:
-    """Returns the summaries that no later summary replaces, and the removed rows, in the order of
-    the conversation.
-
-    A summary that can't be read is left out, and the rows that it replaced are read instead.
+    """Returns the summaries that are still in use, and the removed rows, in the order of the
+    conversation. A summary that a later summary has replaced is left out, and so is one that can't
+    be read: the history then shows the rows that it has replaced.
     """
     rows = yield (
         "select id, first, last, summary, crc, removed from compactions"

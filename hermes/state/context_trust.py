@@ -1,8 +1,9 @@
-"""Records which context files the agent has written, and which of them the owner has allowed.
+"""Records which context files (such as AGENTS.md) the agent has written, and which of them the
+owner has allowed.
 
 A context file that the agent has not written is trusted. A file that the agent has written is
-trusted while its content has a digest that the owner has allowed. The content before the agent's
-first write counts as allowed.
+trusted only while the hash of its content (digest) is one that the owner has allowed. The content
+before the agent's first write counts as allowed.
 """
 
 import hashlib
@@ -85,8 +86,8 @@ class ContextTrust:
                 if digest and digest != before.get(path, "")
             }
             if changed:
-                # The files are marked before the record is deleted, so that the command's changes
-                # are never trusted in between.
+                # The files are marked before the record is deleted. In the other order, a kill in
+                # between would leave the command's changes trusted.
                 self._change(lambda records: _marked(records, changed))
             self._command(command).unlink(missing_ok=True)
 
@@ -167,7 +168,7 @@ _WRITTEN = dict[str, tuple[str, ...]]
 
 
 def _digests(path: Path) -> dict[str, str] | None:
-    """Returns the digests of the context files from before a command, which are recorded at the
+    """Returns the digests that the context files had before a command, from the record at this
     path. Returns None if the record is missing, expired or damaged by a power failure."""
     try:
         if path.stat().st_mtime < time.time() - WATCHED_SECONDS:
@@ -232,7 +233,7 @@ def _is_same_file(one: str, other: str) -> bool:
 
 def _marked(records: TrustRecords, before: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Returns new entries of `written` for the files in `before` that have no entry yet. If a file
-    was trusted with the digest that it has in `before`, that digest is allowed in its entry."""
+    was trusted with its digest in `before`, the new entry allows that digest."""
     return {
         path: (digest,) if digest and _trusted(records, path, digest) else ()
         for path, digest in before.items()

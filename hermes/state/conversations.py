@@ -11,8 +11,8 @@ SHORT_ID_CHARS = 8
 """Number of characters that are shown of a random chat name. They are the last characters of the
 name."""
 SHORTEST_END = 6
-"""A text of at least this many characters can select a session whose chat name ends with it. A
-shorter text must be the beginning of the name."""
+"""Minimum number of characters with which the end of a chat name can select a session. A shorter
+text must be the beginning of the name."""
 
 _MADE_NAME = re.compile(r"[0-9a-f]{21}")
 
@@ -30,7 +30,7 @@ class Summary(Value):
     created_at: float
     updated_at: float
     generation: int
-    """Number of earlier conversations in the same session."""
+    """Number of earlier conversations in the same session (its generation)."""
     current: bool
     """Whether the next message of the session belongs to this conversation."""
     number: int = 0
@@ -221,7 +221,7 @@ def delete(one: Summary) -> Work[None]:
         yield f"delete from {table} where turn in {own}", place  # noqa: S608
     for table in ("messages", "compactions", "endings", "turns"):
         yield f"delete from {table} where session = ? and generation = ?", place  # noqa: S608
-    # Deliveries that do not answer a turn are found by their session.
+    # Messages to the chat that do not answer a turn are found by their session.
     yield (
         "delete from deliveries where session = ? and state in ('delivered', 'dead')",
         (one.key,),
@@ -262,7 +262,8 @@ def _summary(row: Row) -> Summary:
 
 
 def short_id(chat: str, past: int | None) -> str:
-    """Returns the short name of a conversation. `past` is the generation of a past conversation, or
-    None for the current conversation."""
+    """Returns the short name of a conversation. For a past conversation, `past` is its generation:
+    the number of conversations before it in the session. For the current conversation, `past` is
+    None."""
     name = chat[-SHORT_ID_CHARS:] if _MADE_NAME.fullmatch(chat) else chat
     return name if past is None else f"{name}.{past + 1}"

@@ -33,7 +33,7 @@ class CopyRecord(Value):
     """The name of the store that is copied, without its password."""
     tables: dict[str, TableProgress]
     finished_at: float | None = None
-    """The time at which the copy was found to be equal to its source; None before that."""
+    """The time at which the copy was complete and equal to its source; None until then."""
 
 
 def load_record() -> Work[CopyRecord | None]:

@@ -40,7 +40,7 @@ class CopyEnd(Protocol):
 
     @property
     def place(self) -> str:
-        """Names the store, without its password."""
+        """The name of the store for messages to people, without its password."""
         ...
 
     def shapes(self) -> Work[tuple[TableShape, ...]]:
@@ -76,9 +76,8 @@ class StoreCopy:
         self._shapes: tuple[TableShape, ...] = ()
 
     async def run(self) -> None:
-        """Returns when the target is equal to the source and recorded as complete.
-
-        The target must already have a `CopyRecord`.
+        """Copies all rows, and returns when the target is equal to the source and recorded as
+        complete. The target must already have a `CopyRecord`.
         """
         await self._match_schemas()
         done = await self._continued()
@@ -107,8 +106,8 @@ class StoreCopy:
             self.rows[shape.name] = await self._source.store.read(count_rows, shape)
 
     async def _continued(self) -> dict[str, TableProgress]:
-        """Returns the progress of an interrupted copy. If the copied rows differ from the source,
-        they are deleted and the progress is empty."""
+        """Returns the progress of an interrupted copy. If rows that were already copied differ from
+        the source, all copied rows are deleted and the progress is empty."""
         record: CopyRecord | None = await self._target.store.read(load_record)
         assert record is not None, "whoever opens a target makes its record"
         if not record.tables:

@@ -11,8 +11,8 @@ def load(account: str) -> Work[str | None]:
 
 
 def save(account: str, value: str, lease: tuple[OwnerId, int]) -> Work[None]:
-    """Stores the cursor. Raises ClaimLost and stores nothing if the owner does not hold the
-    account's lease."""
+    """Stores the cursor. Raises ClaimLost and stores nothing if another process now holds the
+    account's lease (the right to serve the account)."""
     owner, epoch = lease
     saved = yield (
         "insert into cursors (account, value)"

@@ -1,4 +1,4 @@
-"""Deliveries: the messages that we owe chats, in order."""
+"""Deliveries: the messages that still have to be sent to chats, in order."""
 
 import logging
 
@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 class DeliveryReceipt(Value):
-    """The state of a delivery, for the sender of its message."""
+    """The state of a delivery, for the tool or job that has sent the message."""
 
     state: DeliveryState
     error: str | None = None
@@ -57,8 +57,8 @@ def owe(
 def send_once(
     send_key: str, target: Target, content: Content, agent: str, session: str | None, now: float
 ) -> Work[str]:
-    """Adds a delivery that does not answer a turn, unless a delivery with the key `send_key`
-    exists. Returns the id of the new or existing delivery.
+    """Adds a message that does not answer a turn, unless a delivery with the key `send_key` exists.
+    Returns the id of the new or existing delivery.
 
     `session` is the session whose history receives the message after it was sent. If nothing can be
     sent to the chat, the delivery is dead from the beginning.
@@ -125,7 +125,8 @@ def complete(turn: TurnId, content: Content | None, now: float) -> Work[None]:
 
 
 def pass_on(turn: TurnId, other: TurnId) -> Work[None]:
-    """Makes the open delivery of a turn, with its preview, the delivery of another turn."""
+    """Gives the open delivery of a turn to another turn, together with its preview: the message in
+    the chat that already shows a part of the answer."""
     yield "update deliveries set turn = ? where turn = ? and state = 'open'", (other, turn)
 
 
@@ -158,9 +159,9 @@ def take_next(
     """Returns the chat's oldest pending delivery, or None if no delivery is pending. Marks the
     delivery as *sending* if it is due.
 
-    Only the process that holds the account may call this. If the delivery is *sending* already, it
-    is doubtful, because an attempt to send it was interrupted. A delivery that can't be read, or
-    whose chat is gone, is marked as *dead*.
+    Only the process that serves the account may call this. If the delivery is *sending* already, an
+    attempt to send it was interrupted. It is then doubtful: the chat may or may not have got it. A
+    delivery that can't be read, or whose chat is gone, is marked as *dead*.
     """
     owner, epoch = lease
     rows = yield (
@@ -199,7 +200,8 @@ def take_next(
 
 
 def mark_previewed(id: str, epoch: int, placed: tuple[Placed, ...]) -> Work[None]:
-    """Stores the messages of a preview, unless another process has taken the turn over."""
+    """Stores the ids of the chat messages that show a preview (the growing answer), unless another
+    process has taken the turn over."""
     yield (
         "update deliveries set placed = ?, doubtful = 0 where id = ? and state = 'open'"
         " and exists (select 1 from turns where turns.id = deliveries.turn and epoch = ?)",
@@ -208,10 +210,9 @@ def mark_previewed(id: str, epoch: int, placed: tuple[Placed, ...]) -> Work[None
 
 
 def mark_placed(id: str, attempt: int, placed: tuple[Placed, ...]) -> Work[None]:
-    """Stores the messages of the current attempt.
-
-    If a later attempt has begun, nothing is changed, because another process may hold the account
-    now. The same applies to all functions of this module that take an `attempt`.
+    """Stores the ids of the messages that this attempt has sent. If a later attempt has begun,
+    nothing is changed, because another process may serve the account now. The same applies to all
+    functions of this module that take an `attempt`.
     """
     yield (
         "update deliveries set placed = ?, doubtful = 0"
@@ -229,13 +230,15 @@ def mark_delivered(id: str, attempt: int, placed: tuple[Placed, ...], now: float
 
 
 def mark_dead(id: str, attempt: int, error: str, now: float) -> Work[bool]:
-    """Marks the delivery as *dead*. Returns whether it was to show a question, which is closed."""
+    """Marks the delivery as *dead*: it is never sent. If it was to show a question, closes the
+    question and returns True."""
     return (yield from _give_up("id = ? and attempts = ?", (id, attempt), error, now))
 
 
 def give_up_chat(account: str, chat_id: str, reason: str, now: float) -> Work[bool]:
-    """Records that nothing can be sent to the chat, and marks its pending deliveries as *dead*.
-    Returns whether one of them was to show a question, which is closed."""
+    """Records that nothing can be sent to the chat, and marks its pending deliveries as *dead*:
+    they are never sent. Closes the questions that they were to show, and returns whether there were
+    any."""
     yield from chats.mark_gone(account, chat_id, reason, now)
     return (yield from _give_up("account = ? and chat_id = ?", (account, chat_id), reason, now))
 
@@ -265,9 +268,9 @@ def refuse_file(delivery: Delivery, error: str, notice: Content, now: float) -> 
 def put_back(
     id: str, attempt: int, placed: tuple[Placed, ...], not_before: float, *, doubtful: bool
 ) -> Work[None]:
-    """Makes the delivery ready again, and stores the messages that the failed attempt has sent.
-    Does nothing if the delivery is finished, so that a process that has lost the account can't
-    cause a second delivery."""
+    """Makes the delivery ready again, and stores the ids of the messages that the failed attempt
+    has sent. Does nothing if the delivery is finished. So a process that no longer serves the
+    account can't cause a second delivery."""
     yield (
         "update deliveries set state = 'ready', placed = ?, not_before = ?,"
         " doubtful = case when ? = 1 then 1 else doubtful end"

@@ -95,7 +95,7 @@ def listed(entries: Sequence[str]) -> str:
 
 
 def within(entries: Sequence[str], name: str, limit: int) -> str:
-    """Returns as many entries as the limit allows, with a note if some are left out."""
+    """Returns as many entries as fit into `limit` characters, with a note if some are left out."""
     text = BETWEEN.join(entries)
     if len(text) <= limit:
         return text

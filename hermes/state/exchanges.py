@@ -14,7 +14,7 @@ class PastExchange(Value):
 
     turn: str
     first: int
-    """The number of its first row."""
+    """The number of the first row of the exchange."""
 
 
 def last_exchanges(session: str, generation: int, count: int) -> Work[list[PastExchange]]:

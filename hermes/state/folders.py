@@ -1,5 +1,5 @@
-"""The folders that contain agents' files: which nodes have them, and which turns and messages need
-them."""
+"""The folders that contain agents' files: the nodes (machines) that have them, and the turns and
+messages that need them."""
 
 from collections.abc import Collection
 
@@ -20,7 +20,7 @@ class FolderPlace(Value):
 
 
 class FolderOwner(Value):
-    """A registered process and its folder."""
+    """A registered process (owner), and the folder that it uses."""
 
     id: OwnerId
     kind: str
@@ -90,7 +90,7 @@ def suspended_with(folder: FolderId) -> Work[list[TurnRow]]:
 
 
 def suspended_of(owner: OwnerId, folder: FolderId | None = None) -> Work[list[TurnRow]]:
-    """Returns the owner's suspended turns. If `folder` is given, turns that need another folder
-    are left out."""
+    """Returns the suspended turns that belong to this process. If `folder` is given, turns that
+    need another folder are left out."""
     needed = "(folder is null or coalesce(?, folder) = folder)"
     return turns.open_turns(f"state = 'suspended' and owner = ? and {needed}", owner, folder)

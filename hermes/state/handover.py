@@ -7,7 +7,7 @@ from hermes.types.value import Value
 
 
 class PrivateChat(Value):
-    """The private chat of a user that has a session."""
+    """A private chat that has a session, and its user."""
 
     session: str
     platform: str

@@ -1,4 +1,4 @@
-"""Finds the data that another program, Hermes Agent, has left in a home. No file is changed."""
+"""Finds the data of another program, Hermes Agent, in a home. No file is changed."""
 
 import os
 import sqlite3

@@ -14,7 +14,7 @@ from hermes.types.value import Value
 
 
 class Waiting(Value):
-    """An inbox row that no turn has taken."""
+    """A message in the inbox that no turn has taken yet."""
 
     id: str
     session: str
@@ -98,8 +98,8 @@ def replace_event(id: str, event: MessageEvent) -> Work[None]:
 def rewrite(
     id: str, event: MessageEvent, session: SessionKey, state: str, folder: FolderId | None = None
 ) -> Work[None]:
-    """Replaces everything in a row that `insert` takes from its parameters, except the dedupe key
-    and the people."""
+    """Replaces the event, session, state and folder of a row. The dedupe key and the people stay
+    the same."""
     yield from replace_event(id, event)
     yield (
         "update inbox set session = ?, agent = ?, state = ?, turn = ?, folder = ? where id = ?",
@@ -141,11 +141,10 @@ _MAY_TAKE = (
 
 
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
-    """Returns the session's oldest row that no turn has taken and that this process may take; None
-    if there is no such row. A row that replaces an edited message comes before all others.
-
-    A gateway takes the rows of all gateways, so that a session's messages are answered in order. A
-    terminal takes only its own rows.
+    """Returns the session's oldest waiting row that this process may take; None if there is none. A
+    row that replaces an edited message comes before all others. A gateway may take the rows of all
+    gateways, so that a session's messages are answered in order. A terminal may take only its own
+    rows.
     """
     parameters = (session, owner, owner)
     rows = yield (
@@ -206,7 +205,8 @@ def waiting_in(session: str) -> Work[tuple[int, FolderId | None]]:
 
 
 def bind(id: str, turn: str, state: str = "bound") -> Work[None]:
-    """Assigns the row to the turn that answers it. Pass the state 'done' if no answer is owed."""
+    """Assigns the row to the turn that answers it. The state 'done' means that the message needs no
+    answer."""
     yield "update inbox set state = ?, turn = ? where id = ?", (state, turn, id)
 
 
@@ -234,8 +234,7 @@ def event_of(id: str) -> Work[MessageEvent]:
 
 
 def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> Work[None]:
-    """Takes over messages for these agents: those that a dead process had accepted and that no turn
-    has taken."""
+    """Takes over the waiting messages for these agents that dead processes had accepted."""
     marks = ", ".join("?" for _ in agents)
     for gone in dead:
         yield (
@@ -246,14 +245,14 @@ def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> W
 
 
 def waiting_agents(owner: OwnerId) -> Work[set[AgentId]]:
-    """Returns the agents of the waiting messages that this owner has accepted."""
+    """Returns the agents for which messages wait that this process (`owner`) has accepted."""
     rows = yield "select distinct agent from inbox where state = 'pending' and owner = ?", (owner,)
     return {AgentId(row[0]) for row in rows}
 
 
 def idle_sessions(owner: OwnerId) -> Work[list[str]]:
-    """Returns the idle sessions for which messages of this owner wait. A session is idle if it has
-    no open turn."""
+    """Returns the idle sessions for which messages wait that this process (`owner`) has accepted. A
+    session is idle if it has no open turn."""
     rows = yield (
         "select distinct session from inbox i where state = 'pending' and owner = ?"
         " and not exists (select 1 from turns t"
@@ -264,11 +263,9 @@ def idle_sessions(owner: OwnerId) -> Work[list[str]]:
 
 
 def idle_sessions_of(owner: OwnerId, folder: FolderId) -> Work[list[str]]:
-    """Returns the idle sessions with waiting rows that the gateway `owner` may take. `folder` is
-    the folder of this gateway.
-
-    The gateway may take its own rows that need no folder. It may also take rows that need `folder`,
-    whichever gateway they belong to.
+    """Returns the idle sessions with waiting rows that the gateway `owner` may take. The gateway
+    may take its own rows that need no folder. It may also take rows of any gateway that need its
+    folder, `folder`.
     """
     rows = yield (
         "select distinct i.session from inbox i left join sessions s on s.key = i.session"

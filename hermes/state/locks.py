@@ -41,10 +41,8 @@ class FileLock:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def try_acquire(self) -> bool:
-        """Takes the exclusive lock, and returns True, if no other process holds the exclusive or
-        the shared lock. Otherwise returns False.
-
-        If the attempt fails, a shared lock that this object holds may be lost.
+        """Tries to take the exclusive lock. Returns False if another process holds the exclusive or
+        the shared lock. A failed attempt may lose a shared lock that this object holds.
         """
         return _locked(self._descriptor, fcntl.LOCK_EX)
 

@@ -70,7 +70,7 @@ class MediaCache:
                         path.unlink()
 
     def _refreshed(self, path: Path) -> bool:
-        """Records a use of the file. Returns False if there is no such file."""
+        """Records that the file is used now. Returns False if there is no such file."""
         # Without the lock, `forget` could read the time of the previous use, and delete the file
         # after this call.
         with self._locked():

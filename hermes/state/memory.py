@@ -1,4 +1,5 @@
-"""The memory of an agent: MEMORY.md and USER.md, separate for each audience."""
+"""The memory of an agent: MEMORY.md and USER.md, separate for each audience (the people who may
+read it)."""
 
 import hashlib
 import logging
@@ -39,14 +40,14 @@ _LONGEST_NAME = 120
 
 
 class NoteLimits(Value):
-    """Maximum number of characters of each memory file."""
+    """The limits for the length of each memory file, in characters."""
 
     memory: int = 2200
     user: int = 1375
 
 
 class Remembered(Value):
-    """The content of the memory files. Each is cut at its limit."""
+    """The content of the memory files. Each text is cut at its limit."""
 
     memory: str = ""
     user: str = ""
@@ -192,7 +193,8 @@ def _rewrite(path: Path, limit: int, edits: Sequence[EntryEdit]) -> ChangedNotes
         )
     after = edited(before.entries, edits)
     text, old = BETWEEN.join(after), BETWEEN.join(before.entries)
-    # A file that a person has made longer than the limit can be edited if it does not grow.
+    # A person may have made the file longer than the limit. An edit is then allowed if the file
+    # does not grow.
     if len(text) > max(limit, len(old)):
         raise ToolFailed(
             f"{path.name} would have {len(text)} characters, and the limit is {limit}; now it has"

@@ -1,6 +1,5 @@
-"""Messages that arrive in parts: albums, and long texts that a platform has cut.
-
-Each part is a row of the inbox. The first part waits, and the other parts are bound to its turn.
+"""Messages that arrive in parts: albums, and long texts that a platform has cut. Each part is a row
+of the inbox. The first part waits until all parts have arrived, and its turn answers all parts.
 """
 
 import logging
@@ -17,7 +16,8 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 CUT, COMPLETE = "cut", "complete"
-"""Values of `awaits`: the next message may continue this one, and all parts have arrived."""
+"""Values of `awaits`. CUT: the next message may continue this one. COMPLETE: all parts have
+arrived."""
 
 
 class FirstPart(Value):
@@ -28,7 +28,8 @@ class FirstPart(Value):
 
 
 def awaited(event: MessageEvent) -> str | None:
-    """Returns which further parts may follow the message; None if it is complete."""
+    """Returns the value of `awaits` for the message, which says what further parts may follow; None
+    if the message has no parts."""
     if event.album:
         return f"album:{event.album}"
     return None if event.cut_with is None else CUT
@@ -54,12 +55,13 @@ def first_part(session: str, event: MessageEvent, now: float) -> Work[FirstPart 
 
 
 def wait(id: str, awaits: str, until: float) -> Work[None]:
-    """Lets the message wait for further parts until this time; 0 if it need not wait."""
+    """Lets the message wait for further parts until the time `until`. If `until` is 0, the message
+    does not wait."""
     yield "update inbox set awaits = ?, not_before = ? where id = ?", (awaits, until, id)
 
 
 def use_folder(id: str, folder: FolderId) -> Work[None]:
-    """Records the folder with the attachments of a part at the first part."""
+    """Records the folder with the attachments of a later part in the row of the first part."""
     yield "update inbox set folder = coalesce(folder, ?) where id = ?", (folder, id)
 
 

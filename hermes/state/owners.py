@@ -31,15 +31,17 @@ def others(owner: OwnerId) -> Work[dict[OwnerId, str]]:
 
 
 def forget(owner: OwnerId) -> Work[None]:
-    """Removes a process that has left no work for other processes to take over."""
-    # The leases keep their epochs, so that a later holder never gets the same epoch.
+    """Removes a process from the list. It must not have left work that other processes should take
+    over."""
+    # The leases keep their epochs (numbers that grow with each holder), so that a later holder
+    # never gets the same epoch.
     yield "update leases set owner = '' where owner = ?", (owner,)
     yield "delete from owners where id = ?", (owner,)
 
 
 def leave(owner: OwnerId) -> Work[None]:
-    """Removes a process that is about to end, unless it leaves work for other processes to take
-    over."""
+    """Removes a process that is about to end from the list, unless it leaves work that other
+    processes should take over."""
     rows = yield (
         "select 1 from turns where owner = ? and state in ('running', 'suspended')"
         " union all select 1 from inbox where owner = ? and state = 'pending' limit 1",
@@ -55,7 +57,8 @@ def touch(owner: OwnerId) -> Work[None]:
 
 
 def holds_lease(name: str, owner: OwnerId, epoch: int) -> Work[bool]:
-    """Returns whether the owner still holds the lease that it took with this epoch."""
+    """Returns whether the process `owner` still holds the lease. `epoch` is the number that it got
+    when it took the lease."""
     rows = yield (
         "select 1 from leases where name = ? and owner = ? and epoch = ?",
         (name, owner, epoch),
@@ -78,7 +81,7 @@ def lease_holder(name: str) -> Work[LeaseHolder | None]:
 
 
 def release_lease(name: str, owner: OwnerId, epoch: int) -> Work[None]:
-    """Frees the lease if the owner still holds it with this epoch."""
+    """Frees the lease, if the process `owner` still holds it with this epoch."""
     yield (
         "update leases set owner = '' where name = ? and owner = ? and epoch = ?",
         (name, owner, epoch),
@@ -86,8 +89,8 @@ def release_lease(name: str, owner: OwnerId, epoch: int) -> Work[None]:
 
 
 def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Work[int | None]:
-    """Takes the lease for the owner and returns the new epoch of the lease. Returns None while
-    another living process holds the lease."""
+    """Takes the lease for the process `owner`, and returns the new epoch of the lease. Returns None
+    if another living process holds the lease."""
     rows = yield "select owner, epoch from leases where name = ?", (name,)
     if rows and rows[0][0] not in ("", owner, *dead):
         return None

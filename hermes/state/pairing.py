@@ -14,7 +14,8 @@ earlier requests stay valid, and an admin can still hand out codes."""
 MOST_NAME_CHARS = 100
 """Maximum length of a user's name."""
 MOST_TRIES = 5
-"""Number of wrong codes after which no code is accepted for `LOCKED_SECONDS`."""
+"""Number of wrong codes of a user after which no code of this user is accepted for
+`LOCKED_SECONDS`."""
 LOCKED_SECONDS = 3600.0
 
 OPERATOR = ""
@@ -141,7 +142,7 @@ def locked_until(account: str, user_id: str, now: float) -> Work[float | None]:
 def count_wrong(account: str, user_id: str, now: float) -> Work[int]:
     """Counts a wrong code. Returns how many more wrong codes are allowed before the lock."""
     yield "delete from wrong_codes where since <= ?", (now - LOCKED_SECONDS,)
-    # The time of the last try is the time at which the lock begins.
+    # The lock begins at the time of the last wrong code.
     rows = yield (
         "insert into wrong_codes (account, user_id, tries, since) values (?, ?, 1, ?)"
         " on conflict (account, user_id) do update set tries = wrong_codes.tries + 1,"

@@ -42,7 +42,7 @@ class Home(Value):
 
     @property
     def api_key(self) -> Path:
-        """The API server's own key, which is generated if none is configured."""
+        """The file with the API key that Hermes generates if none is configured."""
         return self.root / "api_server.key"
 
     @property

@@ -1,4 +1,5 @@
-"""Questions of turns: approvals and other questions to people, and open calls of client tools."""
+"""Questions that turns wait for: approvals and other questions to people, and open calls of client
+tools."""
 
 from collections.abc import Sequence
 
@@ -51,7 +52,7 @@ def ask_all(
     now: float,
 ) -> Work[None]:
     """Stores everything that a suspended turn waits for: the questions with these ids, and calls of
-    client tools, which expire at a time."""
+    client tools, which expire at `expires_at`."""
     agent = SessionKey.parse(turn.session).agent
     for id, question in zip(ids, asked, strict=True):
         yield from ask(id, turn, agent, question, now)
@@ -113,7 +114,8 @@ def has_open_question(turn: TurnId) -> Work[bool]:
 def await_client(
     call: CallId, turn: TurnRow, agent: str, expires_at: float, now: float
 ) -> Work[None]:
-    """Lets a suspended turn wait for the result of a client tool."""
+    """Lets a suspended turn wait for the result of a client tool: a tool that an API client offers
+    and runs itself."""
     yield (
         "insert into questions (id, turn, call, session, agent, person, kind, prompt, choices,"
         " digest, state, asked_at, expires_at)"
@@ -143,7 +145,8 @@ def open_client_calls(turn: TurnId) -> Work[list[CallId]]:
 
 
 def close_client_calls(turn: TurnId, now: float) -> Work[None]:
-    """Closes the calls of client tools. Call this when the transcript has all their results."""
+    """Closes the turn's open calls of client tools. Call this when the transcript contains the
+    results of all of them."""
     yield (
         "update questions set state = 'answered', decided_at = ?"
         " where turn = ? and state = 'open' and kind = ?",

@@ -8,8 +8,9 @@ TURNS_AT_ONCE = 1000
 
 
 def forget_requests(before: float) -> Work[None]:
-    """Deletes two kinds of rows from before this time: all rows of stateless requests, and the
-    events of all turns. Open turns keep their rows."""
+    """Deletes old rows of two kinds: all rows of stateless requests (API requests without a
+    session), and the events of all turns. `before` is the time before which rows are old. Open
+    turns keep their rows."""
     last = id_prefix_at(before)
     # The turns are deleted first. A turn that was resumed meanwhile is not deleted, and so keeps
     # its rows in the other tables.
@@ -30,7 +31,8 @@ def forget_requests(before: float) -> Work[None]:
 
 def _forget_rows(turns: list[str]) -> Work[None]:
     """Deletes the rows in other tables that belong to the deleted turns."""
-    # The list is padded to a fixed length, so that each table needs only one prepared statement.
+    # The list gets a fixed length by repeating the last id, so that each table needs only one
+    # prepared statement.
     padded = [*turns, *turns[-1:] * (TURNS_AT_ONCE - len(turns))]
     marks = ", ".join("?" for _ in padded)
     for table in ("messages", "calls", "questions"):

@@ -26,14 +26,14 @@ class SessionRow(Value):
     """The row of a session."""
 
     generation: int
-    """Number of conversations that were ended in the session."""
+    """Number of conversations of the session that have ended."""
     created_at: float
     """Creation time of the session. It distinguishes the session from a deleted session with the
     same key."""
     used_before: float | None
     """Start time of the session's previous turn; None if there was none."""
     prompt: str | None
-    """The hash of the session's prompt; None if a new prompt must be written."""
+    """The hash of the session's stored system prompt; None if a new prompt must be written."""
     compaction: int
     """The id of the newest summary; 0 if there is none."""
     model: str | None = None
@@ -52,8 +52,7 @@ class SessionRow(Value):
 
 
 class EndedConversation(Value):
-    """A conversation that has ended, and about which the agent's memory has not been updated
-    yet."""
+    """A conversation that has ended, but whose notes are not in the agent's memory yet."""
 
     session: str
     generation: int
@@ -160,8 +159,8 @@ def rename(session: str, title: str) -> Work[None]:
 
 
 def replace_first_words(session: str, first_words: str, title: str) -> Work[None]:
-    """Gives the current conversation another title, if its title is still made from its first
-    words. A title that a person has chosen stays."""
+    """Gives the current conversation another title, if the present title is `first_words`. A title
+    that a person has chosen is kept."""
     yield (
         "update sessions set title = ? where key = ? and title = ?",
         (titled(title), session, titled(first_words)),
@@ -221,8 +220,8 @@ def begin_anew(session: str, now: float) -> Work[None]:
 def take_ending(
     now: float, patience: float, session: str | None = None, folder: FolderId | None = None
 ) -> Work[EndedConversation | None]:
-    """Claims and returns the oldest ended conversation that no process has claimed in the last
-    `patience` seconds. Returns None if there is no such conversation.
+    """Claims and returns the oldest ended conversation. Skips conversations that another process
+    has claimed in the last `patience` seconds. Returns None if there is no such conversation.
 
     With `session`, conversations of other sessions are left out. With `folder`, conversations that
     have used another folder are left out.
@@ -301,7 +300,7 @@ def prompt_of(name: str) -> Work[Prompt | None]:
 
 
 def forget_prompts() -> Work[None]:
-    """Deletes the prompts that no session uses."""
+    """Deletes the stored system prompts that no session uses."""
     yield (
         "delete from prompts where hash not in"
         " (select prompt from sessions where prompt is not null)",

@@ -50,8 +50,8 @@ class Spill:
     def forget(self, before: float) -> None:
         """Deletes the texts that were stored before this time."""
         for folder in self._folder.glob("*"):
-            # An entry of the folder that can't be listed or deleted was not made by us, so it is
-            # kept.
+            # Hermes can list and delete every entry that it has made. So any other entry belongs to
+            # another program, and is kept.
             with contextlib.suppress(OSError):
                 unused = folder.stat().st_mtime < before
                 left = [path for path in folder.iterdir() if not _forgotten(path, before)]
@@ -106,14 +106,14 @@ def _note(left_out: int, line: int, name: str) -> str:
 
 
 def _head(piece: str) -> str:
-    """Returns the piece without its last, incomplete line, unless that line is at least half of the
-    piece."""
+    """Returns the piece without its incomplete last line. If that line is at least half of the
+    piece, returns the whole piece."""
     end = piece.rfind("\n") + 1
     return piece[:end] if end > len(piece) // 2 else piece
 
 
 def _tail(piece: str) -> str:
-    """Returns the piece without its first, incomplete line, unless that line is at least half of
-    the piece."""
+    """Returns the piece without its incomplete first line. If that line is at least half of the
+    piece, returns the whole piece."""
     start = piece.find("\n") + 1
     return piece[start:] if start < len(piece) // 2 else piece

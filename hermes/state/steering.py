@@ -1,4 +1,5 @@
-"""Messages that change a running turn: messages that steer it, and edits of its message."""
+"""Messages that change a running turn: messages that steer it (are read by the model during the
+turn), and edits of the message that it answers."""
 
 from hermes.state import bodies
 from hermes.state.codec import decode_event
@@ -18,7 +19,7 @@ class StoredMessage(Value):
 
 
 def aim(id: str, turn: TurnId) -> Work[None]:
-    """Lets a waiting message enter this turn before its next model call."""
+    """Plans that a waiting message enters this turn before the turn's next model call."""
     yield "update inbox set steers = ? where id = ?", (turn, id)
 
 
@@ -86,8 +87,8 @@ def edited(session: str, message_id: str, turn: TurnId | None) -> Work[StoredMes
 
 
 def replace_turn(id: str, turn: TurnId) -> Work[None]:
-    """Makes a waiting message the next one of its session. It has the new text of the message that
-    opened the turn."""
+    """Makes a waiting message the next message of its session. This message has the new text of an
+    edited message, namely the one that opened the turn."""
     yield "update inbox set replaces = ? where id = ?", (turn, id)
 
 

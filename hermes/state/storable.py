@@ -13,5 +13,5 @@ def require_storable(text: str) -> None:
 
 def storable(text: str) -> str:
     """Returns the text with each NUL character replaced. Use this function for text that a model
-    may have written. The original text is stored separately as JSON, in which NUL is escaped."""
+    may have written, if the original text is also stored as JSON, which escapes NUL."""
     return text.replace("\0", REPLACEMENT)

@@ -36,7 +36,7 @@ class TableShape(Value):
 
     name: str
     columns: tuple[tuple[str, ColumnKind], ...]
-    """Names and kinds of the columns in alphabetical order, without the columns that the database
+    """The names and types of the columns in alphabetical order, without columns that the database
     computes."""
     key: tuple[str, ...]
     """The columns of the primary key."""

@@ -31,7 +31,7 @@ class TranscriptWriter(Value):
 
 
 class History(Value):
-    """The messages of one conversation of a session, up to the row `last`."""
+    """The messages of one conversation of a session, up to the row with the number `last`."""
 
     generation: int
     since: float = 0.0
@@ -46,15 +46,15 @@ class History(Value):
     change."""
     messages: tuple[Message, ...] = ()
     spans: tuple[Span, ...] = ()
-    """For each message, the rows that it represents. A summary represents all rows that it
+    """For each message, the rows that it stands for. A summary stands for all rows that it
     replaces."""
 
 
 def append(
     writer: TranscriptWriter, step: int, index: int, message: Message, now: float
 ) -> Work[int]:
-    """Stores a message at its place in the turn, and returns the number of its row. Repeating the
-    call changes nothing."""
+    """Stores a message at a place in the turn: the step and the index in this step. Returns the
+    number of the message's row. Repeating the call changes nothing."""
     body = encode(message)
     kept, name = yield from bodies.store(body)
     rows = yield (
@@ -91,7 +91,8 @@ def append(
 
 
 def next_index(turn: str, step: int) -> Work[int]:
-    """Returns the first free place after the messages of a step."""
+    """Returns the place of the next message in a step of the turn (a model call with its tool
+    results)."""
     rows = yield (
         "select coalesce(max(idx), -1) + 1 from messages where turn = ? and step = ?",
         (turn, step),

@@ -1,4 +1,5 @@
-"""Turns and the processes that run them. Every write checks the epoch (number) of its claim."""
+"""Turns, and the claims of the processes that run them. Each claim on a turn has a number, the
+epoch. Every write states its epoch, and fails if another process has claimed the turn since."""
 
 from collections.abc import Collection, Iterator
 
@@ -12,8 +13,8 @@ from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
 EVENTS_PER_CLAIM = 1_000_000
-"""Number of event numbers that each claim on a turn reserves. The numbers of the next claim are
-higher."""
+"""Number of event numbers that each claim on a turn reserves. So the events of the next claim
+always get higher numbers."""
 ROW_BYTES = 16_384
 """Maximum size of a row of stored events. A row with a single larger event exceeds it."""
 PAGE_BYTES = 8_192
@@ -125,7 +126,7 @@ def running_of(owner: OwnerId) -> Work[list[TurnRow]]:
 
 
 def hold(turn: TurnId, epoch: int) -> Work[None]:
-    """Raises ClaimLost if the claim with this epoch is no longer valid."""
+    """Raises ClaimLost if the claim with this number is no longer valid."""
     rows = yield (
         "select 1 from turns where id = ? and epoch = ? and state = 'running'",
         (turn, epoch),
@@ -164,8 +165,8 @@ def advance(
 
 
 def claim(turn: TurnId, epoch: int, owner: OwnerId) -> Work[int]:
-    """Takes the turn over from the claim `epoch`, and marks it as running. Returns the new
-    epoch."""
+    """Claims the turn for the process `owner`, and marks the turn as running. `epoch` is the number
+    of the present claim. Returns the number of the new claim."""
     rows = yield (
         "update turns set owner = ?, epoch = epoch + 1, state = 'running'"
         " where id = ? and epoch = ? and state in ('running', 'suspended') returning epoch",
@@ -187,8 +188,9 @@ def close(
     *,
     temporary: bool = False,
 ) -> Work[None]:
-    """Ends the claim. `reason` is a pair of text and code if the turn did not complete. If the turn
-    was stopped or has failed, its open questions are cancelled."""
+    """Ends the work of this process on the turn, and stores the new state of the turn. `reason` is
+    a pair of text and code if the turn did not complete. If the turn was stopped or has failed, its
+    open questions are cancelled."""
     used, amounts = _used(usage)
     rows = yield (
         f"update turns set state = ?, finished_at = ?, shown = steps, {used},"  # noqa: S608
@@ -232,7 +234,7 @@ def failed_temporarily(turn: str) -> Work[TurnRow | None]:
 
 
 def reopen(turn: TurnRow) -> Work[None]:
-    """Reopens a failed turn at its last checkpoint, without a claim."""
+    """Reopens a failed turn at its last checkpoint. No process has claimed the turn afterwards."""
     rows = yield (
         "update turns set state = 'suspended', finished_at = null, stop_requested = null,"
         " reason = null, code = null, temporary = 0"
@@ -259,7 +261,8 @@ def start_call(call: CallId, turn: TurnId, handle: str | None, now: float) -> Wo
 
 
 def started_calls(turn: TurnId) -> Work[dict[CallId, str | None]]:
-    """Returns the turn's started calls, each with the handle of its command or None."""
+    """Returns the turn's calls that were marked as started. Each has the handle of the command that
+    it has started, or None."""
     rows = yield "select id, handle from calls where turn = ?", (turn,)
     return {CallId(id): handle for id, handle in rows}
 
@@ -268,11 +271,12 @@ DECIDED = (
     "state = 'suspended' and (stop_requested is not null or not exists"
     " (select 1 from questions q where q.turn = t.id and q.state = 'open'))"
 )
-"""The condition for a suspended turn that waits for nobody any more."""
+"""The SQL condition for a suspended turn that has no undecided question any more."""
 
 
 def suspended_to_resume(owner: OwnerId) -> Work[list[TurnRow]]:
-    """Returns the owner's suspended turns that were stopped, or whose questions are all decided."""
+    """Returns the suspended turns of the process `owner` that were stopped, or whose questions are
+    all decided."""
     return open_turns(f"owner = ? and {DECIDED}", owner)
 
 
@@ -282,8 +286,8 @@ def adopt_suspended(
     agents: Collection[AgentId],
     folder: FolderId | None = None,
 ) -> Work[None]:
-    """Takes over the suspended turns of these agents from dead processes. If `folder` is given,
-    turns that need another folder are left alone."""
+    """Takes over the suspended turns of these agents that belonged to dead processes. If `folder`
+    is given, turns that need another folder are not taken over."""
     marks = ", ".join("?" for _ in agents)
     for gone in dead:
         yield (
@@ -295,7 +299,7 @@ def adopt_suspended(
 
 
 def open_agents(owner: OwnerId) -> Work[set[AgentId]]:
-    """Returns the agents of the open turns that the owner runs."""
+    """Returns the agents of the open turns that the process `owner` runs."""
     rows = yield f"select distinct agent from turns where {_OPEN} and owner = ?", (owner,)  # noqa: S608
     return {AgentId(row[0]) for row in rows}
 
@@ -305,7 +309,7 @@ class EventPage(Value):
 
     recorded: list[Recorded]
     more: bool
-    """Whether later events are stored."""
+    """Whether there are stored events after this page."""
 
 
 def keep_events(turn: TurnId, first: int, recorded: list[Recorded]) -> Work[None]:

@@ -1,5 +1,4 @@
-"""Puts a marker in the place of each message that can't be read, so that its session can
-continue."""
+"""Replaces each message that can't be read by a marker, so that its session can continue."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -15,7 +14,7 @@ from hermes.types.store import Row
 log = logging.getLogger(__name__)
 
 MESSAGE_COLUMNS = "id, turn, step, idx, body, crc, role, body_name"
-"""The first columns of each row that this module reads."""
+"""The columns with which each row that this module reads must begin."""
 BODY, BODY_NAME = 4, 7
 """The indexes of the columns `body` and `body_name` in the row."""
 LOST_MESSAGE = "[This message can't be read: its record in the store is damaged.]"
@@ -100,7 +99,7 @@ class _Pairing:
         self.messages.append((span, message))
 
     def end(self, damaged: set[str]) -> None:
-        """Adds a result to the open calls if a damaged turn has made them. Other calls stay open,
+        """Adds a result to each open call that belongs to a damaged turn. Other calls stay open,
         because a running turn or a client will answer them."""
         if self.messages and damaged.intersection(self._open.values()):
             self._answer(self.messages[-1][0])
@@ -112,8 +111,8 @@ class _Pairing:
         self._open = {}
 
     def _drop(self, number: int) -> None:
-        """Adds a dropped row to the span of the message before it. A summary that replaces the
-        message then replaces the dropped row, too."""
+        """Adds a row that is left out to the rows of the message before it. A summary that replaces
+        this message then also replaces the row."""
         if self.messages:
             (first, last), message = self.messages[-1]
             self.messages[-1] = (min(first, number), max(last, number)), message

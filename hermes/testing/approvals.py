@@ -15,7 +15,7 @@ from hermes.testing.scripted import Answer, ScriptedModel, calls
 from hermes.types.messages import ToolMessage
 
 DANGEROUS = replace(QUIET, tools=(*terminal_tools(30.0, "none"), write_file))
-"""Conditions of a gateway whose agent runs commands on this machine."""
+"""The settings and tools of a gateway whose agent runs commands on this machine."""
 UNASKED = replace(DANGEROUS, approvals=ApprovalSettings(mode="off"))
 
 
@@ -26,7 +26,7 @@ def dangerous_service(home: Path) -> GatewayOverrides:
 
 
 def runs(*commands: str) -> Answer:
-    """Returns an answer of the model in which it runs these commands."""
+    """Returns an answer of the model that calls the tool `terminal` with each of these commands."""
     return calls(*(("terminal", {"command": command}) for command in commands))
 
 

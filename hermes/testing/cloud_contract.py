@@ -26,12 +26,13 @@ from hermes.types.identity import Source
 
 
 class FakeCloud(Protocol):
-    """The fake of a provider."""
+    """A fake of the SDK of a provider, as the contract uses it."""
 
     failure: str
-    """The name of the error with which the next calls end."""
+    """The name of the error that the next calls of the SDK raise; empty for none."""
     lost_answer: str
-    """The name of the error with which the next program ends, after it has run."""
+    """The name of the error that the SDK raises after the next program has run, instead of
+    returning its output; empty for none."""
 
     @property
     def running(self) -> Sequence[str]:
@@ -66,10 +67,10 @@ class CloudContract:
     unreachable: str
     """The name of the provider's error for a lost connection."""
     failures: ClassVar[Mapping[str, str]]
-    """Names of errors of the provider, each with a text that the message must contain."""
+    """The provider's errors, each with a text that the message to the user must contain."""
     networks: Sequence[tuple[NetworkPolicy, object]]
-    """Network policies, each with what the provider must be told about a sandbox with 2 GiB of
-    memory and 3 GiB of disk."""
+    """Network policies, each with the arguments that the provider must get for a sandbox with 2 GiB
+    of memory and 3 GiB of disk."""
 
     def cloud(self, folder: Path) -> AbstractAsyncContextManager[FakeCloud]:
         raise NotImplementedError
@@ -80,7 +81,8 @@ class CloudContract:
     def unusable(
         self, cloud: FakeCloud, options: BackendOptions
     ) -> Sequence[tuple[CloudBackend, str]]:
-        """Returns backends without the package or the key, each with the text of its finding."""
+        """Returns backends that lack the SDK's package or the key, each with the text with which
+        `hermes doctor` must report this."""
         raise NotImplementedError
 
     def created(self, cloud: FakeCloud) -> object:
@@ -227,7 +229,7 @@ class CloudContract:
             assert len(cloud.running) == 1
             await process.kill()
 
-    async def test_secrets_are_redacted_and_other_variables_do_not_come_along(
+    async def test_secrets_are_redacted_and_variables_of_this_machine_stay_here(
         self, tmp_path: Path
     ) -> None:
         async with self.cloud(tmp_path) as cloud:
@@ -242,7 +244,7 @@ class CloudContract:
             assert told.startswith("open\n[redacted] 21\n")
             assert "/nowhere" not in told
 
-    async def test_a_command_with_other_variables_is_not_the_approved_one(
+    async def test_an_approved_command_does_not_run_with_other_variables(
         self, tmp_path: Path
     ) -> None:
         async with self.cloud(tmp_path) as cloud:

@@ -59,7 +59,8 @@ CALLED: dict[str, tuple[str, ...]] = {
 }
 """The functions and classes of each package that the backends call."""
 ERRORS = {"modal": ("exception", "Error"), "daytona": ("common.errors", "DaytonaError")}
-"""The module with the errors of each package, and the root of the errors."""
+"""For each package, the module that contains its errors, and the name of their common base
+class."""
 
 
 def main() -> None:
@@ -83,7 +84,7 @@ def signature_of(package: str, name: str) -> inspect.Signature:
 
 
 def errors_of(package: str) -> dict[str, type[Exception]]:
-    """Returns errors with the same names and bases as those of the SDK."""
+    """Returns error classes with the same names and base classes as the errors of the SDK."""
     bases: dict[str, list[str]] = _record()[package]["errors"]
     made: dict[str, type[Exception]] = {}
 
@@ -120,14 +121,15 @@ def _described(package: str) -> dict[str, Any]:
 def _found(module: Any, name: str) -> Any:
     *parts, _ = name.split(".")
     for count in range(1, len(parts) + 1):
-        # A part of the name may be a module that the package does not import itself.
+        # A part of the name may be a module that `import` of the package does not load.
         if parts[count - 1].islower() and not hasattr(module, parts[0]):
             importlib.import_module(".".join([module.__name__, *parts[:count]]))
     return reduce(getattr, name.split("."), module)
 
 
 def _parameters(function: Any) -> Iterator[str]:
-    """Yields the parameters as in Python's syntax, without types and with short default values."""
+    """Yields the parameters in Python's syntax, without types. A parameter with a default value
+    ends with `=`."""
     keywords = False
     for one in inspect.signature(function).parameters.values():
         if one.kind is inspect.Parameter.KEYWORD_ONLY and not keywords:

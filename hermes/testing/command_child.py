@@ -1,4 +1,5 @@
-"""A process that runs a command in a sandbox until it is killed, like a gateway that dies."""
+"""A process that runs a command in a sandbox until a test kills the process, as if a gateway were
+killed."""
 
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from hermes.types.execution import BackendOptions, ExecutionBackend, SandboxScop
 
 
 class HandleOnOutput(RecordedCommand):
-    """Prints the handle of the command."""
+    """Prints the handle of the command as soon as the command starts."""
 
     async def started(self, handle: str) -> None:
         sys.stdout.write(f"{handle}\n")

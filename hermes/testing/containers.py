@@ -1,4 +1,4 @@
-"""Containers for tests: an engine from Debian's packages, and an image that is made of the files of
+"""Containers for tests. Podman comes from Debian's packages, and the image is built from files of
 this machine."""
 
 import contextlib

@@ -44,8 +44,9 @@ SCENARIO_SECONDS = 20.0
 ISOLATED = "spawn-sandbox"
 """The scenario `spawn` in the sandbox."""
 COMMAND_POINTS = re.compile(r"spawn|TurnCheckpoint")
-"""The points of a command. In the scenario `spawn-sandbox`, the gateway is killed at these points
-only, because the other points have nothing to do with the sandbox."""
+"""Matches the points in the code at which a command is running or about to run. In the scenario
+`spawn-sandbox`, the gateway is killed at these points only, because the other points have nothing
+to do with the sandbox."""
 CrashScript = Callable[[Stage], Awaitable[None]]
 
 

@@ -120,7 +120,7 @@ def _shown(stage: Stage, report: Report) -> Iterator[str]:
 
 
 def _commands(stage: Stage, report: Report) -> Iterator[str]:
-    """Checks that no command ran twice, and that its files stay."""
+    """Checks that no command ran twice, and that the files of the commands still exist."""
     sandboxes = stage.home.glob(f"sandboxes/sandbox/*/workspace/{SPAWNED}")
     found = [one for one in (stage.home / "workspace" / SPAWNED, *sandboxes) if one.exists()]
     written = Counter(word for one in found for word in one.read_text().split())

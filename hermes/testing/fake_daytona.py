@@ -1,6 +1,5 @@
-"""A fake of the part of Daytona's SDK that the `daytona` backend uses.
-
-The sandboxes run their programs in folders of this machine. The fake refuses what Daytona refuses:
+"""A fake of the part of Daytona's SDK that the `daytona` backend uses. The sandboxes run their
+programs in folders of this machine. The fake refuses the same calls as Daytona:
 
     daytona = FakeDaytona(tmp_path)
     provider = DaytonaProvider(options, lambda: daytona.module)
@@ -24,15 +23,16 @@ MODULE_CLASSES = (
 
 
 class FakeDaytona:
-    """An account, and the module with which it is used."""
+    """An account at Daytona, and the module that replaces the SDK."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.key = "dtn_1"
         self.failure = ""
-        """The name of the error with which the next calls end."""
+        """The name of the error that the next calls of the SDK raise; empty for none."""
         self.lost_answer = ""
-        """The name of the error with which the next program ends, after it has run."""
+        """The name of the error that the SDK raises after the next program has run, instead of
+        returning its output; empty for none."""
         self.created: list[Any] = []
         """The parameters of each created sandbox."""
         self.clients = 0
@@ -50,7 +50,7 @@ class FakeDaytona:
             one.halt()
 
     def answer(self, output: bytes) -> bytes:
-        """Returns the output of a program, or loses it."""
+        """Returns the output of a program, or raises the error `lost_answer`."""
         lost, self.lost_answer = self.lost_answer, ""
         if lost:
             raise getattr(self.errors, lost)("the connection was lost")
@@ -184,7 +184,8 @@ class _Sandbox:
     async def _exec(self, command: str, timeout: int) -> Any:
         self._check_started()
         assert timeout == int(timeout)
-        # The shell of the sandbox opens the file, which is elsewhere on this machine.
+        # The command reads its input from a file of the sandbox. On this machine the file has
+        # another path.
         program, _, rest = command.rpartition(" < ")
         path = rest.partition(";")[0]
         assert rest == f"{path}; rm -f {path}"

@@ -1,6 +1,5 @@
-"""A fake of the part of Modal's SDK that the `modal` backend uses.
-
-The sandboxes run their programs in folders of this machine. The fake refuses what Modal refuses:
+"""A fake of the part of Modal's SDK that the `modal` backend uses. The sandboxes run their programs
+in folders of this machine. The fake refuses the same calls as Modal:
 
     modal = FakeModal(tmp_path)
     provider = ModalProvider(options, lambda: modal.module)
@@ -22,15 +21,16 @@ LONGEST_LIFE = 86_400
 
 
 class FakeModal:
-    """An account, and the module with which it is used."""
+    """An account at Modal, and the module that replaces the SDK."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.keys = ("ak-1", "as-1")
         self.failure = ""
-        """The name of the error with which the next calls end."""
+        """The name of the error that the next calls of the SDK raise; empty for none."""
         self.lost_answer = ""
-        """The name of the error with which the next program ends, after it has run."""
+        """The name of the error that the SDK raises after the next program has run, instead of
+        returning its output; empty for none."""
         self.created: list[dict[str, Any]] = []
         """The arguments of each created sandbox."""
         self.errors = SimpleNamespace(**errors_of("modal"))
@@ -45,7 +45,7 @@ class FakeModal:
             one.end()
 
     def answer(self, output: bytes) -> bytes:
-        """Returns the output of a program, or loses it."""
+        """Returns the output of a program, or raises the error `lost_answer`."""
         lost, self.lost_answer = self.lost_answer, ""
         if lost:
             raise getattr(self.errors, lost)("the connection was lost")
@@ -180,7 +180,7 @@ class _Volume:
 
 
 class _Sandbox:
-    """A running sandbox. Its volumes are mounted by moving them."""
+    """A running sandbox. A volume is mounted by moving its folder into the sandbox."""
 
     def __init__(self, modal: FakeModal, host: RemoteHost, volumes: dict[str, _Volume]) -> None:
         self._modal = modal

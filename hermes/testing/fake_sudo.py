@@ -22,8 +22,8 @@ esac
 @contextmanager
 def sudo_backend(folder: Path, accepted: str = SUDO_PASSWORD) -> Iterator[LocalBackend]:
     """Yields a backend that gives `SUDO_PASSWORD` to a fake sudo, which accepts the password
-    `accepted`. The fake writes a line with its parent and its arguments to the file `calls` in the
-    folder for each call. The workspace is `work`."""
+    `accepted`. For each call, the fake writes a line with its parent process and its arguments to
+    the file `calls` in the folder. The workspace is the subfolder `work`."""
     program = folder / "real-sudo"
     quoted = {"folder": shlex.quote(str(folder)), "password": shlex.quote(accepted)}
     program.write_text(_PROGRAM.format(**quoted))

@@ -23,7 +23,7 @@ process starts."""
 
 
 class PassedDescriptor(Protocol):
-    """A file descriptor on its way to a forked process."""
+    """A file descriptor that is passed to a forked process."""
 
     def detach(self) -> int: ...
 

@@ -1,4 +1,5 @@
-"""Makes random shell commands, and measures what it costs to judge them."""
+"""Makes random shell commands, and measures the CPU time that the danger detector needs to judge
+them."""
 
 import random
 import statistics
@@ -13,8 +14,8 @@ BOMBS = (
     *("(", "{ ", "$(", '"$(', "`$(", "$((", "if a; then ", "a|", "case a in a) ", "${a:-", "f(){ "),
     *("<", "a=(", "[[ a && ", "! ", "eval ", "for i in a; do ", "a[$(", "<("),
 )
-"""Texts that open a construct without closing it. A text that is repeated n times is nested n
-levels deep."""
+"""Texts that open a construct of the shell without closing it. If such a text is repeated n times,
+the constructs are nested n levels deep."""
 REPEATED_TEXTS = (
     *("cat <<E\n", "'a", "{a,", "sudo ", "a;", "x=$x$x;", "find . -exec ", "/./", "s/", "\\", "~/"),
     *('sh -c "', "$'", "`", "xargs ", "env ", "-- ", "\n#", "a&", ". ", "echo $(a) "),
@@ -40,9 +41,10 @@ class JudgeCost(Value):
     """The cost of judging random commands."""
 
     p99: float
-    """CPU time in milliseconds that suffices for 99 of 100 short commands."""
+    """CPU time in milliseconds within which 99 of 100 short commands are judged."""
     growth: float
-    """CPU time of a repeated text compared with half of it: the largest median of all texts."""
+    """The factor by which the CPU time grows if a repeated text becomes twice as long: the median
+    for the text with the largest factor."""
     unjudged: int
     """Number of commands without a verdict."""
 
@@ -97,8 +99,8 @@ def _joined(chance: random.Random, length: int, pieces: Sequence[str]) -> str:
 
 
 def _growth(text: str) -> float:
-    """Returns how much more CPU time a text takes than half of it. Times below a millisecond are
-    not compared, because they are not measured exactly enough."""
+    """Returns the factor by which the CPU time grows if the text is repeated twice as often. A time
+    below a millisecond counts as a millisecond, because it can't be measured exactly enough."""
     ratios = []
     for _ in range(3):
         half, whole = (

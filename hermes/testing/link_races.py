@@ -1,5 +1,5 @@
-"""Races against the file tools: another process exchanges a folder for a symbolic link all the
-time."""
+"""Races against the file tools: another process keeps replacing a folder by a symbolic link and
+back."""
 
 import os
 import subprocess
@@ -42,7 +42,7 @@ def exchanged_link(root: Path) -> Iterator[None]:
 
 
 def is_intact(root: Path) -> bool:
-    """Returns whether nothing has changed outside of the workspace."""
+    """Returns whether the files outside of the workspace are unchanged."""
     names = sorted(path.name for path in root.parent.iterdir())
     return names == sorted(["secret", root.name]) and (
         (root.parent / "secret").read_bytes() == OUTSIDE
@@ -66,7 +66,7 @@ def _search(root: Path) -> bool:
     finally:
         os.close(place)
     if not hits:
-        raise ToolFailed("It was exchanged on the way.")
+        raise ToolFailed("The folder was replaced by a link.")
     return all(path.endswith("/secret") and text == "harmless" for path, _, text in hits)
 
 
@@ -81,5 +81,5 @@ def _remove(root: Path) -> bool:
 
 
 FILE_RACES: Sequence[Callable[[Path], bool]] = (_write, _read, _search, _list, _remove)
-"""Operations of the file tools. Each returns whether it has stayed in the workspace, and raises
-ToolFailed if it was refused."""
+"""Operations of the file tools. Each operation returns whether it has only touched files of the
+workspace, and raises ToolFailed if it was refused."""

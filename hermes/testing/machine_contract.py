@@ -1,4 +1,5 @@
-"""Checks of backends that run commands through another program, for their tests."""
+"""Checks for the tests of backends that run commands through another program, such as `docker` or
+`ssh`."""
 
 import os
 import signal
@@ -43,8 +44,8 @@ def marked_processes(mark: str) -> list[int]:
 async def check_killed_gateway(
     options: BackendOptions, backend: ExecutionBackend, workspace: str
 ) -> None:
-    """Kills a process while its command runs. Checks that the command ends by itself, that it has
-    run once, and that its files stay."""
+    """Starts a command in a child process and kills this process. Checks that the command ends by
+    itself, that it has run once, and that its files stay."""
     scope = private_scope(workspace)
     sandbox = await backend.open(scope)
     child = await anyio.open_process(
@@ -73,8 +74,8 @@ async def appears(sandbox: Sandbox, path: str) -> None:
 
 
 async def check_race(sandbox: Sandbox, secret: anyio.Path, rounds: int) -> None:
-    """Uses the file tools while a command replaces files and folders by links to a folder outside.
-    Checks that no call reaches that folder."""
+    """Uses the file tools while a command replaces files and folders by links to a folder outside
+    of the workspace. Checks that no file tool reaches that folder."""
     await (secret / "f").write_text("opensesame")
     process = await sandbox.start(RACE.format(secret=secret))
     seen = 0

@@ -258,7 +258,7 @@ class MemorySandbox:
 
     async def _check(self, place: CommandPlace | None, workdir: str) -> None:
         if place and place != await self.locate(workdir, [f"/{one.path}" for one in place.scripts]):
-            raise ToolFailed("Not run: something has changed since the approval.")
+            raise ToolFailed("The command was not run: its place has changed since the approval.")
 
     async def run(
         self,

@@ -19,8 +19,8 @@ from hermes.state.sqlite.schema_check import missing_part
 from hermes.testing import crash_checks
 
 __all__ = ["crash_checks"]
-"""Importing `crash_checks` also loads the other modules of the harness. Each forked process runs
-the main module of the harness again, which imports these modules."""
+"""Importing `crash_checks` also loads the other modules of the crash harness, which each forked
+process needs."""
 
 
 def _use_once(home: Path) -> None:

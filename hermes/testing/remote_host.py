@@ -1,4 +1,5 @@
-"""A machine of a provider of remote sandboxes. It really runs programs, in a folder of its own."""
+"""Stands in for a machine of a provider of remote sandboxes. It really runs programs, in a folder
+of this machine."""
 
 import io
 import json
@@ -27,7 +28,7 @@ PIPE_READ = 65_536
 
 
 class RemoteHost:
-    """Runs programs with a home of its own. The paths are those of this machine."""
+    """Runs programs with another home directory. All other paths are those of this machine."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder
@@ -37,7 +38,8 @@ class RemoteHost:
         cache.joinpath(agent_folder()).symlink_to(_programs().folder)
 
     async def run(self, arguments: Sequence[str], data: bytes) -> bytes:
-        """Runs a program with this input. Returns its output, and its errors if there is none."""
+        """Runs a program with `data` as its input. Returns its output; if it has no output, its
+        error messages."""
         environment = {
             "HOME": str(self.home),
             "PATH": f"{Path(sys.executable).parent}:{os.defpath}",
@@ -73,8 +75,8 @@ class HostMachine:
 
 
 async def _forked(code: str, data: bytes, environment: Mapping[str, str]) -> bytes:
-    """Runs a Python program in a fork of the process with its modules."""
-    # The fork has the environment of the process with the modules.
+    """Runs a Python program in a fork of a process that has already imported its modules."""
+    # A fork starts with the environment of the process from which it was forked.
     code = f"from os import environ; environ.update({environment!r}); {code}"
     request = json.dumps({"code": code, "folder": environment["HOME"]}).encode()
     ours, theirs = socket.socketpair()
@@ -108,7 +110,7 @@ async def _send(stream: socket.socket, data: bytes) -> None:
 
 
 class _Programs:
-    """The process whose forks run the programs. It ends with this process."""
+    """The process that is forked for each program. It ends when this process ends."""
 
     def __init__(self) -> None:
         self.folder = folder = tempfile.mkdtemp(prefix="hermes-programs-")

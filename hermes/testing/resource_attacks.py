@@ -13,7 +13,7 @@ from hermes.types.value import Value
 
 STEPS_FILE = "steps"
 EXCESS = 5
-"""An attack stops growing at this multiple of the limit."""
+"""An attack stops growing when it uses this many times its limit."""
 _MEGABYTE = 1_000_000
 _STEP = f"step() {{ echo $EPOCHREALTIME >> {STEPS_FILE}; }}"
 
@@ -24,18 +24,19 @@ class ResourceAttack(Value):
     command: str
     """A command for bash."""
     allowed: int
-    """Number of steps that are within the limit, if nothing else counts."""
+    """Number of steps that the limit allows, if nothing else uses a part of it."""
 
     def exceeded_at(self, workspace: Path) -> float:
-        """Returns the moment at which the attack exceeded the limit, in seconds since 1970. If it
-        was ended a little earlier, because its shell counts too, returns the last step."""
+        """Returns the time at which the attack exceeded the limit, in seconds since 1970. If the
+        attack was ended a little earlier, because its shell also counts, returns the time of the
+        last step."""
         times = sorted(map(float, (workspace / STEPS_FILE).read_text().split()))
         return times[min(self.allowed, len(times) - 1)]
 
 
 def fork_bomb(limits: CommandLimits, pause: float = 0.0) -> ResourceAttack:
-    """Every process starts two more. With a `pause`, each process first waits this number of
-    seconds."""
+    """Returns an attack in which every process starts two more. Each process first waits for
+    `pause` seconds."""
     generations = (EXCESS * limits.processes).bit_length()
     wait = f"read -t {pause} -u 9" if pause else ":"
     # The agent refuses a fork bomb that it recognises, so the name is computed.
@@ -47,7 +48,7 @@ def fork_bomb(limits: CommandLimits, pause: float = 0.0) -> ResourceAttack:
 
 
 def memory_hog(limits: CommandLimits) -> ResourceAttack:
-    """Fills an array with strings of a megabyte."""
+    """Returns an attack that fills an array with strings of a megabyte."""
     allowed = limits.memory // _MEGABYTE
     filling = "text=$(head -c 1000000 /dev/zero | tr '\\0' x)"
     loop = f"for ((n=0; n<{EXCESS * allowed}; n++)); do kept[n]=$text; step; done"
@@ -56,7 +57,7 @@ def memory_hog(limits: CommandLimits) -> ResourceAttack:
 
 
 def disk_filler(limits: CommandLimits) -> ResourceAttack:
-    """Writes files of ten megabytes."""
+    """Returns an attack that writes files of ten megabytes."""
     allowed = limits.workspace_bytes // (10 * _MEGABYTE)
     write = f"head -c {10 * _MEGABYTE} /dev/zero > filled.$n"
     loop = f"for ((n=0; n<{EXCESS * allowed}; n++)); do {write}; step; done"

@@ -43,7 +43,7 @@ MaxStartups 50
 
 
 class SshServer:
-    """A server, in which this user can log in with a key."""
+    """A running SSH server. The current user can log in with a key."""
 
     def __init__(self, program: Path, folder: Path) -> None:
         self._program = program

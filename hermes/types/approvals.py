@@ -34,7 +34,8 @@ SHORT_ID = 8
 
 
 def short_id(id: str) -> str:
-    """Returns the end of the id of an approval, by which people name it."""
+    """Returns the last characters of the id of an approval. People use them to name the
+    approval."""
     return id[-SHORT_ID:]
 
 
@@ -42,7 +43,7 @@ class ProposedAction(Value):
     """An action that a tool is about to do, as a person sees it before approving it."""
 
     kind: str
-    """The kind of action, as a question names it: `run a command`, `overwrite a file`."""
+    """The kind of action, in the words of the question: `run a command`, `overwrite a file`."""
     shown: str
     """The exact text that the person approves: the resolved command, or the message."""
     reason: str
@@ -69,8 +70,8 @@ class ApprovalPolicy(Value):
 
     mode: ApprovalMode = "auto"
     taint: bool = True
-    """Whether actions that leave the workspace need approval after untrusted content has entered
-    the turn."""
+    """Whether untrusted content matters: after it has entered the conversation, actions that send
+    data out or write outside of the workspace need approval."""
     seconds: float = 3600.0
     """Seconds after which a question expires."""
     unattended: Literal["deny", "allow"] = "deny"

@@ -72,7 +72,7 @@ class ApprovalDecision(Value):
     grant: Grant | None
     """How long the action is approved; None if it is denied."""
     reason: str = ""
-    """Why it is denied, for the model."""
+    """The reason for a denial, which the model is told."""
 
 
 class CommandReply(Value):

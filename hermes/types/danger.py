@@ -28,10 +28,10 @@ class Verdict(Value):
     leaves: bool = False
     """Whether the command may send data over the network or write outside of the workspace."""
     scripts: tuple[str, ...] = ()
-    """Files whose content decides what the command does, and is not part of the command: `x.sh` in
-    `bash x.sh`, `./x.sh`, `source x.sh` or `sh < x.sh`. The paths are relative to the working
-    directory in which the command starts, absolute, or begin with `~/` for the home folder. After a
-    `cd` that may fail or be skipped, both possible paths are listed, so a listed file need not
-    exist. Programs in the program folders of the system are not listed. If a path is known only
+    """Script files that the command runs, and whose content is not part of the command itself:
+    `x.sh` in `bash x.sh`, `./x.sh`, `source x.sh` or `sh < x.sh`. The paths are relative to the
+    working directory in which the command starts, absolute, or begin with `~/` for the home folder.
+    After a `cd` that may fail or be skipped, both possible paths are listed, so a listed file need
+    not exist. Programs in the program folders of the system are not listed. If a path is known only
     when the command runs, or if the command can't be checked, the list is incomplete and the
     outcome is not `run`."""

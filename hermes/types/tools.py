@@ -86,8 +86,8 @@ class BoundCall(Value):
 
     run: Callable[[ToolContext], Awaitable[str]]
     review: Callable[[ToolContext], Awaitable[ProposedAction | None]]
-    """Returns what the call is about to do; None if it never needs approval. It is called before
-    `run`, and changes nothing."""
+    """Describes the action of the call, so that a person can approve it; None if the call never
+    needs approval. This function is called before `run`, and changes nothing."""
 
 
 class AnyTool(Protocol):
@@ -126,7 +126,7 @@ class Tool(Value, Generic[A]):
     against it."""
     handler: Callable[[ToolContext, A], Awaitable[str]]
     review: Callable[[ToolContext, A], Awaitable[ProposedAction | None]] | None = None
-    """Returns what a call is about to do, so that a person can be asked first. None if the tool
+    """Describes the action of a call, so that a person can approve it before. None if the tool
     needs no approvals."""
     read_only: bool = False
     """Whether the tool changes nothing. Read-only calls of one step run concurrently."""

@@ -147,7 +147,8 @@ class Question(Value):
     digest: str = ""
     """Hash of everything that an approval is bound to."""
     lasting_digest: str = ""
-    """The same hash without the session. It is stored if the person approves for good."""
+    """The same hash without the session. This hash is stored if the person approves the action for
+    good."""
     expires_in: float = 3600.0
     """Seconds after which the question expires."""
 

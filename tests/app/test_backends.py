@@ -66,7 +66,7 @@ def test_a_plugin_adds_a_backend(tmp_path: Path) -> None:
         chosen(tmp_path, "other", other, OtherMachine())
 
 
-def test_no_backend_is_not_replaced_by_another_backend(tmp_path: Path) -> None:
+def test_the_backend_none_is_not_replaced_by_another_backend(tmp_path: Path) -> None:
     assert chosen(tmp_path, "none") is None
 
 
@@ -121,7 +121,7 @@ async def test_a_backend_is_closed_at_the_end(tmp_path: Path) -> None:
         assert backend is None
 
 
-def test_the_accounts_of_clouds_reach_the_backend(tmp_path: Path) -> None:
+def test_a_backend_for_remote_sandboxes_gets_the_account_from_the_settings(tmp_path: Path) -> None:
     files = Home(root=tmp_path)
     files.root.mkdir(exist_ok=True)
     files.config.write_text("terminal: {modal_image: 'one:1', daytona_image: 'two:2'}\n")

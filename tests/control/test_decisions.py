@@ -211,7 +211,9 @@ async def test_a_command_that_nobody_can_approve_is_refused(
     assert "Nobody can approve this action" in results(model)[0]
 
 
-async def test_an_expired_approval_is_no_denial(tmp_path: Path, workspace: Path) -> None:
+async def test_the_agent_is_told_that_an_expired_approval_was_not_denied(
+    tmp_path: Path, workspace: Path
+) -> None:
     server = ChatServer()
     model = ScriptedModel([runs("rm -rf a"), says("done")])
     brief = replace(DANGEROUS, approvals=ApprovalSettings(timeout=0.2))
@@ -224,7 +226,7 @@ async def test_an_expired_approval_is_no_denial(tmp_path: Path, workspace: Path)
     ]
 
 
-async def test_a_question_that_can_not_be_delivered_ends_the_wait(
+async def test_a_turn_continues_if_its_question_can_not_be_delivered(
     tmp_path: Path, workspace: Path
 ) -> None:
     server = ChatServer()

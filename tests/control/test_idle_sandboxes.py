@@ -1,4 +1,4 @@
-"""Idle sandboxes are shut down, and a failing backend does not disturb the others."""
+"""Idle sandboxes are shut down, and a failure of a backend is logged."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from hermes.types.errors import ToolFailed
 
 
 class Idle(LocalBackend):
-    """A backend whose idle sandboxes were counted before."""
+    """A backend whose `close_idle` returns prepared numbers, or raises prepared errors."""
 
     def __init__(self, answers: Sequence[int | Exception]) -> None:
         super().__init__(Path("/nonexistent"), None)

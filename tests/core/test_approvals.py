@@ -102,7 +102,7 @@ async def test_the_mode_and_the_sandbox_decide_whether_a_person_is_asked(
         (True, True, False, False),
     ],
 )
-async def test_untrusted_content_makes_actions_that_leave_ask(
+async def test_after_untrusted_content_an_action_that_leaves_the_workspace_needs_approval(
     store: Store, *, leaves: bool, tainted: bool, taint: bool, asks: bool
 ) -> None:
     action = replace(ACTION, outcome="run", leaves=leaves)
@@ -110,7 +110,7 @@ async def test_untrusted_content_makes_actions_that_leave_ask(
     assert (await ask(store, action, policy=policy, tainted=tainted) is not None) is asks
 
 
-async def test_nobody_can_approve_an_action_on_the_floor(store: Store) -> None:
+async def test_nobody_can_approve_an_action_with_the_verdict_never(store: Store) -> None:
     never = replace(ACTION, outcome="never")
     for decision in (None, Approved(digest=digest_of(never, None, str(a_turn().session)))):
         turn = a_turn(decisions={CALL: decision} if decision else {})
@@ -201,7 +201,7 @@ async def test_a_rule_permits_the_same_action_of_the_same_person(store: Store) -
     assert await ask(store, replace(ACTION, facts=("y",))) is not None
 
 
-async def test_an_action_that_does_not_last_is_approved_once(store: Store) -> None:
+async def test_an_action_that_is_not_lasting_can_only_be_approved_once(store: Store) -> None:
     lasting, brief = await ask(store), await ask(store, replace(ACTION, lasting=False))
     assert lasting is not None
     assert brief is not None
@@ -218,7 +218,7 @@ def test_the_question_shows_everything_that_is_approved() -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "```", "a\n````\nb", "`" * 50])
-def test_no_command_ends_the_block_that_shows_it(text: str) -> None:
+def test_no_command_can_end_the_code_block_that_shows_it(text: str) -> None:
     ticks, *inside, end = fenced(text).split("\n")
     assert ticks == end
     assert "\n".join(inside) == text

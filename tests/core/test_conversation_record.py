@@ -1,5 +1,5 @@
-"""The record knows which files the model has seen, which texts were mentioned, and whether others
-have written a part of the conversation."""
+"""The record knows which files the model has seen, which texts were mentioned, and whether a part
+of the conversation was written by strangers."""
 
 from pathlib import Path
 

@@ -15,7 +15,9 @@ def policy_of(home: Path, text: str) -> ApprovalPolicy:
     return load(home, {}).approvals.policy("docker")
 
 
-def test_without_settings_dangerous_actions_ask_and_never_run_unattended(tmp_path: Path) -> None:
+def test_by_default_dangerous_actions_need_approval_and_never_run_unattended(
+    tmp_path: Path,
+) -> None:
     assert load(tmp_path, {}).approvals.policy("sandbox") == ApprovalPolicy(
         mode="auto", taint=True, seconds=3600.0, unattended="deny"
     )

@@ -120,7 +120,7 @@ async def test_the_rules_of_a_conversation_end_with_it(store: Store) -> None:
     assert [rule.session for rule in await store.read(approvals.rules)] == [None]
 
 
-async def test_a_question_whose_delivery_is_given_up_is_undelivered(store: Store) -> None:
+async def test_a_question_is_undelivered_if_its_delivery_is_given_up(store: Store) -> None:
     lease = await hold_account(store)
     await asked(store, "a")
     id = await store.run(deliveries.owe, CHAT, Content(text="?"), "main", TurnId("ta"), NOW)

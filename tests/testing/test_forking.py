@@ -36,7 +36,7 @@ def run_new(
     ],
     ids=["version", "misspelt", "wrong value", "environment", "input", "working directory"],
 )
-def test_the_result_is_that_of_a_new_process(
+def test_a_forked_process_has_the_same_result_as_a_new_process(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],

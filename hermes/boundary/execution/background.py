@@ -73,8 +73,8 @@ class BackgroundProcess(Value):
     sandbox: str = ""
     """The id of the sandbox in which the command runs; empty if it runs in none."""
     mark: str = ""
-    """The mark of the command's processes on another machine; empty for a command of this
-    machine."""
+    """The text in the environment by which the command's processes on another machine are found;
+    empty for a command of this machine."""
 
 
 class Background:

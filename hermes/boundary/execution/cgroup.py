@@ -1,9 +1,9 @@
 """Limits the memory and the processes of a command with a control group of the kernel (cgroup v2),
 where the operator has delegated one.
 
-Supervisors use this module, so it imports only the standard library. It only uses a group that
-systemd has delegated (`Delegate=` with `DelegateSubgroup=`): the process of the gateway is in a
-group below it, and the delegated group itself contains no process.
+The supervisors of commands use this module, so it imports only the standard library. The module
+uses only a group that systemd has delegated (`Delegate=` with `DelegateSubgroup=`): the process of
+the gateway is in a group below it, and the delegated group itself contains no process.
 """
 
 import contextlib
@@ -18,7 +18,8 @@ _PREFIX = "command-"
 
 
 def delegation_mark(folder: str) -> bytes:
-    """Returns the mark that systemd has set on the group; empty if there is none."""
+    """Returns the value of the attribute that systemd sets on a delegated group; empty if there is
+    none."""
     try:
         return os.getxattr(folder, "user.delegate")
     except (OSError, AttributeError):
@@ -43,8 +44,8 @@ def _is_usable(folder: str, mark: Callable[[str], bytes]) -> bool:
 
 
 class ControlGroup:
-    """The group of one command. The kernel ends the command if it needs more memory, and refuses to
-    start more processes."""
+    """The control group of one command. The kernel ends the command if it exceeds its memory, and
+    does not let it exceed its number of processes."""
 
     def __init__(self, parent: str, limits: Mapping[str, int]) -> None:
         """`parent` is the delegated group. Raises OSError if the kernel refuses the group."""
@@ -84,8 +85,8 @@ class ControlGroup:
 
 
 def control_group(parent: str, limits: Mapping[str, int] | None) -> ControlGroup | None:
-    """Returns a new group for a command; None if there is no delegated group. The watchdog checks
-    the limits in any case."""
+    """Returns a new group for a command; None if there is no delegated group. The watchdog also
+    checks the limits, with or without a group."""
     if not parent or limits is None:
         return None
     try:
@@ -95,8 +96,8 @@ def control_group(parent: str, limits: Mapping[str, int] | None) -> ControlGroup
 
 
 def _remove_left(parent: str) -> None:
-    """Deletes the groups of commands whose supervisors were killed. The kernel keeps groups that
-    have processes."""
+    """Deletes the groups of commands whose supervisors were killed. The kernel refuses to delete a
+    group that has processes."""
     for name in os.listdir(parent):  # noqa: PTH208
         supervisor = name.removeprefix(_PREFIX)
         if supervisor != name and not os.path.exists(f"/proc/{supervisor}"):  # noqa: PTH110

@@ -38,7 +38,7 @@ _LONGEST_LINE = 65_536
 
 
 class ClientCommand(Value):
-    """A command for another machine."""
+    """A shell command for a container or another machine."""
 
     command: str
     folder: str
@@ -51,23 +51,25 @@ class Machine(Protocol):
 
     @property
     def name(self) -> str:
-        """The beginning of the handles of its commands, such as `docker:<container>`."""
+        """The text with which the handles of the machine's commands begin, such as
+        `docker:<container>`."""
         ...
 
     @property
     def shared(self) -> bool:
-        """Whether other programs run on the machine. If False, every process is one of ours."""
+        """Whether programs of others run on the machine. If False, Hermes has started every
+        process."""
         ...
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The environment variables of the program on this machine."""
+        """The environment variables of the program on this machine that starts the scripts."""
         ...
 
     @property
     def files(self) -> tuple[str, int]:
-        """A folder on this machine with the files of commands, and the limit of their size in
-        bytes; an empty name and 0 for none."""
+        """The folder on this machine that contains the files of commands, and the maximum size of
+        these files in bytes. An empty name and 0 if the files are elsewhere or have no limit."""
         ...
 
     async def prepare(self) -> None:
@@ -75,8 +77,9 @@ class Machine(Protocol):
         ...
 
     def client(self, mark: str, *arguments: str, lasting: bool = False) -> tuple[str, ...]:
-        """Returns the command line that runs `sh` with these arguments on the machine. The mark is
-        in the environment of `sh`. `lasting` means that the client outlives this process."""
+        """Returns the command line of a client: a program on this machine that runs `sh` with these
+        arguments on the other machine. `mark` is put into the environment of `sh`. `lasting` means
+        that the client outlives this process."""
         ...
 
     def terminal(self, folder: str) -> tuple[str, ...]:
@@ -84,12 +87,13 @@ class Machine(Protocol):
         ...
 
     def failure(self, said: str) -> ToolFailed:
-        """Explains that a client has ended before its command. `said` is the error message of the
-        client."""
+        """Returns the error for a client that has ended before its command. `said` is the client's
+        error message."""
         ...
 
     async def clear(self) -> None:
-        """Ends all commands on the machine, if a single command can't be ended."""
+        """Ends all commands on the machine. This is the last resort if a single command can't be
+        ended."""
         ...
 
 
@@ -106,8 +110,8 @@ class ClientCommands:
         observer: CommandObserver,
         check: Callable[[], Awaitable[None]],
     ) -> CommandOutcome:
-        """Runs the command for at most this many seconds. `check` is called right before the
-        command begins, and raises ToolFailed if the command must not begin."""
+        """Runs the command for at most `seconds`. `check` is called right before the command
+        begins, and raises ToolFailed if the command must not begin."""
         prepared = orders(command.command, command.folder, command.environment)
         await self._machine.prepare()
         mark = new_id()
@@ -128,7 +132,8 @@ class ClientCommands:
         return outcome
 
     async def end(self, mark: str) -> bool:
-        """Ends everything that a command has started. Returns False if nothing was running."""
+        """Ends all processes with this mark, which a command has started. Returns False if nothing
+        was running."""
         code, said = await self.call(TERMINATION, mark, "01"[not self._machine.shared])
         if code == 0 and said.strip().isdecimal():
             return int(said) > 0
@@ -136,8 +141,8 @@ class ClientCommands:
         return True
 
     async def call(self, script: str, *arguments: str) -> tuple[int, str]:
-        """Runs a script of ours. Returns its exit code and its output; a negative code if it does
-        not end in time."""
+        """Runs one of Hermes's own scripts on the machine. Returns its exit code and its output; a
+        negative code if it does not end in time."""
         with anyio.move_on_after(SUPERVISOR_START_SECONDS):
             done = await anyio.run_process(
                 self._machine.client("hermes", "-c", script, "hermes", *arguments),
@@ -172,13 +177,13 @@ def supervised(machine: Machine, mark: str, kind: str) -> tuple[str, ...]:
 
 
 class SizeWatch:
-    """Notices that the files of a command exceed their limit."""
+    """Watches the size of the files that a command writes."""
 
     def __init__(self, files: tuple[str, int]) -> None:
         self._folder, self._limit = files
 
     async def exceeded(self) -> None:
-        """Returns when the limit is exceeded."""
+        """Returns as soon as the limit is exceeded."""
         if not (self._folder and self._limit):
             await anyio.sleep_forever()
         meter = FileMeter((self._folder,), self._limit)
@@ -279,7 +284,8 @@ class Client:
 async def _attend(
     client: Client, seconds: float, observer: CommandObserver, files: SizeWatch
 ) -> CommandOutcome | None:
-    """Lets the command begin, and waits for its end. Returns None if the end is unknown."""
+    """Lets the command begin, and waits for its end. Returns None if nobody knows how the command
+    ended."""
     since, exceeded = time.monotonic(), ""
     async with anyio.create_task_group() as group:
 

@@ -69,8 +69,8 @@ class SandboxPlaces(Protocol):
         ...
 
     async def scripts(self, folder: str, names: Sequence[str]) -> tuple[Script, ...]:
-        """Returns the files that a command runs which begins in the folder. Raises ToolFailed if
-        one of them is not a file that can be approved."""
+        """Returns the scripts with these names, for a command that begins in the folder. Raises
+        ToolFailed if one of them is not a file that can be approved."""
         ...
 
 
@@ -86,7 +86,8 @@ class CommandSetting(Value):
     private_files: bool
 
     def variables(self) -> dict[str, str]:
-        """Returns the variables that commands see in addition to those of the machine."""
+        """Returns the variables that commands see in addition to the variables of the machine on
+        which they run."""
         return {**variables_elsewhere(self.environment), **self.secrets}
 
 
@@ -96,7 +97,7 @@ def variables_elsewhere(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class ClientSandbox:
-    """The files and commands of one scope."""
+    """The files and commands of one scope: a session, a person or an agent, as the settings say."""
 
     def __init__(
         self,
@@ -227,8 +228,8 @@ class ClientSandbox:
 
 
 class ClientProcess:
-    """A background process on another machine. The program of this machine that started it follows
-    it, and outlives the gateway."""
+    """A background process on another machine. A program on this machine has started the process,
+    follows it, and outlives the gateway."""
 
     def __init__(
         self, id: str, scope: SandboxScope, background: Background, commands: ClientCommands

@@ -24,7 +24,7 @@ from hermes.types.execution import (
 log = logging.getLogger(__name__)
 
 LIFETIME_SECONDS = 86_400
-"""Longest time for which a provider runs a sandbox that it can only run for a limited time."""
+"""Longest time for which a sandbox runs, at providers that limit this time."""
 IDLE_SECONDS = 3600
 """Time after which a provider stops a sandbox without requests, even if no gateway is running."""
 
@@ -34,10 +34,9 @@ class SandboxStopped(Exception):
 
 
 class CloudProvider(Protocol):
-    """The sandboxes of one account. A sandbox is found by its name, and keeps the files of its
-    workspace until it is deleted.
-
-    A method that fails raises ToolFailed with a text that says what to do, or MachineUnreachable.
+    """The sandboxes of one account at a provider. A sandbox is found by its name, and keeps the
+    files of its workspace until it is deleted. If a method fails, it raises MachineUnreachable, or
+    ToolFailed with a text that says what to do.
     """
 
     async def check(self) -> None:
@@ -74,10 +73,10 @@ class CloudProvider(Protocol):
 
 
 class CloudMachine:
-    """The remote sandbox of one scope. Implements `RemoteMachine`."""
+    """The remote sandbox of one scope (a session, person or agent). Implements `RemoteMachine`."""
 
     def __init__(self, owner: "CloudBackend", id: str, record: CloudRecord) -> None:
-        """`record` is stored if there is no record with this id yet."""
+        """`record` describes the sandbox. It is stored if there is no record with this id yet."""
         self._owner = owner
         self._id = id
         self._record = record
@@ -103,7 +102,9 @@ class CloudMachine:
             return await provider.execute(name, arguments, data, seconds)
         except SandboxStopped as error:
             self._owner.forget(name)
-            raise ToolFailed("The remote sandbox stops at once: try again later.") from error
+            raise ToolFailed(
+                "The remote sandbox does not keep running: try again later."
+            ) from error
 
 
 class CloudBackend:
@@ -116,7 +117,8 @@ class CloudBackend:
         provider: CloudProvider,
         pauses: Sequence[float] = RECONNECT_PAUSES,
     ) -> None:
-        """`pauses` are the seconds before a lost connection to a running command is tried again."""
+        """`pauses` are the seconds to wait before each new attempt to reach a running command after
+        its connection was lost."""
         root = options.sandboxes or options.processes.parent / "sandboxes"
         self.provider = provider
         self._name = name
@@ -190,7 +192,8 @@ class CloudBackend:
         return await anyio.to_thread.run_sync(self._records.find, id)
 
     async def ensure(self, id: str, record: CloudRecord) -> CloudRecord:
-        """Notes a use of the sandbox. Returns its record, which may be an earlier one."""
+        """Records that the sandbox is used now. Returns the stored record of the sandbox, which may
+        be older than `record`."""
         return await anyio.to_thread.run_sync(self._records.ensure, id, record)
 
     async def start(self, record: CloudRecord) -> None:

@@ -21,7 +21,8 @@ HOME_ID = "home.json"
 
 
 class CloudRecord(Value):
-    """A remote sandbox and its owner. The time of the file is the time of the last use."""
+    """A remote sandbox and its owner. The modification time of the record's file is the time of the
+    last use."""
 
     agent: AgentId
     session: str
@@ -48,10 +49,9 @@ class CloudRecords:
         return None
 
     def ensure(self, id: str, record: CloudRecord) -> CloudRecord:
-        """Notes a use of the sandbox. Returns the record, which has a name from then on.
-
-        The record is on disk before the sandbox is created. So no crash leaves a sandbox that
-        nobody knows.
+        """Records that the sandbox is used now. Returns the record, which now has a name. The
+        record is on disk before the sandbox is created, so no crash leaves a sandbox without a
+        record.
         """
         known = self.find(id)
         if known is not None and known.session == record.session:

@@ -50,8 +50,8 @@ class ScriptFiles:
         self._fixed = fixed
 
     def find(self, folder: str, script: str) -> tuple[Script, bytes | None]:
-        """Returns the script and its content; None if there is no such file. `folder` is the one in
-        which the command begins. Raises ToolFailed if commands can't read the file."""
+        """Returns the script and its content; None if there is no such file. `folder` is the folder
+        in which the command begins. Raises ToolFailed if commands can't read the file."""
         joined = str(Path(folder, self._expanded(script)))
         path = os.path.normpath(joined)
         above = self.folder_of(path)
@@ -96,7 +96,8 @@ def _not_a_file(script: str) -> ToolFailed:
 
 
 class PlaceCheck:
-    """Finds out where a command would run, and checks whether an approved place is unchanged."""
+    """Finds out where a command would run (its place), and checks whether an approved place is
+    unchanged."""
 
     def __init__(self, backend: str, environment: Mapping[str, str], files: ScriptFiles) -> None:
         self._backend = backend
@@ -134,8 +135,8 @@ class PlaceCheck:
         return data
 
     def copies(self, place: CommandPlace, folder: Path) -> list[tuple[Path, str]]:
-        """Copies the scripts that commands could change into a folder of this machine, which
-        commands can't see. Returns each copy with the path of its script."""
+        """Copies the scripts that commands could change into a folder of this machine that commands
+        can't see. Returns each copy, with the path at which the command expects the script."""
         found: list[tuple[Path, str]] = []
         for script in place.scripts:
             above = self.files.folder_of(script.path)
@@ -148,7 +149,7 @@ class PlaceCheck:
 
 
 def _copied(data: bytes, copy: Path, executable: int) -> Path:
-    """Writes the copy, unless it exists already. It is complete as soon as it exists."""
+    """Writes the copy, unless it exists already. An existing copy is always complete."""
     copy = copy.with_suffix(f".{executable:o}")
     if not copy.exists():
         copy.parent.mkdir(mode=0o700, exist_ok=True)

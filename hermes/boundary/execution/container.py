@@ -23,10 +23,11 @@ from hermes.types.value import Value
 CONTAINER_BACKEND = "docker"
 HOME_LABEL, SETTINGS_LABEL = "hermes.home", "hermes.settings"
 CONTAINER_USER = 64_200
-"""The user and the group of commands if the gateway runs as root. It is no user of this machine."""
+"""The number of the user and group of commands if the gateway runs as root. No user of this machine
+has this number."""
 HIGHEST_LIMIT = 16_384
-"""Maximum number of open files of a process, and of processes of the user of a container. Some
-machines do not let an engine set a higher limit."""
+"""The highest limit that a container gets for the open files of a process and for the processes of
+its user. Some machines do not let an engine set a higher limit."""
 IDLE_CHECK_SECONDS = 10
 SHORTEST_IDLE = 30
 _TEMPORARY = "rw,nosuid,nodev,mode=1777,size=512m"
@@ -55,7 +56,7 @@ class ContainerView(Value):
     """The path of the workspace in the container."""
     home: Path
     empty: Path
-    """A folder that covers the devices of this machine."""
+    """An empty folder that is mounted over the devices of this machine."""
     user: int
     hidden: tuple[Path, ...] = ()
     """Folders on this machine that are hidden if they are inside the workspace or a mount."""
@@ -67,8 +68,8 @@ class ContainerView(Value):
 
 
 def run_arguments(view: ContainerView, *, keep_user: bool) -> tuple[str, ...]:
-    """Returns the arguments of the engine that start the container. `keep_user` means that the user
-    of the gateway has the same number in the container."""
+    """Returns the arguments with which the engine starts the container. `keep_user` means that the
+    user of the gateway has the same number in the container."""
     options = view.options
     lasting = max(SHORTEST_IDLE, int(options.idle_seconds))
     return (
@@ -89,8 +90,8 @@ def run_arguments(view: ContainerView, *, keep_user: bool) -> tuple[str, ...]:
 
 
 def _limits(limits: CommandLimits, cpus: float) -> tuple[str, ...]:
-    """Returns the options for the limits. All kinds of limits are named, because some machines do
-    not let an engine set its own defaults."""
+    """Returns the options for the limits. Every kind of limit gets a value, because some machines
+    do not let an engine set its defaults."""
     files = _allowed(resource.RLIMIT_NOFILE, HIGHEST_LIMIT)
     processes = _allowed(resource.RLIMIT_NPROC, HIGHEST_LIMIT)
     chosen = [f"--ulimit=nofile={files}:{files}", f"--ulimit=nproc={processes}:{processes}"]
@@ -134,7 +135,9 @@ def _mounts(view: ContainerView) -> tuple[str, ...]:
 
 def _named(path: Path) -> str:
     if "," in str(path) or '"' in str(path):
-        raise ToolFailed(f"The folder {str(path)!r} can't be in a container: it contains , or \".")
+        raise ToolFailed(
+            f"The folder {str(path)!r} can't be in a container: rename it without , or \"."
+        )
     return str(path)
 
 
@@ -199,8 +202,8 @@ class Container:
         view: Callable[[], ContainerView] | None = None,
         files: tuple[str, int] = ("", 0),
     ) -> None:
-        """`used` has the time of the last use of each container of this process. `view` describes
-        the container; None if it is running."""
+        """`used` contains the time at which this process last used each container. `view` describes
+        the container; None if the container is already running."""
         self._engine = engine
         self._container = name
         self._used = used

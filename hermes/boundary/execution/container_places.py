@@ -1,5 +1,5 @@
-"""The folders and scripts of the commands in a container, read from the folders of this machine
-that the container shows."""
+"""Finds the folders and scripts of commands in a container, in the folders of this machine that are
+mounted in the container."""
 
 import hashlib
 import os
@@ -20,7 +20,7 @@ UNKNOWN_FOLDERS = ("/dev", "/proc", "/run", "/sys", "/tmp", "/var/tmp")  # noqa:
 
 class ContainerPlaces:
     """Implements `SandboxPlaces`. The files of the image can't change, because a container can't
-    write them. So the name of the image stands for their content."""
+    write them. So an approval covers the name of the image instead of their content."""
 
     def __init__(
         self,
@@ -30,8 +30,8 @@ class ContainerPlaces:
         visible: Sequence[VisibleFolder],
         prepare: Callable[[], None],
     ) -> None:
-        """`visible` lists the folders of this machine that the container shows. `prepare` creates
-        the workspace."""
+        """`visible` lists the folders of this machine that are mounted in the container. `prepare`
+        creates the workspace."""
         self._image = image
         self._shown = Path(scope.workspace)
         self._workspace = workspace
@@ -60,6 +60,6 @@ class ContainerPlaces:
             return self._files.find(folder, name)[0]
         if any(Path(path).is_relative_to(one) for one in UNKNOWN_FOLDERS):
             raise ToolFailed(
-                f"The script {name!r} can't be approved there: write it to the workspace."
+                f"The script {name!r} can't be approved in this folder: write it to the workspace."
             )
         return Script(path=path, digest=hashlib.sha256(self._image.encode()).hexdigest())

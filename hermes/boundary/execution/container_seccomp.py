@@ -1,7 +1,6 @@
-"""The system calls that commands in a container of podman may use.
-
-Podman's own list lets commands create user namespaces and use the keys of the user. Docker's own
-list does not, so it needs no other list.
+"""The system calls that commands in a container of podman may use. Podman's own list lets commands
+create user namespaces and use the kernel's keys of the user. Docker's own list does not, so it is
+used unchanged.
 """
 
 from collections.abc import Sequence
@@ -29,7 +28,7 @@ _ALLOW, _NO_SUCH_CALL = "SCMP_ACT_ALLOW", 38
 
 
 def written_profile(folder: Path, profiles: Sequence[Path] = PODMAN_PROFILES) -> Path | None:
-    """Writes podman's list without the calls that no command may use to a file in the folder.
+    """Writes a file in the folder with podman's list, without the calls that no command may use.
     Returns the path of the file; None if podman has no list."""
     for path in profiles:
         if path.is_file():

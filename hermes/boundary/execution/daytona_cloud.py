@@ -18,12 +18,13 @@ from hermes.types.identity import new_id
 
 DAYTONA_NAME = "daytona"
 LABEL = "hermes"
-"""The label of a sandbox whose value is the prefix of its home."""
+"""The name of the label that says to which home a sandbox belongs. Its value is the prefix of that
+home."""
 BUILD_SECONDS = 300
-"""Longest time for which a sandbox may start. Its image is built first."""
+"""Maximum number of seconds for the start of a sandbox, which includes the build of its image."""
 GIBIBYTE = 1 << 30
 SLOW_PARTS = ("AsyncDaytona", "CreateSandboxFromImageParams", "DaytonaError")
-"""The slow parts of the SDK."""
+"""The parts of the SDK that take long to import."""
 BROKEN = ("error", "build_failed")
 GONE = ("destroyed", "destroying")
 

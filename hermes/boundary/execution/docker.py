@@ -44,8 +44,8 @@ from hermes.types.execution import (
 
 
 class DockerBackend:
-    """Runs commands with docker or podman. A container is started when its sandbox is first used.
-    It ends by itself when it is not used."""
+    """Runs commands with docker or podman. A container is started when its sandbox is first used,
+    and ends by itself after it was not used for some time."""
 
     def __init__(self, options: BackendOptions) -> None:
         clients = options.clients
@@ -191,7 +191,8 @@ class DockerBackend:
             await Container(self._engine, f"{self._prefix}{id}", self._used).clear()
 
     async def _containers(self) -> list[tuple[str, str]]:
-        """Returns the name and the home of each container that Hermes has started."""
+        """Returns, for each container that Hermes has started, its name and the home to which it
+        belongs."""
         shown = f'{{{{.Names}}}}\t{{{{index .Labels "{HOME_LABEL}"}}}}'
         if not self._engine.is_podman:
             shown = f'{{{{.Names}}}}\t{{{{.Label "{HOME_LABEL}"}}}}'

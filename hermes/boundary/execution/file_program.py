@@ -1,4 +1,5 @@
-"""Builds the program that works on files of another machine, where only Python is installed."""
+"""Builds the program that reads and writes files on another machine, where only Python is
+installed."""
 
 import inspect
 import json

@@ -91,8 +91,8 @@ async def _read(supervised: SupervisedCommand, output: Output, silent: anyio.Eve
 
 
 async def report_progress(output: Output, observer: CommandObserver) -> None:
-    """Tells the observer the last line of the output whenever it has changed, until it is
-    cancelled."""
+    """Tells the observer the last line of the output whenever this line has changed. Runs until it
+    is cancelled."""
     shown = ""
     while True:
         await anyio.sleep(PROGRESS_SECONDS)

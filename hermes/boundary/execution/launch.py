@@ -50,7 +50,7 @@ class Restrictions(Value):
     """Whether the executed program is bubblewrap. Bubblewrap installs the filter itself, and its
     own two processes must outlive a SIGTERM to the command."""
     group: str = ""
-    """The control group below which each command gets one of its own; empty for none."""
+    """The control group in which each command gets a subgroup; empty for none."""
 
     def fields(self) -> RestrictionFields:
         """Returns the restrictions in the form that supervisors read."""
@@ -94,7 +94,8 @@ class CommandLaunch(Value):
     check: Callable[[], None] = lambda: None
     """Called right before the command begins. Raises ToolFailed if the command must not begin."""
     input: bytes = b""
-    """The first input of a background command. The command gets it even if this process ends."""
+    """The first input of a background command. The command gets this input even if the gateway
+    ends."""
     mark: str = ""
     """The mark of the command on another machine; empty for a command of this machine."""
 
@@ -110,8 +111,8 @@ class Launcher(Protocol):
     def launch(
         self, command: str, folder: Path, *, background: bool, place: CommandPlace | None = None
     ) -> CommandLaunch:
-        """Returns the launch of a shell command in a folder of this machine. If `place` is given,
-        the command runs only there. Raises ToolFailed if commands can't run."""
+        """Returns everything that starting a shell command in a folder of this machine needs. If
+        `place` is given, the command runs only there. Raises ToolFailed if commands can't run."""
         ...
 
     def shell(self) -> tuple[str, ...]:
@@ -129,7 +130,8 @@ class ShellLauncher:
         secrets: Mapping[str, str] | None = None,
         sudo: SudoProvider | None = None,
     ) -> None:
-        """`secrets` are more variables, whose values are redacted."""
+        """`secrets` are further environment variables of commands, whose values are redacted in the
+        output."""
         self._shell = shell
         self._environment = {**environment, **(secrets or {})}
         self._sudo = sudo

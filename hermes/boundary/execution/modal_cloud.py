@@ -29,9 +29,9 @@ VOLUME_VERSION = 2
 INPUT_PIECE = 1_000_000
 """Maximum number of bytes of input that are sent at once."""
 MODAL_CONNECT_SECONDS = 8.0
-"""Longest time for which a connection to Modal may take."""
+"""Maximum number of seconds for connecting to Modal."""
 SYNC_SECONDS = 60.0
-"""Longest time for which the files of a workspace may be saved."""
+"""Maximum number of seconds for saving the files of a workspace."""
 MEBIBYTE = 1 << 20
 
 

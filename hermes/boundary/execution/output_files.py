@@ -45,7 +45,7 @@ class OutputFiles:
 
 
 class RedactedOutput:
-    """Writes output without secrets. A secret may arrive in two pieces."""
+    """Writes output without secrets, even if a secret arrives in two pieces."""
 
     def __init__(self, files: OutputFiles, secrets: Sequence[str]) -> None:
         values = (os.fsencode(one) for one in secrets if len(one) >= SHORTEST_SECRET)
@@ -54,7 +54,8 @@ class RedactedOutput:
         self._held = b""
 
     def write(self, data: bytes) -> None:
-        """Writes the data, except for an end that may be the beginning of a secret."""
+        """Writes the data. If the end of the data may be the beginning of a secret, this end is
+        kept until more data arrives."""
         data = self._held + data
         for secret in self._secrets:
             data = data.replace(secret, REDACTED)
@@ -63,7 +64,7 @@ class RedactedOutput:
         self._files.write(data[: len(data) - kept])
 
     def finish(self) -> None:
-        """Writes the end of the output."""
+        """Writes the rest of the output, after which no more data arrives."""
         self._files.write(self._held)
 
 

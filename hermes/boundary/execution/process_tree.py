@@ -159,8 +159,8 @@ def send_signal(pid: int, started: int, number: signal.Signals) -> bool:
 
 @contextlib.contextmanager
 def _pidfd(pid: int) -> Iterator[int | None]:
-    """Opens the process, so that a later process with the same id can't get a signal. Yields None
-    on a kernel without pidfds, such as gVisor."""
+    """Opens the process, so that a later process with the same id can't get a signal by mistake.
+    Yields None on a kernel without pidfds, such as gVisor."""
     try:
         descriptor = os.pidfd_open(pid)
     except OSError as error:

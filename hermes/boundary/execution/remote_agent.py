@@ -1,5 +1,5 @@
-"""Answers one request of the gateway on a remote machine: a file operation, or an order for a
-command.
+"""Answers one request of the gateway on a remote machine: a file operation, or a request to start,
+follow or end a command.
 
 The request is read from stdin and the answer is written to stdout, both as JSON. This module runs
 on the remote machine, so it imports only the standard library.
@@ -33,9 +33,9 @@ from hermes.types.errors import ToolFailed
 MOST_OUTPUT = 1_000_000
 """Maximum number of bytes of output in one answer."""
 ALL_OUTPUT = 2 * OUTPUT_PIECE
-"""More output than this is not kept."""
+"""Maximum number of bytes of a command's output that are kept."""
 PIECE_SECONDS = 0.5
-"""An answer with new output is given after this number of seconds."""
+"""Number of seconds after which new output is sent, even if more may follow."""
 LOOK_SECONDS = 0.02
 
 AgentAnswer = Mapping[str, object]
@@ -45,8 +45,8 @@ class RemoteAgent:
     """The operations on one workspace. Each method answers one kind of request."""
 
     def __init__(self, home: Path, root: str, shown: str) -> None:
-        """`root` is the path of the workspace, and `shown` is another path that the gateway may
-        use for it."""
+        """`root` is the path of the workspace on this machine, and `shown` is another path that the
+        gateway may use for the workspace."""
         self._commands = home / ".hermes-commands"
         self._root = Path(root)
         self._workspace = Workspace(self._root, None, Path(shown))
@@ -90,8 +90,9 @@ class RemoteAgent:
     def start(
         self, id: str, workdir: str, order: CommandOrder, place: AgentAnswer | None, wait: float
     ) -> AgentAnswer:
-        """Starts a command, unless `place` is given and has changed. Answers when the command has
-        ended or has new output, at the latest after `wait` seconds."""
+        """Starts a command. If `place` is given, the command starts only if its place (folder and
+        scripts) is still this one. Answers when the command has ended or has new output, at the
+        latest after `wait` seconds."""
         if place is not None:
             self._check_place(workdir, place["folder"], place["scripts"])
         descriptor = self._folder(workdir)
@@ -249,7 +250,7 @@ REQUESTS = frozenset(
 
 
 def answer(home: Path, request: dict[str, Any]) -> AgentAnswer:
-    """Answers one request. A request that fails is answered with the reason."""
+    """Answers one request. If the request fails, the answer contains the reason."""
     kind, root, shown = request.pop("do"), request.pop("root"), request.pop("shown")
     agent = RemoteAgent(home, root, shown)
     assert kind in REQUESTS, kind

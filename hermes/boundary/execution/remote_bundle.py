@@ -26,7 +26,8 @@ from hermes.types import errors
 from hermes.types.execution import LARGEST_FILE, CommandPlace, FileInfo, Script
 
 MISSING = b"missing"
-"""The output of the command line of `agent_arguments` if the modules are not installed."""
+"""The output of the command line that `agent_arguments` returns, if the modules are not installed
+on the machine."""
 REMOTE_PYTHON = "python3"
 _MODULES = (
     command_place,

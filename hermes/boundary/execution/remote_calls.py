@@ -17,11 +17,11 @@ from hermes.types.errors import ToolFailed
 from hermes.types.value import Value
 
 REMOTE_ANSWER_SECONDS = 60.0
-"""Seconds within which the remote machine must answer, in addition to the time for which it was
-asked to wait."""
+"""Seconds within which the remote machine must answer, in addition to the time for which the
+request lets it wait."""
 
 RECONNECT_PAUSES = (0.5, 2.0, 5.0)
-"""Seconds of the pauses before a lost connection is tried again."""
+"""Seconds to wait before each new attempt to reach a machine after its connection was lost."""
 
 T = TypeVar("T")
 
@@ -34,7 +34,8 @@ class RemoteMachine(Protocol):
     """Runs programs on the machine of one sandbox."""
 
     async def exists(self) -> bool:
-        """Returns whether the machine is running. A machine that is not running has no commands."""
+        """Returns whether the machine is running. On a machine that is not running, no command is
+        running either."""
         ...
 
     async def start(self) -> str:
@@ -42,7 +43,7 @@ class RemoteMachine(Protocol):
         ...
 
     async def execute(self, arguments: Sequence[str], data: bytes, seconds: float) -> bytes:
-        """Runs a program with this input, for at most this number of seconds. Returns its output.
+        """Runs a program with `data` as its input, for at most `seconds`. Returns its output.
 
         Raises MachineUnreachable if the program may have run, and otherwise ToolFailed if it can't
         be run.
@@ -70,7 +71,8 @@ class RemoteCalls:
     def __init__(
         self, machine: RemoteMachine, shown: str, pauses: Sequence[float] = RECONNECT_PAUSES
     ) -> None:
-        """`shown` is a path that stands for the workspace, in addition to its real path."""
+        """`shown` is another path of the workspace, which the model may use instead of the real
+        one."""
         self.machine = machine
         self.pauses = pauses
         self._shown = shown
@@ -78,8 +80,8 @@ class RemoteCalls:
     async def call(
         self, kind: str, answer: type[T], fields: Mapping[str, object], wait: float = 0.0
     ) -> T:
-        """Returns the answer to a request, for which the machine may take `wait` seconds longer.
-        Raises ToolFailed if the request fails."""
+        """Returns the answer to a request. `wait` is the number of seconds for which the request
+        lets the machine wait. Raises ToolFailed if the request fails."""
         root = await self.machine.start()
         request = {"do": kind, "root": root, "shown": self._shown or root, **fields}
         data = json.dumps(request).encode()

@@ -42,7 +42,7 @@ OLD_COMMAND_SECONDS = 86_400.0
 """Seconds for which the folders of finished commands are kept."""
 STREAM_READ = 65_536
 ENDED = "ended"
-"""The file in the folder of a command that keeps the command from beginning."""
+"""Name of a file in the folder of a command. If the file exists, the command never begins."""
 
 
 class CommandOrder(TypedDict):
@@ -108,7 +108,7 @@ class CommandFolder:
         fresh.replace(self.path / name)
 
     def result(self) -> CommandResult | None:
-        """Returns how the command ended; None if it is running or has not begun."""
+        """Returns the result of the command; None if the command is running or has not begun."""
         found: CommandResult | None = _parsed(self.path / "result.json")
         if found is not None:
             return found
@@ -125,8 +125,9 @@ class CommandFolder:
         return entry is not None and entry.started == record["started"] and entry.state not in DEAD
 
     def output(self, piece: int, position: int, most: int) -> tuple[bytes, int, int, bool]:
-        """Reads output from a position in a numbered piece. Returns the data, the next piece and
-        position, and whether output before the data was dropped."""
+        """Reads output from a position in one of the numbered output files (pieces). Returns the
+        data, the piece and position at which to continue, and whether older output was dropped
+        before it could be read."""
         numbers = self._pieces()
         lost = bool(numbers) and piece < numbers[0]
         if lost:
@@ -202,7 +203,7 @@ def _tidy(root: Path) -> None:
         elif path.stat().st_mtime < time.time() - OLD_COMMAND_SECONDS:
             shutil.rmtree(path, ignore_errors=True)
     if running >= MOST_COMMANDS:
-        raise ToolFailed(f"{MOST_COMMANDS} commands are running already: end some first.")
+        raise ToolFailed(f"{MOST_COMMANDS} commands are running already: end some of them first.")
 
 
 def _supervise(folder: CommandFolder, workdir: int, order: CommandOrder, ready: int) -> NoReturn:
@@ -285,8 +286,8 @@ class _Supervisor:
         self._poll.register(self._wakeups, select.POLLIN)
 
     def _wait(self, seconds: float | None) -> bool:
-        """Waits until the shell has ended, or all processes of a background command. Returns True
-        if the time was up before."""
+        """Waits until the shell has ended. For a background command, waits until all its processes
+        have ended. Returns True if the time was up before."""
         deadline = None if seconds is None else time.monotonic() + seconds
         timed_out = False
         self._reap()
@@ -353,9 +354,9 @@ def _become(
 
 
 def end(folder: CommandFolder, grace: float) -> bool:
-    """Ends a command with everything that it has started, first with SIGTERM if `grace` is more
-    than 0 seconds. Returns False if it was not running. A command that has not begun never
-    begins."""
+    """Ends a command with everything that it has started. If `grace` is more than 0, the processes
+    first get SIGTERM and this number of seconds. Returns False if the command was not running. A
+    command that has not begun yet never begins."""
     # The supervisor looks for this file after it has written its record.
     folder.path.mkdir(mode=0o700, exist_ok=True)
     (folder.path / ENDED).touch()

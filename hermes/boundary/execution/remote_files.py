@@ -2,8 +2,8 @@
 there.
 
 The program reads requests from stdin, each a line of JSON and then data, and answers each with a
-line of JSON and then data. It runs with the standard library alone, and next to it are only the
-modules that `file_program` of the gateway sends: `Workspace` and `scan`.
+line of JSON and then data. It needs only the standard library and two modules that the gateway
+sends with it (`file_program`): `Workspace` and `scan`.
 """
 
 import hashlib
@@ -33,12 +33,13 @@ class FileRequest(TypedDict, total=False):
     length: int
     """Number of bytes of data after the request."""
     expected: int | None
-    """Number of bytes at the end of the data that the file must contain; None for any content."""
+    """Number of bytes at the end of the data. They are the content that the file must still have;
+    None if the file may have any content."""
     task: dict[str, object]
 
 
 FileAnswer = tuple[object, bytes]
-"""The result of an operation, and data."""
+"""The result of an operation, and the data that follows it."""
 
 
 def main() -> None:
@@ -87,7 +88,8 @@ def _remove(root: Path, request: FileRequest, data: bytes) -> FileAnswer:
 
 
 def _search(root: Path, request: FileRequest, data: bytes) -> FileAnswer:
-    """Searches in a process of its own, because a slow pattern ends that process."""
+    """Searches in a separate process, because a pattern that takes too long is stopped by ending
+    its process."""
     workspace = _workspace(root, request)
     place = workspace.open(request["path"])
     task = {**request["task"], "path": "/".join(workspace.parts(request["path"]))}

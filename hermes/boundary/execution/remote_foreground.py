@@ -64,7 +64,7 @@ class RemoteForeground:
         return result
 
     async def end(self) -> None:
-        """Ends the command, which also ends by itself when its time is up."""
+        """Ends the command. Without this call, the command would end when its time is up."""
         try:
             await self._calls.end(self._id)
         except ToolFailed:
@@ -75,7 +75,8 @@ class RemoteForeground:
         return await self._calls.call(kind, _News, named, FOLLOW_SECONDS)
 
     def _taken(self, news: _News) -> RemoteResult | None:
-        """Takes over the output. Returns the end of the command, if it has ended."""
+        """Adds the new output to the output so far. Returns the end of the command, if it has
+        ended."""
         if news.lost:
             self.output.add(b"\n[output is left out here]\n")
         self.output.add(news.data)

@@ -75,7 +75,7 @@ class _Processes(Value):
 
 
 class _Done(Value):
-    """The answer to a request that has no result."""
+    """The answer to a request that returns nothing."""
 
 
 class RemoteSandbox:
@@ -86,7 +86,7 @@ class RemoteSandbox:
     def __init__(
         self, scope: SandboxScope, calls: RemoteCalls, options: BackendOptions, handle: str
     ) -> None:
-        """`handle` is the beginning of the handles of foreground commands."""
+        """`handle` is the text with which the handles of foreground commands begin."""
         self._scope = scope
         self._calls = calls
         self._options = options

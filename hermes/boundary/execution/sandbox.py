@@ -217,13 +217,15 @@ class ConfinedLauncher:
         )
 
     def _shown(self, level: Level, folder: Path) -> Path:
-        """Returns the path at which commands see a folder of the workspace."""
+        """Returns the path of a folder of the workspace, as commands see it at this level of
+        isolation."""
         if level != "bubblewrap":
             return folder
         return Path(self._scope.workspace) / folder.relative_to(self._workspace.resolve())
 
     def _place_check(self, level: Level) -> PlaceCheck:
-        """Returns the check of the places of commands at this level."""
+        """Returns the check that compares the place of a command with the approved one, at this
+        level of isolation."""
         own, wrapped = self._own, level == "bubblewrap"
         environment = self._environment(level)
         places = [

@@ -11,7 +11,8 @@ LONGEST_SENT_COMMAND = 131_000
 """Maximum number of bytes of a command. Linux limits each argument of a program to this length."""
 SUPERVISOR_NAME = "hermes-supervisor"
 _LONGEST_INPUT_LINE = 4000
-"""Longest line of input in bytes. A pipe takes a line of this length as a whole or not at all."""
+"""Maximum length of a line of input in bytes. A pipe takes a line of this length completely or not
+at all."""
 
 # Lists the processes that carry the mark, and the descendants of the process `$top`, in `found`.
 # The processes in `own` are left out.
@@ -123,8 +124,9 @@ run() {
 follow | run
 """
 )
-"""Runs one command. Its arguments are the mark of the command, `foreground` or `background`, and 1
-if all processes without a mark that have lost their parent are ended, too.
+"""Runs one command. The script has three arguments: the mark, which is a text in the environment by
+which the processes of the command are found; `foreground` or `background`; and 1 if processes
+without a mark that have lost their parent are ended, too.
 
 The script reads its orders from stdin: lines of shell code that begin with `+` and set the
 variables `hermes_folder` and `hermes_command` and the environment, then `begin`, then `go`. Only
@@ -151,13 +153,14 @@ finish
 echo "$left"
 """.replace("NAME", SUPERVISOR_NAME)
 )
-"""Ends a command by its mark, and prints the number of killed processes. The arguments are the mark
-and the same 0 or 1 as for the supervisor."""
+"""Ends all processes with a mark, and prints the number of killed processes. The first argument is
+the mark. The second is 1 if processes without a mark that have lost their parent are ended, too,
+and otherwise 0."""
 
 
 def orders(command: str, folder: str, environment: Mapping[str, str]) -> bytes:
-    """Returns the lines that prepare a supervisor for a command, up to `begin`. Raises ToolFailed
-    if the command can't be passed on."""
+    """Returns the lines that tell a supervisor about a command, up to the line `begin`. Raises
+    ToolFailed if the command can't be passed on."""
     if "\0" in command + folder:
         raise ToolFailed("A command can't contain a NUL character.")
     if len(command.encode(errors="surrogateescape")) > LONGEST_SENT_COMMAND:

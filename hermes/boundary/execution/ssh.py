@@ -83,7 +83,8 @@ class SshBackend:
             await self._connection.prepare()
             return await self._commands.end(mark)
         except ToolFailed as error:
-            # The supervisor there ends the command, because it has lost its gateway.
+            # The supervisor on the other machine ends the command, because the connection to its
+            # gateway is gone.
             log.warning("a command of an earlier gateway could not be looked for: %s", error)
             return False
 

@@ -19,8 +19,8 @@ from hermes.types.execution_clients import ClientOptions
 SSH_NAME = "ssh"
 SSH_CONNECT_SECONDS = 20
 ALIVE_SECONDS = 15
-"""Seconds without an answer after which the client checks the connection. It gives up after three
-checks."""
+"""Seconds without an answer after which the client checks the connection. After three checks
+without an answer, the client gives up."""
 SSH_ADVICE = (
     "Check terminal.ssh_host, ssh_user, ssh_port and ssh_key_file, and connect once by hand with"
     " `{}`, so that the key of the machine is known. Commands never run on this machine instead."
@@ -51,7 +51,7 @@ class SshConnection:
 
     @property
     def target(self) -> str:
-        """The machine and the account, for people."""
+        """The machine and the account, as messages to people name them."""
         account = f"{self._ssh.user}@{self._ssh.host}" if self._ssh.user else self._ssh.host
         return account if self._ssh.port == 22 else f"{account}:{self._ssh.port}"
 
@@ -74,7 +74,7 @@ class SshConnection:
                 await self._connect()
 
     def client(self, mark: str, *arguments: str, lasting: bool = False) -> tuple[str, ...]:
-        # A client that outlives this process can't use the connection of this process.
+        # A client that outlives this process can't share its connection.
         path = str(self._folder / "s") if self._folder and not lasting else "none"
         marked = ("exec", "env", f"{CALL_MARK}={mark}")
         remote = shlex.join([*marked, "python3", "-I", "-S", "-c", _SUBREAPER, *arguments])
@@ -167,5 +167,5 @@ class SshConnection:
         if self._program is None:
             raise ToolFailed("Commands can't run, because `ssh` is not installed: install it.")
         if not self._ssh.host or self._ssh.host.startswith("-"):
-            raise ToolFailed("Commands can't run: terminal.ssh_host names no machine. Set it.")
+            raise ToolFailed("Commands can't run: set terminal.ssh_host to the name of a machine.")
         return self._program

@@ -1,4 +1,4 @@
-"""Calls the program on another machine that works on files."""
+"""Calls the program that reads and writes files on another machine."""
 
 import contextlib
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ class ServerAnswer(Value):
 
 
 class FileServers:
-    """The running programs of one connection. A program serves one request at a time. A program
-    whose request was cancelled is not used again."""
+    """The running file programs of one connection. A program serves one request at a time. If a
+    request is cancelled, its program is not used again."""
 
     def __init__(self) -> None:
         self._idle: list[FileServer] = []

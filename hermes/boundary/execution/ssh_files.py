@@ -25,8 +25,8 @@ class SshFiles:
         shown: str,
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
-        """`root` is the workspace on the other machine. `shown` is another path for it that the
-        model may use. `prepare` notes that the workspace is used."""
+        """`root` is the path of the workspace on the other machine. `shown` is another path of the
+        workspace, which the model may use. `prepare` records that the workspace is used."""
         self._prepare = prepare
         self._connection = connection
         self._root = root

@@ -16,7 +16,8 @@ from hermes.boundary.execution.supervised import ServerProcess
 from hermes.types.identity import new_id
 
 SUDO_FOLDERS = "/usr/bin:/bin:/usr/local/bin:/run/wrappers/bin"
-"""The folders in which sudo is searched. A command could add a program to the others in PATH."""
+"""The folders in which sudo is searched. Other folders in PATH are left out, because a command
+could put a program of its own there."""
 ADDRESS_VARIABLE = "HERMES_SUDO"
 """The variable with the name of the server's abstract Unix socket."""
 
@@ -26,7 +27,7 @@ class SudoAccess:
     starts."""
 
     def __init__(self, program: str, password: str, folder: Path) -> None:
-        """`folder` is for the program that commands find instead of sudo."""
+        """`folder` is the folder for the program that commands find instead of sudo."""
         self.password = password
         self._program = program
         self._folder = folder
@@ -43,7 +44,7 @@ class SudoAccess:
         return {**environment, "PATH": path, ADDRESS_VARIABLE: self._address}
 
     def close(self) -> None:
-        """Ends the server. Background commands that continue can't use sudo any more."""
+        """Ends the server. Background commands continue, but can't use sudo any more."""
         if self._server is not None:
             self._server.end()
             self._server = None
@@ -66,7 +67,8 @@ class SudoAccess:
 
 
 def sudo_access(password: str, folder: Path) -> SudoAccess | None:
-    """Returns the access to the sudo of this machine; None if there is no password or no sudo."""
+    """Returns an object that lets commands use sudo; None if there is no password or no sudo on
+    this machine."""
     program = shutil.which("sudo", path=SUDO_FOLDERS) if password else None
     if program is None or sys.platform != "linux" or Path(program).stat().st_uid:
         return None

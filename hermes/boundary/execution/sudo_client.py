@@ -1,7 +1,7 @@
 """Stands in for sudo in the commands of the backend `local`: it lets `sudo_server` run sudo.
 
-This module is run as a script, with the standard library alone. Its arguments are the name of the
-server's abstract Unix socket, and the arguments of sudo.
+This module is run as a script, which needs only the standard library. Its arguments are the name of
+the server's abstract Unix socket, and the arguments of sudo.
 """
 
 import json

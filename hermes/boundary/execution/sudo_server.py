@@ -1,8 +1,8 @@
 """Runs sudo for the commands of the backend `local`, so that no command gets the password.
 
-A gateway runs this module as a script, with the standard library alone. Stdin is a socket, on which
-the gateway writes a line of JSON with the password. Stdout is a listening Unix socket. The server
-ends when the gateway closes its end of stdin.
+A gateway runs this module as a script, which needs only the standard library. Stdin is a socket, on
+which the gateway writes a line of JSON with the password. Stdout is a listening Unix socket. The
+server ends when the gateway closes its end of stdin.
 
 A client (`sudo_client`) sends its working directory and its three standard streams as descriptors,
 and then a line of JSON with the arguments. The server runs sudo twice: the first call checks the

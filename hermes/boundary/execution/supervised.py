@@ -135,7 +135,8 @@ class ServerProcess:
     def __init__(
         self, module: ModuleType = fork_server, listener: socket.socket | None = None
     ) -> None:
-        """The module gets the other end of `requests` as stdin, and `listener` as stdout."""
+        """Starts the module as a process. Its stdin is the other end of `requests`, and its stdout
+        is `listener`."""
         self.requests, theirs = socket.socketpair()
         self.requests.setblocking(False)
         arguments = script(module)

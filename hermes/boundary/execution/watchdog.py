@@ -35,9 +35,9 @@ class Watchdog:
         folders: Sequence[str],
         group: ControlGroup | None = None,
     ) -> None:
-        """`root` is the process whose descendants are the command. `limits` are the fields of
-        CommandLimits, and `folders` contain the files that are measured. `group` is the control
-        group of the command, if there is one."""
+        """`root` is the process whose descendants are the processes of the command. `limits` are
+        the fields of CommandLimits, and `folders` contain the files that are measured. `group` is
+        the control group of the command, if there is one."""
         self._root = root
         self._group = group
         self._processes = limits["processes"]

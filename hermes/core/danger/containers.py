@@ -19,7 +19,7 @@ _RUN = names(
     annotation"""
 )
 _HOST_RIGHTS = names("ALL SYS_ADMIN SYS_MODULE SYS_RAWIO SYS_PTRACE SYS_BOOT DAC_READ_SEARCH BPF")
-"""Rights with which a container can leave its bounds."""
+"""Rights (Linux capabilities) with which a program can break out of its container."""
 _HOST_FOLDERS = ("root", "system", "system_folder", "home", "device")
 
 

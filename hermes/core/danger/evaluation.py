@@ -199,7 +199,8 @@ class Evaluator:
         if command.declares:
             self.findings.record([*argv, *map("=".join, assigned)], streams.shown)
             if "-n" in argv:
-                # A name reference has the value of another variable.
+                # A name reference (`declare -n`) stands for another variable, so its value is not
+                # known.
                 scope.variables |= dict.fromkeys([name for name, _ in assigned], (ANYTHING,))
         elif argv or assigned or streams.shown:
             self.findings.record(argv, streams.shown, assigned)

@@ -89,8 +89,7 @@ def judge_chown(call: Invocation) -> None:
     """Judges `chown` and `chgrp`."""
     parsed = call.options(("reference", "from"))
     owner, *rest = parsed.operands or [""]
-    # The output of `whoami` and similar names are plain names, so a name that is not known is the
-    # user's own.
+    # An unknown owner is usually the output of `whoami`, so it is taken for the user of the agent.
     own = not is_known(owner) and not is_open(owner)
     for operand in parsed.operands if parsed.has("reference") else rest:
         kind = classify(call.path(operand))
@@ -286,8 +285,8 @@ def run_find(call: Invocation) -> str:
 
 
 def _finds_generated(arguments: list[str]) -> bool:
-    """Returns whether `find` finds only files that can be made again, such as `*.pyc`. This is
-    known only for a single `-name` without other operators."""
+    """Returns whether `find` finds only files that a build makes again, such as `*.pyc`. The
+    detector knows this only for a single `-name` without other operators."""
     names_ = [value for name, value in pairwise(arguments) if name in ("-name", "-iname")]
     plain = {"-o", "-or", "!", "-not", ","}.isdisjoint(arguments)
     return plain and any(map(is_generated, names_))

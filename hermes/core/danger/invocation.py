@@ -98,8 +98,8 @@ class Invocation:
                 self._add_script(path)
 
     def add_read_scripts(self) -> None:
-        """Records that the program runs text that may come from any file that the command has
-        read."""
+        """Records every file that the command has read as a script, because the program runs text
+        that may come from any of them."""
         for path in self.scope.reads:
             self._add_script(path)
         self.scope.reads.clear()

@@ -53,7 +53,8 @@ def run_curl(call: Invocation) -> str:
 
 
 def _is_record(url: str) -> bool:
-    """Returns whether the URL is one record of a service, not a whole collection or index."""
+    """Returns whether the URL names a single record of a service, and not a whole collection or
+    index."""
     return re.fullmatch(r"(?:https?://)?[^/]+/[^/*?]+/.*\w", url) is not None
 
 

@@ -132,8 +132,8 @@ def _device(path: str) -> PathClass:
 
 
 def is_generated(path: str) -> bool:
-    """Returns whether the path is a file or folder that a build or a package manager makes again,
-    or a folder of its own in a folder for temporary files."""
+    """Returns whether the path can be deleted without a loss: a build or a package manager makes it
+    again, or it is inside a folder for temporary files."""
     if not is_certain(path) or ".." in path.split("/"):
         return False
     match classify(path):

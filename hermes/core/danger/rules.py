@@ -57,7 +57,7 @@ _DESTROYS = re.compile(
     r"(?:[\w-]+:)?(?:delete|destroy|purge|terminate|wipe|nuke|erase|obliterate|uninstall|drop"
     r"|factory-?reset|force-?delete)(?:[-:_][a-z-]+)?"
 )
-"""Verbs of programs that the table does not know."""
+"""Dangerous verbs of programs that are not in the table."""
 
 
 class _Index(Value):
@@ -141,8 +141,8 @@ def _is_listed(call: Invocation, table: dict[str, list[list[str]]]) -> bool:
 
 
 def judge_verbs(call: Invocation) -> None:
-    """Judges a program that nothing is known about by its first two words, which may be verbs such
-    as `delete`. A word after an option may be the value of the option, so it is not judged."""
+    """Judges a program that is not in the table by its first two words, which may be verbs such as
+    `delete`. A word after an option may be the value of the option, so this word is not judged."""
     before = ""
     for word in call.arguments[:2]:
         if _DESTROYS.fullmatch(word) and before[:1] != "-":

@@ -70,7 +70,7 @@ class ShellScope:
         """The folders that may be the working directory, because a `cd` may fail or be skipped;
         None after a `cd` to unknown text."""
         self.pushed: tuple[tuple[str, tuple[str, ...] | None], ...] = ()
-        """The values of `folder` and `folders` to which `popd` returns."""
+        """The values of `folder` and `folders` at each `pushd`, to which `popd` returns."""
         self.files: dict[str, str] = {}
         """Content of the files that the command has written, by path."""
         self.copies: dict[str, str] = {}
@@ -136,8 +136,8 @@ class ShellScope:
         self.variables[name] = values
 
     def forget_new(self, known: set[str]) -> None:
-        """Makes the values of all variables unknown that are not in `known`. They were set in a
-        part of the command that may be skipped, so they may have no value."""
+        """Makes the values of all variables unknown, except for those in `known`. The others were
+        set in a part of the command that may be skipped, so they may have no value."""
         for name in self.variables.keys() - known:
             self.variables[name] = (ANYTHING,)
 
@@ -166,8 +166,8 @@ class ShellScope:
         return _joined(self.folder, text)
 
     def enter_folder(self, target: str) -> None:
-        """Changes the working directory. A folder that is not known is treated like the directory
-        in which the command starts, except that the path of a script in it is not known."""
+        """Changes the working directory. If the new directory is not known, the detector assumes
+        the directory in which the command starts, but treats the paths of scripts as unknown."""
         absolute = target.startswith(("/", HOME))
         if not is_known(target):
             self.folders = None

@@ -1,4 +1,5 @@
-"""Finds the files of code that programs get as the value of an option or after a verb."""
+"""Finds the script files that programs get as the value of an option or after a verb such as
+`run`."""
 
 from hermes.core.danger.invocation import Invocation
 from hermes.core.danger.options import names
@@ -20,7 +21,7 @@ _OPTIONS = {
     "expect": ("f",),
     "at": ("f",),
 }
-"""Programs, each with the options whose value is a file of code."""
+"""Programs, each with its options whose value is the path of a script."""
 _RUN_VERBS = names("deno bun go uv")
 """Programs whose verb `run` runs the file that is the first operand after it."""
 _SINGLE_DASH = names("java gdb lldb pwsh powershell sqlite3")
@@ -28,7 +29,7 @@ _SOURCE_ENDINGS = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".go", ".sh")
 
 
 def add_script_files(call: Invocation) -> None:
-    """Records the files of code that a program runs because of an option or a verb. The operands of
+    """Records the script files that a program runs because of an option or a verb. The operands of
     shells and interpreters are recorded where these programs are evaluated."""
     if options := _OPTIONS.get(call.program):
         parsed = call.options(options, permute=False, single_dash=call.program in _SINGLE_DASH)

@@ -44,8 +44,8 @@ class StreamedAnswer:
 
     @property
     def parts(self) -> int:
-        """Number of parts that have begun. The text counts as one part, and each call counts as one
-        part."""
+        """Number of parts of the answer that have begun. The text counts as one part, and so does
+        each call."""
         fresh = self._fresh if self._kind is TextDelta else []
         return len(self._calls) + any(map(str.strip, self._heard[TextDelta] + fresh))
 

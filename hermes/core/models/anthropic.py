@@ -37,8 +37,8 @@ from hermes.types.tools import DeclaredTool
 
 API_VERSION = "2023-06-01"
 ANSWER_TOKENS = 8192
-"""Longest answer in tokens if neither the request nor the settings have a limit. The API requires a
-limit."""
+"""Maximum number of tokens of an answer, if neither the request nor the settings limit it. The API
+requires a limit."""
 THINKING_TOKENS = {
     "minimal": 1024,
     "low": 2048,
@@ -217,7 +217,7 @@ def _messages(request: ModelRequest, cache: EncodedMessageCache) -> bytes:
 
 
 def _ends(said: Sequence[Message]) -> list[int]:
-    """Returns the positions at which the last two groups of messages end. A group is a run of
+    """Returns the positions at which the last two groups of messages end. A group is a series of
     consecutive messages that are not from the model."""
     found: list[int] = []
     goes_on = True

@@ -10,7 +10,8 @@ from hermes.text.json_schema import resolved
 from hermes.types.models import ModelRequest
 
 _KINDS = frozenset({"type", "properties", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"})
-"""Anthropic's API can enforce only schemas that contain at least one of these keywords."""
+"""Keywords that say what values a schema allows. Anthropic's API can enforce only schemas with at
+least one of them."""
 _KEPT = frozenset({"type", "title", "description", "required", "enum", "const", "format", "$ref"})
 _NO_SCHEMAS = ("$defs", "definitions", "enum", "const", "default", "examples")
 """Keywords that are not searched for recursion. Their values are not schemas, or are schemas that

@@ -104,7 +104,7 @@ def _all_of(messages: Sequence[Message]) -> Iterator[Attachment]:
 
 
 def _last_request(messages: Sequence[Message]) -> list[Message]:
-    """Returns the last group of consecutive messages from people."""
+    """Returns the messages of the last request: the last consecutive messages from people."""
     found: list[Message] = []
     for message in reversed(messages):
         if isinstance(message, UserMessage):

@@ -121,8 +121,9 @@ class Catalog(Value):
             return None
         prefix = model.partition("/")[0].casefold()
         explicit = [one for one in ready if prefix in one.names]
-        # If the first provider is a router, it names its models `vendor/model`, so the prefix may
-        # be the name of a vendor and not of a provider.
+        # A router (a provider that passes calls on to others) names its models `vendor/model`. So
+        # if the first provider is a router, the prefix may be the name of a vendor and not of a
+        # provider.
         if explicit and (not ready[0].vendor_names or model.count("/") > 1):
             return explicit[0]
         return ready[0]
@@ -146,13 +147,13 @@ class Catalog(Value):
         return next((one.kinds for one in self.attachments if re.search(one.models, name)), None)
 
     def behaviour(self, provider: Provider, base_url: str) -> Provider:
-        """Returns the provider whose wire format and quirks apply at the address. Some providers
-        behave like another provider if their address was changed."""
+        """Returns the provider whose wire format and special rules (quirks) apply at the address.
+        If the address of a provider was changed, it may behave like another provider."""
         moved = bool(provider.custom_address_provider) and base_url.rstrip("/") != provider.base_url
         return self.named(provider.custom_address_provider) if moved else provider
 
     def quirks(self, provider: Provider, model: str, wire: str) -> Quirks:
-        """Returns the quirks of a provider's model in a wire format."""
+        """Returns the special rules (quirks) for a model of a provider in a wire format."""
         quirks = provider.quirks
         if wire != provider.wire:
             quirks = replace(quirks, extra_body="")

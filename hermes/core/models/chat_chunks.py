@@ -111,8 +111,8 @@ class Chunks:
                 self._hear(choice.message)
                 self._finish(choice.finish_reason)
                 continue
-            # A router ends the answer with `error` if the provider behind it has failed, so the
-            # answer is not finished.
+            # A router passes calls on to other providers. If such a provider fails, the router ends
+            # the answer with `error`, although the answer is not finished.
             if choice.finish_reason not in (None, "", "error"):
                 self._finish(choice.finish_reason)
 

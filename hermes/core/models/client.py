@@ -115,8 +115,8 @@ async def _batched(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
     """Yields the received data only a few times a second, because waking up for each word would
     cost CPU time."""
     while not content.at_eof():
-        # asyncio's timeout is used because it needs less CPU time than an anyio scope, and every
-        # answer that nobody watches live waits here many times.
+        # An answer that nobody watches live waits here many times. asyncio's timeout is used,
+        # because it needs less CPU time than an anyio scope.
         with suppress(TimeoutError):
             async with asyncio.timeout(BATCH_SECONDS):
                 await content.wait_eof()

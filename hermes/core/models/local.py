@@ -152,8 +152,8 @@ class Engine:
         self.users = 0
         self.ended = anyio.Event()
         self.end = ""
-        """Why the process ended, as a text that continues the words `the process`; empty while it
-        runs."""
+        """The reason why the process ended, as the rest of a sentence that begins with `the
+        process`; empty while the process runs."""
         self._settled = anyio.Event()
         self._left = anyio.Event()
         self._scope = anyio.CancelScope()
@@ -234,8 +234,8 @@ class Engine:
                 " may need more memory than there is"
             )
         else:
-            # The cause of the error is the first line that llama.cpp prints, but the last line of a
-            # Python traceback.
+            # llama.cpp prints the cause of an error in its first line. A Python traceback names the
+            # cause in its last line.
             cause = said[-1] if said[0].startswith("Traceback") else said[0]
             self._failure = ConfigError(f"{self.options.path!r} can't be loaded: {cause}")
 

@@ -33,7 +33,7 @@ class CachedList(Value):
 
 
 class ModelCache:
-    """The cached lists in one folder. The parameter `endpoint` is a ModelChoice, of which only the
+    """The cached model lists in one folder. Of the parameter `endpoint`, a ModelChoice, only the
     provider and the address are used."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:

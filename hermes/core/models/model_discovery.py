@@ -21,7 +21,7 @@ from hermes.types.profile import ModelChoice, Price
 log = logging.getLogger(__name__)
 
 FRESH_LIST = 24 * 3600.0
-"""Seconds after which a cached list is too old and a new list is requested."""
+"""A cached list that is older than this number of seconds is requested again."""
 REFRESH_PERIOD = 6 * 3600.0
 """Seconds between two refreshes in the background."""
 _TIMEOUT = aiohttp.ClientTimeout(total=20.0)

@@ -93,8 +93,8 @@ class OfferedModels:
         return bool(name.provider) and (configured is None or configured.name != name.provider)
 
     def why_unlikely(self, name: ModelName) -> str:
-        """Returns a sentence that says why the model probably does not exist, or "" if there is no
-        reason for doubt."""
+        """Returns a sentence that says why a model with this name probably does not exist; "" if it
+        may well exist."""
         choice = self.used()
         provider = name.provider or (choice.provider if choice else "")
         names = [one.model for one in self.models(provider)] if provider else []
@@ -131,9 +131,9 @@ class OfferedModels:
         return demo, *sorted(file.name for file in files - {SMOLLM2.path(folder)})
 
     def _instead_of_demo(self) -> str:
-        """If the configuration names the demo model, but the key or the address of another provider
-        is set, that provider is used instead. Returns the name of that provider, or "" if the demo
-        model is not replaced."""
+        """Returns the name of the provider that replaces the demo model; "" if none does. The demo
+        model is replaced if the configuration names it, but also sets the key or the address of
+        another provider."""
         if not self._configured.names_demo:
             return ""
         written = self._config.layer("model.base_url") == SettingLayer.CONFIG

@@ -9,8 +9,8 @@ MILLION = 1_000_000
 
 
 def priced(usage: UsageReported, price: Price | None) -> UsageReported:
-    """Returns the usage with its cost: the cost that the provider reported, or else the cost that
-    follows from the price. If both are unknown, the usage has no cost."""
+    """Returns the usage with its cost: the cost that the provider has reported, or otherwise the
+    cost that is computed from the price. If both are unknown, the usage has no cost."""
     if usage.cost is not None or price is None:
         return usage
     cached = price.input if price.cached is None else price.cached

@@ -17,7 +17,8 @@ def cache_name(request: ModelRequest) -> str:
 
 
 def system_text(request: ModelRequest, form: str = "") -> str:
-    """Returns the whole system prompt. `form` is an instruction about the answer's format."""
+    """Returns the system prompt, followed by the texts that belong to this call only. `form` is an
+    instruction about the format of the answer."""
     return "\n\n".join(filter(None, (request.system, request.ephemeral, form)))
 
 

@@ -173,8 +173,8 @@ class ConfiguredModels:
         return self._chosen(endpoint, model, reason, "auxiliary.model")
 
     def _without_demo(self, wanted: EndpointConfig) -> tuple[EndpointConfig, str]:
-        """If another model replaces the demo model, returns two values: the settings without the
-        demo model, and the source that named it. Otherwise returns the unchanged settings and "".
+        """Returns the settings without the demo model, and the source that named it, if another
+        model replaces it. Otherwise returns the unchanged settings and "".
 
         A demo model that config.yaml names is only a fallback: a configured address or the first
         provider with a key replaces it.
@@ -201,8 +201,7 @@ class ConfiguredModels:
             return None
 
     def _beside(self, main: ChosenModel) -> _Endpoint:
-        """Returns the main model's endpoint, so that another model of the same provider can use
-        it."""
+        """Returns the endpoint of the main model, for another model of the same provider."""
         choice, fields = main.choice, ("provider", "base_url", "api_key", "wire")
         return _Endpoint(
             provider=self.catalog.named(choice.provider),

@@ -27,7 +27,8 @@ class Retrying:
     this provider wait.
 
     If an attempt fails after it has emitted text, `SegmentDiscarded(from_seq=0)` is emitted before
-    the next attempt. The event hub replaces the 0 with the number of the segment's first event.
+    the next attempt. The 0 stands for the beginning of the present segment; the event hub replaces
+    it with the number of the segment's first event.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Retrying:
                 )
             if left > NOTICE_SECONDS:
                 emit(Notice(text=f"the model requests a pause of {left:.0f} s"))
-            # A random delay keeps waiting turns from calling all at once.
+            # A random delay is added, so that the waiting turns do not all call at the same moment.
             await self._sleep(left * (1 + 0.1 * self._jitter()))
 
     def _record_pause(self, choice: ModelChoice, error: RateLimited) -> None:

@@ -138,8 +138,8 @@ class ToolRuntime:
     async def for_turn(
         self, turn: Turn, tools: Mapping[str, AnyTool], emit: Emit, checkpoint: Checkpoint
     ) -> "CallRunner":
-        """Opens the sandbox of the turn, and copies the files of the request into its workspace.
-        Returns the runner for the turn's calls."""
+        """Opens the sandbox of the turn, and copies the files of the request into the workspace of
+        the sandbox. Returns the runner for the turn's calls."""
         sandbox = await self._backend.open(scope_of(turn))
         if await save_files(turn.history, sandbox, self._read_media):
             checkpoint.uses_files()
@@ -263,7 +263,8 @@ class CallRunner:
                     self._turn, call.id, action, tainted=self._record.tainted
                 )
         if not tool.repeatable:
-            # The call is marked after the approval, so that a call that waits has not started.
+            # The call is marked as started only after the approval, so a call that waits for a
+            # person does not count as started.
             await self._checkpoint.started(call.id)
         return await bound.run(context)
 

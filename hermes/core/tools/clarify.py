@@ -65,7 +65,7 @@ def clarify_tool(seconds: float) -> Tool[Clarify]:
 
 
 def _answer(text: str, choices: list[str]) -> str:
-    """Returns the person's answer. A number is replaced by the choice with that number."""
+    """Returns the person's answer. If the answer is the number of a choice, returns that choice."""
     number = text.rstrip(".)")
     numbered = {str(place): choice for place, choice in enumerate(choices, 1)}
     return numbered.get(number, text)

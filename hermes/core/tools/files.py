@@ -9,5 +9,6 @@ from hermes.types.tools import AnyTool
 
 
 def file_tools(spill: Spill, search_file: SearchFile) -> tuple[AnyTool, ...]:
-    """Returns the tools. `search_file` searches results that were spilled to a file."""
+    """Returns the tools for files. `search_file` searches a long tool result that was stored in a
+    file (spilled)."""
     return (read_file_tool(spill), write_file, patch, search_files_tool(spill, search_file))

@@ -20,7 +20,7 @@ LONGEST_WAIT = 600.0
 LATEST_LINES = 20
 """Number of output lines that are shown together with the state of a process."""
 LATEST_BYTES = 100_000
-"""Number of bytes at the end of the output in which the last LATEST_LINES lines are looked for."""
+"""Number of bytes that are read from the end of the output to find the last LATEST_LINES lines."""
 LOG_WIDTH = 2000
 """Maximum number of characters of an output line. The rest of a longer line is not shown."""
 COMMAND_WIDTH = 100
@@ -81,7 +81,7 @@ async def review_input(context: ToolContext, arguments: ProcessAction) -> Propos
         reason=verdict.reason
         if verdict.outcome != "run"
         else "a later input can complete this one",
-        # The process need not be a shell, so even the input `rm -rf /` can be approved.
+        # The process may not be a shell, so a person can approve any input, even `rm -rf /`.
         outcome="ask",
         contained=whole and verdict.effect == "machine",
         facts=(process.id, "line" if arguments.newline else "text"),

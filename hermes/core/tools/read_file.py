@@ -1,4 +1,5 @@
-"""The tool that reads a file of the workspace, or a spilled result, in pages."""
+"""The tool that reads a file in pages: a file of the workspace, or a long tool result that was
+stored in a file (spilled)."""
 
 from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath

@@ -17,8 +17,9 @@ log = logging.getLogger(__name__)
 async def save_files(history: Sequence[Message], sandbox: Sandbox, read: ReadMedia) -> bool:
     """Copies the files of the last request to their paths in the workspace (`Attachment.saved`).
 
-    Files that have no such path or are already there are skipped. If a file can't be copied, the
-    turn goes on without it. Returns whether the request has files with a path in the workspace.
+    Files without a path, and files that are already there, are skipped. If a file can't be copied,
+    the turn continues without it. Returns whether the request has files with a path in the
+    workspace.
     """
     files = [
         one

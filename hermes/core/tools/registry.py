@@ -14,8 +14,8 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "safe": ("web", "todo", "clarify"),
     "none": (),
 }
-"""Names for groups of toolsets. Settings can also name a toolset or a single tool. Tools that an
-embedding program adds belong to the toolset with the empty name."""
+"""Names for groups of toolsets. Settings can name such a group, a toolset or a single tool. The
+toolset with the empty name contains the tools that a program adds which embeds Hermes."""
 
 UNSUPPORTED_SETS = (
     *("browser", "code_execution", "computer_use", "context_engine", "cronjob", "delegation"),
@@ -55,7 +55,8 @@ class Registry:
             self._tools[tool.name] = tool
 
     def for_turn(self, turn: Turn) -> Mapping[str, AnyTool]:
-        """Returns the tools of the turn's platform that the role of its person may use."""
+        """Returns the tools that are offered on the turn's platform and that the role of its person
+        permits."""
         profile = turn.profile
         allowed = profile.platform_toolsets.get(turn.source.platform, profile.toolsets)
         refused = profile.disabled_toolsets

@@ -12,8 +12,8 @@ from hermes.types.value import Value
 LARGEST_RESULT = 1_000_000
 """Maximum number of characters of a result that are stored. Further characters are dropped."""
 SECRET_MARGIN = 10_000
-"""A secret of up to this number of characters is removed completely if the text is cut in the
-middle of the secret."""
+"""Maximum length of a secret that is still removed completely if the text is cut in the middle of
+it."""
 LONGEST_RESULT = 24_000
 """Maximum number of characters of a result that the model sees. A longer result is spilled to a
 file."""
@@ -27,11 +27,11 @@ class FilteredResult(Value):
 
     text: str
     spilled: bool = False
-    """Whether the result was too long, so that the whole result is in a file."""
+    """Whether the result was too long for the model, and is stored in a file."""
 
 
 class ResultFilter:
-    """Redacts results, and spills long results to files."""
+    """Removes secrets from results, and stores long results in files (spills them)."""
 
     def __init__(
         self,

@@ -45,7 +45,9 @@ def session_search_tool(store: Store) -> Tool[SessionSearch]:
             found = await store.read(around, arguments.around, audience)
             return listed(found, MESSAGE) or f"There is no message #{arguments.around} here."
         if not arguments.query.strip():
-            raise ToolFailed("Give 'query' (words to look for), or the number of a hit.")
+            raise ToolFailed(
+                "Give 'query' (words to look for), or the number of a message that was found."
+            )
         limit = min(max(arguments.limit, 1), MOST_MESSAGES)
         found = await store.read(search, arguments.query, audience, turn=turn.id, limit=limit)
         return listed(found, SNIPPET) or "Nothing was found. Try other words."

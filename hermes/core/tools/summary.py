@@ -25,14 +25,14 @@ SHOWN_RESULT = 300
 """Maximum number of characters that a summary shows of a result."""
 LABEL_LENGTH = 80
 _MARGIN = 200
-"""Minimum number of characters that are read beyond the shown text, so that a secret at the end of
-the shown text is read completely and recognised."""
+"""Minimum number of characters that are read beyond the end of the shown text. So a secret that
+crosses this end is read completely and recognised."""
 _TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
 """Characters that may occur in a token (a secret such as an API key)."""
 _LONGEST_PATH = 4096
 _NAME = 100
-"""Number of characters at the end of a name that are read to decide whether it is the name of a
-secret."""
+"""Number of characters from the end of a name that decide whether it is the name of a secret, such
+as `api_key`."""
 
 
 class CallSummary(Value):

@@ -21,7 +21,7 @@ _RANK: dict[VerdictOutcome, int] = {"run": 0, "ask": 1, "never": 2}
 _HERE = "HERMES_END_OF_SCRIPT"
 SHELL_SUFFIXES = (".sh", ".bash", ".zsh", ".ksh")
 MOST_SCRIPTS = 5
-"""Maximum number of scripts of one command whose content is judged."""
+"""Maximum number of scripts of one command that the danger detector reads."""
 LONGEST_COMMAND = 600.0
 """Longest timeout that a call can set, in seconds."""
 LONG_SECONDS = 10.0
@@ -75,7 +75,8 @@ async def _with_scripts(context: ToolContext, workdir: str, verdict: Verdict) ->
         path = posixpath.normpath(posixpath.join(workdir, script))
         command = await _as_command(context.sandbox, path) if number < MOST_SCRIPTS else None
         if command is None:
-            # The file is only hashed. It may do anything that the sandbox allows.
+            # The detector can't judge this file, which may do anything that the sandbox allows. The
+            # approval still covers its hash.
             verdict = replace(verdict, leaves=True)
             continue
         inner = await judged(command)
@@ -90,8 +91,8 @@ async def _with_scripts(context: ToolContext, workdir: str, verdict: Verdict) ->
 
 
 async def _as_command(sandbox: Sandbox, path: str) -> str | None:
-    """Returns a command that does the same as the script; None if the script can't be read, or is
-    written in another language than Python and that of the shell."""
+    """Returns a command that does the same as the script. None if the script can't be read, or is
+    neither a shell script nor a Python script."""
     try:
         text = (await sandbox.read(path)).decode()
     except (ToolFailed, UnicodeDecodeError):
@@ -106,8 +107,8 @@ async def _as_command(sandbox: Sandbox, path: str) -> str | None:
 
 
 def terminal_tools(timeout: float, isolation: str, *, offline: bool = False) -> tuple[AnyTool, ...]:
-    """Returns the tools that run commands. `timeout` is the default for calls without a timeout.
-    `offline` says whether commands have no network."""
+    """Returns the tools that run commands. `timeout` applies to calls that name none. `offline`
+    says whether commands run without a network."""
     where = f"in a sandbox ({isolation})."
     if isolation == "none":
         where = "on the user's machine, with the user's rights: there is no sandbox."
@@ -129,8 +130,8 @@ def terminal_tools(timeout: float, isolation: str, *, offline: bool = False) -> 
 async def _terminal(timeout: float, context: ToolContext, arguments: RunCommand) -> str:
     command, workdir = arguments.command, arguments.workdir
     if arguments.background:
-        # No handle is committed, because recovery ends the commands whose handles it finds. A
-        # background command must continue after a restart.
+        # A background command must continue after a restart. So its handle is not stored, because a
+        # restart ends all commands whose handles are stored.
         async with watched(context.turn, context.call):
             process = await context.sandbox.start(command, workdir=workdir, place=context.place)
             await rename_watched(context.turn, context.call, process.id)

@@ -54,8 +54,8 @@ class _BraveAnswer(msgspec.Struct):
 class _Refusal(NamedTuple):
     status: int
     holds: bytes
-    """Text in the response that distinguishes this refusal from other refusals with the same
-    status."""
+    """A text that only the response with this refusal contains, and not other responses with the
+    same status."""
     advice: str
 
 

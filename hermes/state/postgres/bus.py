@@ -27,7 +27,8 @@ def channel_of(owner: str) -> str:
 
 
 class PostgresBus:
-    """Sends notifications. The connection that receives them passes them to `take`."""
+    """Sends notifications. Another object, which holds the receiving connection, passes arriving
+    notifications to `take`."""
 
     def __init__(self, pool: Pool, id: str) -> None:
         self._pool = pool

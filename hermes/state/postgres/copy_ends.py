@@ -58,7 +58,7 @@ class PostgresCopyEnd:
         self.store = store
         self.place = place
         self._connection = connection
-        """The connection that holds the locks."""
+        """The connection that locks the database during the copy."""
 
     def shapes(self) -> Work[tuple[TableShape, ...]]:
         found: list[TableShape] = []

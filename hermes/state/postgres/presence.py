@@ -40,18 +40,20 @@ RECONNECT_SECONDS = 0.5
 """Seconds between two attempts to connect. While there is no connection, readers poll for changes
 at the same interval."""
 GRACE_SECONDS = 15.0
-"""For this number of seconds after the server's start, a process without a lock may still be alive,
-because a restart of the server frees all locks."""
+"""Number of seconds after the server's start during which a process without its lock still counts
+as alive. A restart of the server frees all locks, and the processes need this time to take them
+again."""
 ANNOUNCE_SECONDS = 0.05
 """Delay in seconds before a commit is announced. All commits during the delay share one
 announcement."""
 _NAMESPACE = 0x48524D53
-"""The first key of a process's advisory lock. The second key is a hash of the process's id."""
+"""An advisory lock has two keys. This is the first key of the lock of every process; the second key
+is a hash of the process's id."""
 
 
 def held_locks() -> Work[dict[OwnerId, bool]]:
-    """Returns the registered processes that hold their lock or may still take it. The value is True
-    if the process hangs, which means that its heartbeat is older than `STALE_SECONDS`."""
+    """Returns the registered processes that hold their lock or may still take it. The value of each
+    is True if the process hangs: its heartbeat is older than `STALE_SECONDS`."""
     rows = yield (
         "select o.id, o.beat_at < extract(epoch from clock_timestamp()) - ?"
         " from owners o where o.beat_at is not null"
@@ -136,7 +138,7 @@ class Presence:
         self._permitted = True
         self._permission_changed = anyio.Event()
         self._uncommunicated = False
-        """Whether a commit has not been announced to other processes yet."""
+        """Whether there is a commit that was not announced to other processes yet."""
         self._announcing = False
         self._latest = 0
         """The highest transaction number that this store has committed."""

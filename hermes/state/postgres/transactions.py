@@ -47,7 +47,8 @@ class CommitDoubtful(HermesError):
     def __init__(self, number: int, at: float, result: object) -> None:
         super().__init__("the connection to the database was lost during a commit")
         self.number = number
-        """The transaction's number in the database. The outcome can be looked up by this number."""
+        """The number that the database has given the transaction. The outcome can be looked up by
+        this number."""
         self.at = at
         """A time during the transaction, by the clock of the database. It shows whether the server
         was restarted after the transaction."""

@@ -12,9 +12,8 @@ from hermes.types.errors import StoreUnavailable
 
 
 class FileWatch:
-    """Remembers the files of a database that this process has open.
-
-    A check costs two calls of `stat`.
+    """Remembers the files of a database that this process has open, and checks whether they are
+    still the same. A check needs two calls of `stat`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -28,8 +27,9 @@ class FileWatch:
     def check(self) -> None:
         """Raises StoreUnavailable if a file was removed, replaced or truncated after this process
         had opened it."""
-        # Only one thread checks at a time. Otherwise a thread could compare the size that it has
-        # read with a newer size that another thread has stored, and see a truncation.
+        # Only one thread checks at a time. Otherwise a thread could read the size, another thread
+        # could store a larger size, and the first thread would take the difference for a
+        # truncation.
         with self._checking:
             for file in self._files:
                 size = file.current_size()

@@ -42,7 +42,8 @@ def parts_of(path: Path) -> tuple[Path, Path]:
 
 
 def is_emptied(path: Path) -> bool:
-    """Returns whether another program has truncated the database to nothing and has left its WAL.
+    """Returns whether another program has truncated the database to 0 bytes, but not removed its
+    WAL.
 
     Call this before SQLite opens the file, because SQLite deletes the WAL of an empty database.
     """

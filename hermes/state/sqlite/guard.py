@@ -1,9 +1,7 @@
-"""Checks the database before it is opened, and replaces it if it is damaged or missing.
-
-A database that a process has open must not be replaced. Therefore each process holds a shared lock
-while it has the store open, and a replacement needs the exclusive lock. Only SQLite opens the
-database itself, because closing any other descriptor of it would release the locks that SQLite
-holds.
+"""Checks the database before it is opened, and replaces it if it is damaged or missing. A database
+that a process has open must not be replaced. Therefore each process holds a shared lock while it
+has the store open, and a replacement needs the exclusive lock. This module never opens the database
+file without SQLite, because closing such a descriptor would release the locks that SQLite holds.
 """
 
 import contextlib
@@ -161,6 +159,7 @@ def _leave(home: Home, lock: FileLock) -> None:
 
 
 def _lost_wal(home: Home) -> bool:
-    """Returns whether commits were lost, because the WAL of a killed process is missing. Its lock
-    file shows that the process was killed: a clean exit removes both the lock file and the WAL."""
+    """Returns whether commits were lost because the WAL of a killed process is missing. A process
+    that exits cleanly removes the WAL and its lock file. So a lock file without a WAL means that a
+    process was killed and the WAL was then lost."""
     return home.store.exists() and bool(unclean(home.run)) and not wal_of(home.store).exists()

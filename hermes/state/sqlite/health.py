@@ -16,7 +16,7 @@ from hermes.types.errors import StoreDamaged
 LARGE_WAL = 256 << 20
 """Size in bytes from which the WAL counts as too large. Usually it has a few megabytes."""
 CLOCK_STEPS = 100_000
-"""Number of instructions of SQLite's virtual machine between two looks at the clock."""
+"""Number of instructions of SQLite's virtual machine between two checks of the time limit."""
 _RESTORE = "restart Hermes: at the start, it replaces a damaged database with the newest snapshot"
 
 
@@ -51,7 +51,7 @@ def _open(path: Path) -> sqlite3.Connection:
     if wal_of(path).exists():
         uri = f"{path.absolute().as_uri()}?mode=ro"
         return sqlite3.connect(uri, uri=True, timeout=LOCK_SECONDS)
-    # If there is no WAL, a usual connection would create one.
+    # If there is no WAL, an ordinary connection would create one.
     return examine(path)
 
 

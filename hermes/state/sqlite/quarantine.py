@@ -86,8 +86,8 @@ def _prepare_copy(snapshot: Path, home: Home, age: str) -> RestoredWork:
 
 
 def is_restore_pending(home: Home) -> bool:
-    """Returns whether a process that was killed while it started has left a prepared copy, which it
-    did not move into place."""
+    """Returns whether there is a prepared copy that was not moved into place, because its process
+    was killed."""
     return _restored(home).exists()
 
 

@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 FORMER_SNAPSHOT_PREFIX = "state-"
 OWN_TABLES = {"owners", "leases", "inbox", "turns", "deliveries", "run_events"}
-"""Tables of the first version. They identify a database of ours that has no application id."""
+"""Tables of the first version of Hermes. They identify a database that has no application id as
+ours."""
 
 
 def rename_former(home: Home, lock: FileLock) -> None:

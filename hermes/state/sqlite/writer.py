@@ -36,7 +36,7 @@ LOST_FILES_SECONDS = 60.0
 
 
 class Job:
-    """A transaction in the writer's queue."""
+    """A transaction that waits in the writer's queue, or is being run."""
 
     __slots__ = ("error", "future", "result", "transaction")
 
@@ -148,7 +148,7 @@ class Writer:
         return error
 
     def _look(self) -> None:
-        """Checks the files while nothing is committed."""
+        """Checks the database's files at intervals while nothing is committed."""
         was_lost = self._lost
         error = self._check_files()
         if error is not None:
@@ -218,7 +218,7 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
     """
     try:
         with translated():
-            connection.rollback()  # ends a batch whose rollback had failed
+            connection.rollback()  # ends the previous batch if its rollback had failed
             connection.execute("begin immediate")
             if failure := _run_all(connection, batch):
                 connection.rollback()

@@ -1,4 +1,4 @@
-"""Control groups of commands, in a folder that stands in for the kernel's."""
+"""Tests control groups of commands in an ordinary folder, which stands in for the kernel's."""
 
 from pathlib import Path
 
@@ -55,7 +55,9 @@ def test_a_group_without_the_controllers_or_with_processes_is_not_used(
 
 
 @pytest.mark.parametrize("own", ["0::/\n", "0::/user\n", "4:memory:/x\n", ""])
-def test_without_a_group_above_the_own_one_nothing_is_found(tmp_path: Path, own: str) -> None:
+def test_a_process_without_a_group_above_its_own_finds_no_delegated_group(
+    tmp_path: Path, own: str
+) -> None:
     (tmp_path / "own").write_text(own)
     assert found(tmp_path) == ""
     assert delegated_group(str(tmp_path / "missing")) == ""
@@ -102,7 +104,7 @@ def test_the_kernel_tells_which_limit_was_reached(tmp_path: Path) -> None:
     assert group.exceeded() == "memory"
 
 
-def test_a_refused_group_leaves_the_limits_to_the_watchdog(tmp_path: Path) -> None:
+def test_if_the_kernel_refuses_a_group_the_watchdog_enforces_the_limits(tmp_path: Path) -> None:
     assert control_group(str(tmp_path / "missing"), asdict(LIMITS)) is None
     assert control_group("", asdict(LIMITS)) is None
     assert control_group(str(tmp_path), None) is None

@@ -1,4 +1,5 @@
-"""Foreground commands through a client program, with a shell of this machine in its place."""
+"""Tests foreground commands that run through a client program. A shell of this machine stands in
+for the client."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The backend for remote sandboxes refuses foreign handles, and describes the network."""
+"""The backend for remote sandboxes refuses handles of other backends, and describes the network."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from hermes.testing.sandbox_contract import RecordedCommand
 from hermes.types.execution import NetworkPolicy
 
 
-async def test_only_an_own_handle_ends_a_command(tmp_path: Path) -> None:
+async def test_a_handle_of_another_backend_ends_no_command(tmp_path: Path) -> None:
     modal, contract = FakeModal(tmp_path / "modal"), CloudContract()
     options = contract.options(tmp_path)
     backend = CloudBackend("modal", options, ModalProvider(options, lambda: modal.module))

@@ -28,7 +28,7 @@ def work(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def visible(work: Path) -> ScriptFiles:
-    """The files of a sandbox that shows the folder `work` as /shown, and besides it only /usr."""
+    """The files that commands see in a sandbox: the folder `work` as /shown, and /usr."""
     folder = VisibleFolder(shown=Path("/shown"), real=work)
     return ScriptFiles("/shown", [folder], ["/usr"], [work / "hidden"])
 
@@ -51,8 +51,7 @@ def scope(work: Path) -> SandboxScope:
 
 
 class Swap(RecordedCommand):
-    """Replaces a script after the place was checked for the first time, and before the command
-    begins."""
+    """Replaces a script after the first check of the place, and before the command begins."""
 
     def __init__(self, script: Path, *, rename: bool) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The commands docker and podman, with small programs in their place."""
+"""Tests the calls of docker and podman with small programs that stand in for them."""
 
 from pathlib import Path
 

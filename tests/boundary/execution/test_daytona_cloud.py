@@ -101,7 +101,9 @@ async def test_the_client_is_closed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("state", "works"), [("stopping", True), ("error", False), ("destroyed", False)]
 )
-async def test_a_sandbox_in_another_state(tmp_path: Path, state: str, works: bool) -> None:
+async def test_only_a_broken_or_destroyed_sandbox_can_not_be_used_again(
+    tmp_path: Path, state: str, works: bool
+) -> None:
     daytona = FakeDaytona(tmp_path / "daytona")
     contract = TestDaytonaCloud()
     backend = backend_of(daytona, contract.options(tmp_path))

@@ -1,4 +1,4 @@
-"""The execution backend that runs commands with Apptainer, with a small program in its place."""
+"""Tests the execution backend for Apptainer. A small program stands in for Apptainer."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,8 @@ from hermes.types.errors import ToolFailed
 from hermes.types.execution import BackendOptions, Mount
 from hermes.types.execution_clients import ClientOptions, ContainerOptions
 
-# Prints its arguments and the variables that it passes on, and fails like the command would.
+# The program prints its arguments and the variables that it passes on, and ends with the exit code
+# of a failed command.
 PROGRAM = '#!/bin/sh\nprintf "%s\\n" "$@"\nenv | grep ENV_ | sort\nexit 3\n'
 CHOSEN = ["--security", "uid:64200", "--security", "gid:64200"] if os.geteuid() == 0 else []
 
@@ -62,7 +63,9 @@ async def test_the_command_line_is_exact(tmp_path: Path) -> None:
     await backend.aclose()
 
 
-async def test_singularity_has_variables_of_its_own(tmp_path: Path) -> None:
+async def test_singularity_gets_the_variables_under_names_that_it_understands(
+    tmp_path: Path,
+) -> None:
     backend = SingularityBackend(options(tmp_path, "singularity"))
     sandbox = await backend.open(private_scope("/srv/project"))
     outcome = await sandbox.run("true", RecordedCommand(), seconds=30.0)

@@ -1,4 +1,5 @@
-"""The execution backend that runs commands on another machine, with a server on this machine."""
+"""Tests the execution backend that runs commands on another machine. An SSH server on this machine
+stands in for it."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -30,7 +30,7 @@ from hermes.core.danger.detector import judge
         ("for f in a.sh b.sh; do sh $f; done", ["a.sh", "b.sh"]),
     ],
 )
-def test_a_file_of_code_is_named(command: str, scripts: list[str]) -> None:
+def test_a_script_file_is_named(command: str, scripts: list[str]) -> None:
     assert list(judge(command).scripts) == scripts
 
 

@@ -353,7 +353,7 @@ async def test_the_scripts_of_a_command_are_judged(
         assert [Path(one.path).name for one in (await found.locate()).scripts] == [name]
 
 
-async def test_a_sandbox_with_shared_files_contains_fewer_dangers(
+async def test_a_sandbox_with_files_of_the_user_contains_fewer_dangers(
     local: LocalBackend, tmp_path: Path
 ) -> None:
     class Private:
