@@ -47,14 +47,17 @@ def show(command: CommandContext) -> Work[CommandReply]:
 def _split_grant(argument: str) -> list[str]:
     """Returns the words of the argument, the last of which says how long the approval lasts."""
     words = argument.split()
-    return words if words and words[-1].casefold() in GRANTS else [*words, "once"]
+    last = words[-1].casefold() if words else ""
+    return [*words[:-1], last] if last in GRANTS else [*words, "once"]
 
 
 def _meant(command: CommandContext, id: str) -> Work[OpenApproval | CommandReply]:
     """Returns the approval that the id names, or the only one that waits in this conversation if
     there is no id. Returns a reply if it can't be decided."""
+    approvers = command.profile.approvals.approvers
     if not id:
-        here = yield from approvals.asked_in(command.person, command.session, command.source)
+        asked = yield from approvals.asked_in(command.person, command.session, command.source)
+        here = [one for one in asked if may_decide(one, command.person, command.source, approvers)]
         if len(here) == 1:
             return here[0]
         if here:
@@ -62,7 +65,6 @@ def _meant(command: CommandContext, id: str) -> Work[OpenApproval | CommandReply
             return CommandReply(reply=listed(here, head), failed=True)
         return CommandReply(reply="Nothing here waits for your approval.", failed=True)
     known = yield from approvals.all_open()
-    approvers = command.profile.approvals.approvers
     found = [
         one
         for one in known

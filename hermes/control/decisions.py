@@ -37,8 +37,11 @@ class Decisions:
         word = bare_word(event)
         if word is None:
             return None
-        waiting = yield from approvals.asked_in(person, message.key, event.source)
-        if not waiting:
+        asked = yield from approvals.asked_in(person, message.key, event.source)
+        waiting = [
+            one for one in asked if may_decide(one, person, event.source, self._approvers(one))
+        ]
+        if not waiting or (yield from self._answers_question(message)):
             return None
         open_ones = yield from questions.open_questions(waiting[0].turn)
         clear = len(waiting) == len(open_ones) == 1
@@ -50,6 +53,16 @@ class Decisions:
             return (yield from tell(stored, event, message.key, reply, now))
         grant: Grant | None = "once" if word in YES else None
         return (yield from self.settle(message, stored, waiting[0], grant, "", now))
+
+    def _answers_question(self, message: Incoming) -> Work[bool]:
+        """Returns whether the turn of the message's own session asks the person a question of
+        another kind. A bare word answers this question, even if work in the background waits for an
+        approval."""
+        turn = yield from turns.open_in(str(message.key))
+        if turn is None or turn.person != message.person:
+            return False
+        asked = yield from questions.open_questions(turn.id)
+        return bool(asked) and all(one.kind == "question" for one in asked)
 
     def take_press(
         self, message: Incoming, approval: OpenApproval, choice: str, now: float
@@ -76,7 +89,8 @@ class Decisions:
         """Carries out the decision of a slash command, which has checked that the person may
         decide."""
         approval = yield from approvals.find(decision.approval)
-        assert approval is not None, "the command has found it in this transaction"
+        if approval is None:
+            return (yield from _too_late(message, stored, now))
         return (
             yield from self.settle(message, stored, approval, decision.grant, decision.reason, now)
         )
@@ -91,11 +105,14 @@ class Decisions:
         now: float,
     ) -> Work[IntakeResult]:
         """Records the decision, and resumes the turn if it has no other open question. If `grant`
-        is None, the action is denied for this reason."""
+        is None, the action is denied for this reason. Another gateway may have recorded a decision
+        before, and a turn that is being stopped takes no decision."""
         yield from session_lock.lock(approval.session)
-        yield from record_decision(approval, grant, reason, message.person, now)
         turn = yield from turns.get(approval.turn)
-        assert turn is not None, "a turn has its questions"
+        if turn is None or turn.state != "suspended" or turn.stop_requested:
+            return (yield from _too_late(message, stored, now))
+        if not (yield from record_decision(approval, grant, reason, message.person, now)):
+            return (yield from _too_late(message, stored, now))
         return (yield from self.resume(message, stored, turn, now))
 
     def resume(
@@ -117,6 +134,12 @@ class Decisions:
 
     def _approvers(self, approval: OpenApproval) -> Sequence[PersonId]:
         return self._transactions.agent(approval.agent).profile.approvals.approvers
+
+
+def _too_late(message: Incoming, stored: str, now: float) -> Work[IntakeResult]:
+    """Replies to a decision about an approval that is no longer open."""
+    reply = CommandReply(reply=f"Nothing was changed: {NOT_OPEN}.", failed=True)
+    return (yield from tell(stored, message.event, message.key, reply, now))
 
 
 UNCLEAR = "It is not clear what you decide, because several questions are open. Use the ids:"

@@ -258,7 +258,9 @@ class CallRunner:
             raise ToolFailed(UNKNOWN_OUTCOME)
         if self.gate is not None:
             action = await bound.review(context)
-            if action is not None:
+            if action is None:
+                self.gate.check_harmless(self._turn, call.id)
+            else:
                 context.place = await self.gate.permit(
                     self._turn, call.id, action, tainted=self._record.tainted
                 )
