@@ -261,8 +261,9 @@ class CallRunner:
             if action is None:
                 self.gate.check_harmless(self._turn, call.id)
             else:
+                tainted = action.leaves and self._record.tainted
                 context.place = await self.gate.permit(
-                    self._turn, call.id, action, tainted=self._record.tainted
+                    self._turn, call.id, action, tainted=tainted
                 )
         if not tool.repeatable:
             # The call is marked after the approval, so that a call that waits has not started.
