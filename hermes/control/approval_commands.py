@@ -48,14 +48,17 @@ def _split_grant(argument: str) -> list[str]:
     """Splits the argument into its words and the duration of the approval, which the last word may
     name."""
     words = argument.split()
-    return words if words and words[-1].casefold() in GRANTS else [*words, "once"]
+    last = words[-1].casefold() if words else ""
+    return [*words[:-1], last] if last in GRANTS else [*words, "once"]
 
 
 def _meant(command: CommandContext, id: str) -> Work[OpenApproval | CommandReply]:
     """Returns the approval with this id. Without an id, returns the only approval that waits in
     this conversation. Returns a reply for the person if there is no approval to decide."""
+    approvers = command.profile.approvals.approvers
     if not id:
-        here = yield from approvals.asked_in(command.person, command.session, command.source)
+        asked = yield from approvals.asked_in(command.person, command.session, command.source)
+        here = [one for one in asked if may_decide(one, command.person, command.source, approvers)]
         if len(here) == 1:
             return here[0]
         if here:
@@ -63,7 +66,6 @@ def _meant(command: CommandContext, id: str) -> Work[OpenApproval | CommandReply
             return CommandReply(reply=listed(here, head), failed=True)
         return CommandReply(reply="Nothing here waits for your approval.", failed=True)
     known = yield from approvals.all_open()
-    approvers = command.profile.approvals.approvers
     found = [
         one
         for one in known

@@ -48,8 +48,11 @@ class Decisions:
         word = bare_word(event)
         if word is None:
             return None
-        waiting = yield from approvals.asked_in(person, message.key, event.source)
-        if not waiting:
+        asked = yield from approvals.asked_in(person, message.key, event.source)
+        waiting = [
+            one for one in asked if may_decide(one, person, event.source, self._approvers(one))
+        ]
+        if not waiting or (yield from self._answers_question(message)):
             return None
         open_ones = yield from questions.open_questions(waiting[0].turn)
         clear = len(waiting) == len(open_ones) == 1
@@ -75,6 +78,16 @@ class Decisions:
         reply = CommandReply(reply=listed(waiting, DECIDE_FIRST), failed=True)
         return (yield from tell(stored, message.event, message.key, reply, now))
 
+    def _answers_question(self, message: Incoming) -> Work[bool]:
+        """Returns whether the turn of the message's own session asks the person a question of
+        another kind. A bare word answers this question, even if work in the background waits for an
+        approval."""
+        turn = yield from turns.open_in(str(message.key))
+        if turn is None or turn.person != message.person:
+            return False
+        asked = yield from questions.open_questions(turn.id)
+        return bool(asked) and all(one.kind == "question" for one in asked)
+
     def take_press(
         self, message: Incoming, approval: OpenApproval, pressed: Pressed, now: float
     ) -> Work[IntakeResult]:
@@ -99,7 +112,8 @@ class Decisions:
         """Carries out the decision of a slash command, which has checked that the person may
         decide."""
         approval = yield from approvals.find(decision.approval)
-        assert approval is not None, "the command has found it in this transaction"
+        if approval is None:
+            return (yield from _too_late(message, stored, now))
         return (
             yield from self.settle(message, stored, approval, decision.grant, decision.reason, now)
         )
@@ -114,15 +128,15 @@ class Decisions:
         now: float,
     ) -> Work[IntakeResult]:
         """Records the decision, and resumes the turn if it has no other open question. If `grant`
-        is None, the action is denied for this reason. Changes nothing if somebody else has just
-        decided."""
+        is None, the action is denied for this reason. Changes nothing if somebody else has decided
+        before, for example at another gateway, or if the turn is being stopped."""
         yield from session_lock.lock(approval.session)
         name = message.event.source.user_name
-        if not (yield from record_decision(approval, grant, reason, message.person, now, name)):
-            late = CommandReply(reply=f"Not accepted: {NOT_OPEN}.", failed=True)
-            return (yield from tell(stored, message.event, message.key, late, now))
         turn = yield from turns.get(approval.turn)
-        assert turn is not None, "a turn has its questions"
+        if turn is None or turn.state != "suspended" or turn.stop_requested:
+            return (yield from _too_late(message, stored, now))
+        if not (yield from record_decision(approval, grant, reason, message.person, now, name)):
+            return (yield from _too_late(message, stored, now))
         return (yield from self.resume(message, stored, turn, now))
 
     def resume(
@@ -150,6 +164,14 @@ DECIDE_FIRST = (
     "Not accepted, because the conversation waits for your decision. Decide first, then send this"
     " message again:"
 )
+
+
+def _too_late(message: Incoming, stored: str, now: float) -> Work[IntakeResult]:
+    """Replies to a decision about an approval that is no longer open."""
+    reply = CommandReply(reply=f"Nothing was changed: {NOT_OPEN}.", failed=True)
+    return (yield from tell(stored, message.event, message.key, reply, now))
+
+
 UNCLEAR = "It is not clear what you decide, because several questions are open. Use the ids:"
 
 

@@ -101,8 +101,7 @@ class Gateway:
         self._outbox = Outbox(store, group, store.owner, options.streaming, media, options.pace)
         self._outbox.on_gone = self._sightings.forget
         self.wake_delivery = self._outbox.wake
-        """Sends the stored messages of a chat. Must be called after this process has stored a
-        message for the chat."""
+        """Must be called with a chat after this process has stored a message for it."""
         self._group = group
         self._options = options
         self._route = route
@@ -189,8 +188,7 @@ class Gateway:
         return taken.receipt
 
     async def _follow_up(self, taken: IntakeResult, key: SessionKey) -> None:
-        """Starts the work that storing a message has caused: it runs or stops a turn, or sends a
-        reply."""
+        """Starts the work that a stored message has caused, for example a turn."""
         decided = None
         if taken.claim:
             self._lanes.start(taken.claim)

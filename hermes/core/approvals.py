@@ -91,6 +91,17 @@ class ApprovalGate:
             raise ToolFailed(ACTION_CHANGED)
         return place
 
+    def check_harmless(self, turn: Turn, call: CallId) -> None:
+        """Raises ToolFailed if a person has decided about this call, although it needs no approval
+        now. The person may have denied it, or has approved another action."""
+        match turn.decisions.get(call):
+            case Denied() as denied:
+                raise ToolFailed(_refusal(denied))
+            case Approved():
+                raise ToolFailed(ACTION_CHANGED)
+            case _:
+                pass
+
     def _reason(self, action: ProposedAction, *, tainted: bool) -> str | None:
         """Returns why the action needs approval; None if it needs none."""
         policy = self._policy

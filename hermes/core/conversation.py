@@ -13,6 +13,7 @@ from hermes.core.compaction import (
     last_request,
     range_on_request,
 )
+from hermes.core.conversation_record import ConversationRecord
 from hermes.core.prompt import PromptWriter, ephemeral
 from hermes.core.window import (
     EstimateCorrection,
@@ -211,6 +212,9 @@ class ModelConversation:
                 )
             )
             return False
+        untrusted = {tool.name for tool in self._tools if tool.untrusted}
+        record = ConversationRecord(replace(self.turn, history=tuple(found)), untrusted)
+        summary = replace(summary, trusted=not record.tainted)
         await self._checkpoint.compacted(cut.first, cut.last, summary)
         whole = self._history_tokens()
         self.history[cut.first : cut.last] = [summary]

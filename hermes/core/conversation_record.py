@@ -2,21 +2,29 @@
 
 import posixpath
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
+from hermes.core.danger.detector import judge
 from hermes.types.identity import CallId
 from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from hermes.types.turns import Turn
 
 FILE_TOOLS = ("read_file", "write_file", "patch")
 """The tools after whose calls the model knows the content of a file."""
+COMMAND_TOOL = "terminal"
+"""The tool whose results may contain text from the network."""
 UNTRUSTED_TRIGGERS = ("webhook", "a2a", "hook")
 """The triggers of turns whose first message was not written by a person who talks to the agent."""
 
 
 class _FileCall(msgspec.Struct):
     path: str
+
+
+class _CommandCall(msgspec.Struct):
+    command: str
 
 
 class ConversationRecord:
@@ -57,15 +65,26 @@ class ConversationRecord:
         return self._normal(path) in self._files
 
     def was_mentioned(self, text: str) -> bool:
-        said = (m.text for m in self._turn.history if isinstance(m, UserMessage | ToolMessage))
-        return any(text in one for one in said) or any(text in r.text for _, r in self._new)
+        """Returns whether a person or a result that others have written contains the text. The
+        model can compose the results of other tools, and the arguments that a result repeats."""
+        people = (one for one in self._turn.history if isinstance(one, UserMessage))
+        return any(text in one.text for one in people if not one.summary) or any(
+            call.name in self._untrusted
+            and text in result.text
+            and text not in _decoded(call.arguments)
+            for call, result in self._ended()
+        )
 
     def _has_untrusted(self) -> bool:
         # A summary may repeat the content of a page, and does not say where the content came from.
         return any(
-            isinstance(one, UserMessage) and (one.attachments or one.summary)
+            isinstance(one, UserMessage) and (one.attachments or (one.summary and not one.trusted))
             for one in self._turn.history
-        ) or any(call.name in self._untrusted for call, _ in self._ended())
+        ) or any(
+            call.name in self._untrusted
+            or (call.name == COMMAND_TOOL and _downloads(call.arguments))
+            for call, _ in self._ended()
+        )
 
     def _ended(self) -> list[tuple[ToolCall, ToolMessage]]:
         return [*_ended_calls(self._turn.history), *self._new]
@@ -83,6 +102,24 @@ def _ended_calls(history: Sequence[Message]) -> list[tuple[ToolCall, ToolMessage
     }
     results = (one for one in history if isinstance(one, ToolMessage))
     return [(made[one.call], one) for one in results if one.call in made]
+
+
+@lru_cache(maxsize=1024)
+def _downloads(arguments: str) -> bool:
+    """Returns whether the output of a command may contain text from the network."""
+    try:
+        command = msgspec.json.decode(arguments, type=_CommandCall).command
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return judge(command).downloads
+
+
+def _decoded(arguments: str) -> str:
+    """Returns the arguments with each character in one spelling."""
+    try:
+        return msgspec.json.encode(msgspec.json.decode(arguments)).decode()
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return arguments
 
 
 def _path_of(call: ToolCall) -> str:

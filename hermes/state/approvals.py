@@ -81,13 +81,14 @@ def asked_of(person: PersonId) -> Work[list[OpenApproval]]:
 def asked_in(person: PersonId, key: SessionKey, source: Source) -> Work[list[OpenApproval]]:
     """Returns the open approvals of a person that were shown in this conversation. This includes
     approvals of background work, which has a session of its own but shows its questions in the
-    chat."""
+    chat. A question whose message still waits in the outbox was not shown yet."""
     rows = yield (
-        f"select {_COLUMNS} from questions q join turns t on t.id = q.turn"  # noqa: S608
-        f" where {_OPEN} and q.person = ?"
-        " and (q.session = ? or (t.account = ? and t.chat_id = ? and t.trigger_kind = 'message'))"
-        " order by q.id",
-        (person, str(key), source.account, source.chat_id),
+        f"select {_COLUMNS} from questions q where {_OPEN} and q.person = ? and q.agent = ?"  # noqa: S608
+        " and (q.session = ? or exists (select 1 from deliveries d where d.turn = q.turn"
+        " and d.account = ? and d.chat_id = ? and coalesce(d.thread_id, '') = ?))"
+        " and not exists (select 1 from deliveries d where d.turn = q.turn"
+        " and d.state in ('open', 'ready') and d.attempts = 0 and d.doubtful = 0) order by q.id",
+        (person, key.agent, str(key), source.account, source.chat_id, source.thread_id or ""),
     )
     return [_approval(row) for row in rows]
 

@@ -61,6 +61,8 @@ class UserMessage(Value, tag_field="role", tag="user"):
     summary: bool = False
     """Whether this message is a summary that replaces earlier messages, and not the text of a
     person."""
+    trusted: bool = False
+    """Whether this message is a summary of messages among which nothing was written by others."""
 
     @property
     def parts(self) -> tuple[str | Attachment, ...]:

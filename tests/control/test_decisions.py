@@ -8,18 +8,22 @@ from msgspec.structs import replace
 from hermes.control.decisions import record_decision
 from hermes.control.gateway import Gateway
 from hermes.control.incoming import Incoming, IntakeResult, store_row
+from hermes.core.tools.clarify import clarify_tool
 from hermes.core.tools.terminal import terminal_tools
 from hermes.core.tools.web_extract import web_extract_tool
 from hermes.settings.approvals import ApprovalSettings
-from hermes.state import approvals
+from hermes.state import approvals, turns
+from hermes.state.approvals import OpenApproval
 from hermes.testing.approvals import DANGEROUS, make_folders, results, runs
 from hermes.testing.platforms import ChatServer, PlainAdapter, RichAdapter, Update, to_event
-from hermes.testing.running import QUIET, running, until
+from hermes.testing.rows import NOW
+from hermes.testing.running import QUIET, rows, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, says
-from hermes.types.approvals import short_id
+from hermes.types.approvals import Grant, short_id
 from hermes.types.errors import Rejected
-from hermes.types.identity import PersonId
+from hermes.types.identity import PersonId, person_of
 from hermes.types.messages import Accepted, Choices
+from hermes.types.people import Role
 from hermes.types.store import Work
 from hermes.types.web import WebPage
 
@@ -29,6 +33,13 @@ def workspace(tmp_path: Path) -> Path:
     folder = tmp_path / "workspace"
     make_folders(folder, "a", "b", "c")
     return folder
+
+
+def written(gateway: Gateway, text: str) -> Incoming:
+    """Returns a message of the person in the chat, which the gateway has not received yet."""
+    event = to_event(Update(id=99, chat="1", user="7", text=text), "plain")
+    key = gateway.session_of(event)
+    return Incoming(event=event, key=key, person=person_of("plain", "7"))
 
 
 async def shown(server: ChatServer, count: int = 1) -> list[Choices]:
@@ -146,6 +157,91 @@ async def test_another_member_of_the_group_can_not_decide(tmp_path: Path, worksp
     assert not (workspace / "a").exists()
 
 
+@pytest.mark.parametrize("answer", ["yes", "/approve"])
+async def test_a_bot_can_not_decide_what_it_has_asked_for(
+    tmp_path: Path, workspace: Path, answer: str
+) -> None:
+    server = ChatServer()
+    model = ScriptedModel([runs("rm -rf a"), says("done")])
+    async with running(tmp_path, [PlainAdapter(server)], model, DANGEROUS) as gateway:
+        server.says("clean up")
+        await until(server.texts)
+        await until(lambda: not gateway.busy)
+        message = written(gateway, answer)
+        bot = replace(message.event, source=replace(message.event.source, is_bot=True))
+        key, person = message.key, message.person
+        await gateway._store.run(gateway._intake.take, bot, key, person, NOW, role=Role.USER)
+        assert await rows(gateway._store, "select state from questions") == [("open",)]
+
+
+async def test_a_decision_that_comes_too_late_changes_nothing(
+    tmp_path: Path, workspace: Path
+) -> None:
+    server = ChatServer()
+    model = ScriptedModel([runs("rm -rf a", "rm -rf b"), says("done")])
+    async with running(tmp_path, [PlainAdapter(server)], model, DANGEROUS) as gateway:
+        server.says("clean up")
+        await until(server.texts)
+        await until(lambda: not gateway.busy)
+        store, decisions = gateway._store, gateway._intake._decisions
+        first, second = await store.read(approvals.all_open)
+        late = written(gateway, "/approve always")
+
+        def settled(approval: OpenApproval, grant: Grant | None) -> Work[IntakeResult]:
+            return (yield from decisions.settle(late, "row", approval, grant, "", NOW))
+
+        await store.run(settled, first, None)
+        # Another gateway has read the approval before the decision above was committed.
+        for approval in (first, second):
+            if approval is second:
+                await store.run(turns.request_stop, second.turn, "me")
+            taken = await store.run(settled, approval, "always")
+            assert isinstance(taken.receipt, Accepted)
+            assert taken.claim is None
+            assert taken.receipt.reply == "Nothing was changed: this question is no longer open."
+        found = await rows(store, "select state from questions order by id")
+        assert found == [("denied",), ("open",)]
+        assert await rows(store, "select 1 from approval_rules") == []
+
+
+async def test_a_bare_word_answers_the_question_of_the_conversation_first(
+    tmp_path: Path, workspace: Path
+) -> None:
+    server = ChatServer()
+    both = replace(DANGEROUS, tools=(*(DANGEROUS.tools or ()), clarify_tool(60.0)))
+    question = calls(("clarify", {"question": "Shall I write a report?"}))
+    model = ScriptedModel([runs("rm -rf a"), question, says("done")])
+    async with running(tmp_path, [PlainAdapter(server)], model, both) as gateway:
+        server.says("/background clean up")
+        await until(lambda: "rm -rf a" in "".join(server.texts()))
+        await until(lambda: not gateway.busy)
+        server.says("and here?")
+        await until(lambda: "Shall I write a report?" in "".join(server.texts()))
+        await until(lambda: not gateway.busy)
+        server.says("yes")
+        await until(lambda: "done" in server.texts())
+        found = await rows(gateway._store, "select kind, state from questions order by id")
+    assert found == [("approval", "open"), ("question", "answered")]
+    assert (workspace / "a").exists()
+
+
+async def test_a_denied_action_is_not_done_even_if_it_became_harmless(
+    tmp_path: Path, workspace: Path
+) -> None:
+    server = ChatServer()
+    write = calls(("write_file", {"path": "a/file", "content": "new"}))
+    model = ScriptedModel([write, says("done")])
+    async with running(tmp_path, [PlainAdapter(server)], model, DANGEROUS) as gateway:
+        server.says("write it")
+        await until(server.texts)
+        await until(lambda: not gateway.busy)
+        (workspace / "a" / "file").unlink()
+        server.says("no")
+        await until(lambda: "done" in server.texts())
+    assert not (workspace / "a" / "file").exists()
+    assert results(model) == ["The person denied this action. Do not try it in another way."]
+
+
 async def test_an_approver_from_the_settings_decides_by_id(tmp_path: Path, workspace: Path) -> None:
     server = ChatServer()
     model = ScriptedModel([runs("rm -rf a"), says("done")])
@@ -159,7 +255,7 @@ async def test_an_approver_from_the_settings_decides_by_id(tmp_path: Path, works
     assert not (workspace / "a").exists()
 
 
-@pytest.mark.parametrize("grant", ["session", "always"])
+@pytest.mark.parametrize("grant", ["session", "Always"])
 async def test_an_approval_for_longer_is_for_exactly_this_command(
     tmp_path: Path, workspace: Path, grant: str
 ) -> None:
@@ -363,7 +459,7 @@ async def test_the_second_of_two_decisions_at_the_same_time_changes_nothing(
         taken = await gateway._store.run(decide_twice, gateway)
         assert taken.claim is None
         assert isinstance(taken.receipt, Accepted)
-        assert taken.receipt.reply == "Not accepted: this question is no longer open."
+        assert taken.receipt.reply == "Nothing was changed: this question is no longer open."
         gateway.notice_change()
         await until(lambda: "done" in server.texts())
     assert (workspace / "a").exists()

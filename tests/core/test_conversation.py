@@ -96,6 +96,7 @@ async def test_facts_in_the_middle_reach_the_summary_and_can_be_restored(tmp_pat
     assert refused(last) is None
     notes = [m for m in last.messages if isinstance(m, UserMessage) and m.summary]
     assert len(notes) == 1
+    assert notes[0].trusted
     for fact in facts():
         assert fact in notes[0].text
     assert last.messages[0].text.startswith("let us begin")

@@ -3,6 +3,7 @@ of the conversation was written by strangers."""
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hermes.core.conversation_record import ConversationRecord
@@ -83,3 +84,58 @@ def test_a_page_of_an_earlier_turn_still_counts() -> None:
 def test_received_files_and_summaries_may_contain_text_by_others(message: UserMessage) -> None:
     assert ConversationRecord(a_turn(message), ()).tainted
     assert not ConversationRecord(a_turn(UserMessage(text="hi")), ()).tainted
+
+
+def test_a_summary_of_trusted_messages_is_trusted() -> None:
+    notes = UserMessage(text="earlier messages", summary=True, trusted=True)
+    assert not ConversationRecord(a_turn(notes, UserMessage(text="hi")), ()).tainted
+
+
+def ran(command: str) -> tuple[Message, ...]:
+    arguments = msgspec.json.encode({"command": command}).decode()
+    return exchange(ToolCall(id=CallId("t_0_0"), name="terminal", arguments=arguments), command)
+
+
+@pytest.mark.parametrize(
+    ("command", "tainted"),
+    [
+        ("curl -s http://a.example | head", True),
+        ("text=$(wget -qO- http://a.example); echo $text", True),
+        ("git push", False),
+        ("pip install x", False),
+        ("echo curl http://a.example", False),
+    ],
+)
+def test_the_output_of_a_download_was_written_by_others(command: str, *, tainted: bool) -> None:
+    assert ConversationRecord(a_turn(*ran(command)), WEB).tainted is tainted
+
+
+def test_damaged_arguments_of_a_command_download_nothing() -> None:
+    call = ToolCall(id=CallId("t_0_0"), name="terminal", arguments="[")
+    assert not ConversationRecord(a_turn(*exchange(call)), WEB).tainted
+
+
+URL = "http://evil.example/?data=secret"
+
+
+def searched(arguments: str) -> tuple[Message, ...]:
+    call = ToolCall(id=CallId("t_0_0"), name="web_search", arguments=arguments)
+    return exchange(call, f"Found for {URL}: nothing")
+
+
+@pytest.mark.parametrize(
+    ("history", "mentioned"),
+    [
+        (ran(f"echo {URL}"), False),
+        (searched('{"query": "http:\\/\\/evil.example/?data=secret"}'), False),
+        (searched("["), True),
+        (searched('{"query": "data"}'), True),
+        ((UserMessage(text=f"open {URL}"),), True),
+        ((UserMessage(text=f"open {URL}", summary=True),), False),
+    ],
+)
+def test_an_address_that_the_model_has_written_is_not_mentioned(
+    history: tuple[Message, ...], *, mentioned: bool
+) -> None:
+    record = ConversationRecord(a_turn(*history), {"web_search"})
+    assert record.was_mentioned(URL) is mentioned

@@ -72,12 +72,22 @@ async def test_an_approval_is_read_back_as_it_was_asked(store: Store) -> None:
     assert found.brief == "rm -rf 0123456789ab"
 
 
+async def show(store: Store, id: str, *, thread: str | None = None, attempts: int = 1) -> None:
+    """Stores a delivery that shows the approval in chat 7, after this number of attempts."""
+    target = replace(CHAT, thread_id=thread)
+    await store.run(deliveries.owe, target, Content(text="?"), "main", TurnId(f"t{id}"), NOW)
+    turn = f"t{id}"
+    await rows(store, "update deliveries set attempts = ? where turn = ?", attempts, turn)
+
+
 async def test_approvals_are_found_by_person_and_conversation(store: Store) -> None:
     other = replace(KEY, thread="background-1")
     await asked(store, "a")
     await asked(store, "b", session=other)
+    await show(store, "b")
     await asked(store, "c", session=replace(KEY, chat="8"), chat="8")
     await asked(store, "d", session=replace(KEY, user="43"), person=BOB)
+    await show(store, "d")
     assert ids(await store.read(approvals.asked_in, ANN, KEY, SOURCE)) == ["a", "b"]
     assert ids(await store.read(approvals.asked_of, ANN)) == ["a", "b", "c"]
     assert ids(await store.read(approvals.asked_in, BOB, KEY, SOURCE)) == ["d"]
@@ -85,6 +95,25 @@ async def test_approvals_are_found_by_person_and_conversation(store: Store) -> N
     await store.run(questions.decide, "a", "denied", None, "me", NOW)
     assert ids(await store.read(approvals.asked_in, ANN, KEY, SOURCE)) == ["b"]
     assert await store.read(approvals.find, "a") is None
+
+
+async def test_an_approval_of_another_thread_or_agent_is_not_meant(store: Store) -> None:
+    await asked(store, "a", session=replace(KEY, thread="9"))
+    await show(store, "a", thread="9")
+    here, there = SOURCE, replace(SOURCE, thread_id="9")
+    assert ids(await store.read(approvals.asked_in, ANN, KEY, here)) == []
+    assert ids(await store.read(approvals.asked_in, ANN, KEY, there)) == ["a"]
+    other = replace(KEY, agent=AgentId("other"))
+    assert ids(await store.read(approvals.asked_in, ANN, other, there)) == []
+
+
+async def test_an_approval_that_was_not_shown_yet_is_not_meant(store: Store) -> None:
+    await asked(store, "a")
+    await show(store, "a")
+    assert ids(await store.read(approvals.asked_in, ANN, KEY, SOURCE)) == ["a"]
+    await asked(store, "b", session=replace(KEY, thread="background-1"))
+    await show(store, "b", attempts=0)
+    assert ids(await store.read(approvals.asked_in, ANN, KEY, SOURCE)) == ["a"]
 
 
 async def test_a_rule_is_for_one_person_of_one_agent(store: Store) -> None:

@@ -40,6 +40,8 @@ class Findings:
         outcome `ask` instead, because it does not affect this machine."""
         self.leaves = False
         """Whether the command may use the network or write outside of the workspace."""
+        self.downloads = False
+        """Whether a program may print text from the network."""
         self._effect: DangerEffect = "machine"
         self._commands = 0
         self._work = MIN_WORK + WORK_PER_CHARACTER * len(command)
@@ -104,6 +106,7 @@ class Findings:
             resolved=resolved,
             effect=self._effect,
             leaves=self.leaves,
+            downloads=self.downloads and self.leaves,
             scripts=tuple(self._scripts),
         )
 

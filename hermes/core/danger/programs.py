@@ -145,7 +145,11 @@ def run_program(call: Invocation) -> str:
         output = run(call)
     if output is None:
         output = run_wrapped(call)
-    return _output(call) if output is None else output
+    if output is None:
+        output = _output(call)
+    if DOWNLOAD in output:
+        call.shell.findings.downloads = True
+    return output
 
 
 def _judge(call: Invocation) -> None:

@@ -258,10 +258,11 @@ class CallRunner:
             raise ToolFailed(UNKNOWN_OUTCOME)
         if self.gate is not None:
             action = await bound.review(context)
-            if action is not None:
-                context.place = await self.gate.permit(
-                    self._turn, call.id, action, tainted=self._record.tainted
-                )
+            if action is None:
+                self.gate.check_harmless(self._turn, call.id)
+            else:
+                tainted = action.leaves and self._record.tainted
+                context.place = await self.gate.permit(self._turn, call.id, action, tainted=tainted)
         if not tool.repeatable:
             # The call is marked as started only after the approval, so a call that waits for a
             # person does not count as started.

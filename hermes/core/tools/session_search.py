@@ -57,6 +57,8 @@ def session_search_tool(store: Store) -> Tool[SessionSearch]:
         description="Find what was said in earlier conversations with the person or in this chat.",
         arguments=SessionSearch,
         handler=find,
+        # Earlier conversations may quote pages and files.
+        untrusted=True,
         read_only=True,
         repeatable=True,
         uses_files=False,
