@@ -68,8 +68,7 @@ lost its lock for a while."""
 
 
 CHANGES_POLL_SECONDS = 1.0
-"""Seconds after which the gateway looks for changes of other processes even without a
-notification."""
+"""Seconds after which the gateway looks for changes of other processes without being notified."""
 ACCOUNT_SECONDS = 1.0
 """Seconds between two checks whether this process still serves an account."""
 CHANGES_PAUSE_SECONDS = 0.1
