@@ -1,1 +1,2 @@
-"""Side effects outside the process: commands, files of a workspace, web pages."""
+"""Everything that the agent does outside of this process: it runs commands, uses files of a
+workspace, and reads web pages."""

@@ -10,7 +10,7 @@ _NOT_PUBLIC_4 = tuple(
             "10.0.0.0/8",
             "100.64.0.0/10",
             "127.0.0.0/8",
-            "168.63.129.16/32",  # looks public, but is Azure's internal service on each machine
+            "168.63.129.16/32",  # looks public, but is an internal service of Azure
             "169.254.0.0/16",
             "172.16.0.0/12",
             "192.0.0.0/24",
@@ -29,9 +29,9 @@ _NOT_PUBLIC_6 = tuple(
     map(
         IPv6Network,
         (
-            "2001::/23",  # Teredo and other protocols: some carry an IPv4 address
+            "2001::/23",  # Teredo and others; some contain an IPv4 address
             "2001:db8::/32",
-            "2002::/16",  # 6to4 carries an IPv4 address, and nobody uses it any more
+            "2002::/16",  # 6to4 contains an IPv4 address; nobody uses it any more
             "3fff::/20",
         ),
     )

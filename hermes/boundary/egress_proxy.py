@@ -43,8 +43,8 @@ MOST_REMEMBERED = 1000
 LOOKUP_THREADS = 2
 """Number of threads that look up the names of hosts."""
 LONGEST_SOCKET_PATH = 100
-"""Length in bytes from which the path of a socket is too long for the kernel. The limit depends on
-the system."""
+"""The kernel may refuse a socket whose path has this number of bytes or more. The exact limit
+depends on the system."""
 _PIECE = 65_536
 
 
@@ -59,7 +59,7 @@ def allows(policy: NetworkPolicy, host: str) -> bool:
 
 
 def is_own_address(address: str) -> bool:
-    """Returns whether this machine has the address. Its gateway may listen there."""
+    """Returns whether the address belongs to this machine, on which the gateway may listen."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
@@ -70,8 +70,8 @@ def is_own_address(address: str) -> bool:
 
 
 def may_pass(address: str, port: int, allowed: IsAllowed = may_reach) -> bool:
-    """Returns whether a sandbox may connect to the address and the port: they are allowed, and the
-    address does not belong to this machine."""
+    """Returns whether a sandbox may connect to the address and the port. `allowed` must permit
+    them, and the address must not belong to this machine."""
     return allowed(address, port) and not is_own_address(address)
 
 
@@ -99,15 +99,15 @@ class EgressProxy:
         self._count: Counter[str] = Counter()
         """Number of connections of each sandbox."""
         self._logged: dict[tuple[str, str], None] = {}
-        """The sandboxes and hosts of the refusals that were logged, the latest last."""
+        """The refusals that were logged, each as a sandbox and a host, the oldest first."""
         self._refused: dict[tuple[str, str], None] = {}
-        """The sandboxes and hosts of the refusals that `take_refused` has not returned yet."""
+        """The refusals that `take_refused` has not returned yet, each as a sandbox and a host."""
 
     async def start(self, folder: Path) -> None:
         """Listens on a socket in the folder, if it does not listen yet.
 
-        Each process has its own socket in the folder. Commands that outlive the process find the
-        socket of the next one.
+        Each process has its own socket in the folder. Background commands that outlive the process
+        use the socket of the next process.
         """
         async with self._starting:
             if self._server is not None:
@@ -215,8 +215,8 @@ class EgressProxy:
         raise ProxyRefusal(502, f"{host}:{port} can't be reached")
 
     async def _join(self, *pipes: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
-        """Passes bytes on in both directions until both sides have ended, or nothing is sent for
-        too long."""
+        """Passes bytes on in both directions until both sides have closed the connection, or
+        nothing was sent for too long."""
         with anyio.CancelScope(deadline=anyio.current_time() + self._idle_seconds) as scope:
             async with anyio.create_task_group() as group:
                 for reader, writer in pipes:
@@ -262,8 +262,8 @@ def _listen(path: Path) -> socket.socket:
             old.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     try:
-        # Under its own name the socket appears only when it listens, so that no other process
-        # mistakes it for a dead one.
+        # The socket gets its final name only when it listens. Otherwise another process could take
+        # it for the socket of a dead process.
         new = path.with_suffix(".new")
         new.unlink(missing_ok=True)
         with short_path(new) as name:

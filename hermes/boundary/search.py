@@ -1,4 +1,4 @@
-"""Searches files within a time limit, even if the pattern is slow to match."""
+"""Searches files for a pattern, and stops at a time limit, even in the middle of a slow match."""
 
 import contextlib
 import json

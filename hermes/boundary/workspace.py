@@ -1,4 +1,4 @@
-"""A folder that file operations can't leave, whatever path or link they are given.
+"""A folder that file operations can't leave, whatever path or link they use.
 
 If the home of the agent is inside the folder, file operations can't use the home, because it
 contains the settings and the memory.
@@ -174,7 +174,7 @@ class Workspace:
 
     @contextlib.contextmanager
     def _folder(self, parts: Sequence[str], path: str, *, make: bool = False) -> Iterator[int]:
-        """Opens the folder that the components lead to. The path is for error messages only."""
+        """Opens the folder with these path components. `path` is only used in error messages."""
         try:
             folder = os.open(self._root, _FOLDER | os.O_CLOEXEC)
         except OSError as error:

@@ -85,8 +85,8 @@ class FakePlatform(Protocol):
 
     @property
     def echoed(self) -> int:
-        """Number of our own messages that the server has sent back to the adapter as updates. Real
-        platforms do this too."""
+        """Number of messages of the bot itself that the server has sent back to the adapter as
+        updates. Real platforms do this too."""
         ...
 
     @property
@@ -100,11 +100,11 @@ class FakePlatform(Protocol):
         ...
 
     def says(self, text: str) -> None:
-        """Makes a person write in the chat."""
+        """Lets a person write in the chat."""
         ...
 
     def presses(self, question: str, label: str) -> None:
-        """Makes a person press a button under one of our questions."""
+        """Lets a person press a button under one of the gateway's questions."""
         ...
 
     def shown(self) -> list[str]:
@@ -140,7 +140,7 @@ class Listener:
 
     async def accept(self, event: MessageEvent) -> Receipt:
         if self.refusing:
-            raise Disconnected("the store is not there")
+            raise Disconnected("the store can't be reached")
         self.heard.append(event)
         return Accepted(id=event.dedupe_key)
 
@@ -191,7 +191,7 @@ class AdapterContract:
         """Yields a new fake server, and the adapter that is connected to it."""
         raise NotImplementedError
 
-    async def test_messages_are_heard_once_and_in_order(self) -> None:
+    async def test_messages_are_accepted_once_and_in_order(self) -> None:
         async with self.platform() as platform, listening(platform) as listener:
             for word in ("one", "two", "three"):
                 platform.says(word)
@@ -273,7 +273,7 @@ class AdapterContract:
                 await until(lambda: listener.heard and reports > before, self.patience)
                 group.cancel_scope.cancel()
 
-    async def test_our_own_messages_are_not_heard(self) -> None:
+    async def test_the_adapter_ignores_its_own_messages(self) -> None:
         async with self.platform() as platform, listening(platform) as listener:
             await platform.adapter.send(platform.target, self._plain(platform, "from us"), "k1")
             await until(lambda: platform.echoed, self.patience)
@@ -310,7 +310,7 @@ class AdapterContract:
                 await adapter.send(platform.target, Content(text=text(count + 1)), "k2")
             assert platform.shown() == [text(count)]
 
-    async def test_a_text_without_markup_is_taken_as_it_is(self) -> None:
+    async def test_a_text_without_markup_is_shown_unchanged(self) -> None:
         text = "1 < 2 & <b>*not* `bold`</b> [x](y) \\_ <unknown>"
         async with self.platform() as platform:
             adapter, target = platform.adapter, platform.target
@@ -323,7 +323,7 @@ class AdapterContract:
             rendered = adapter.render((Paragraph(children=(Text(text=text),)),))
             assert platform.shown() in ([text], [rendered])
 
-    async def test_every_kind_of_markdown_is_rendered_and_taken(self) -> None:
+    async def test_the_platform_accepts_every_kind_of_rendered_markdown(self) -> None:
         async with self.platform() as platform:
             adapter, limit = platform.adapter, platform.adapter.limits.text
             parts = split(parse(SAMPLE), limit, adapter.render, adapter.measure)
@@ -336,7 +336,7 @@ class AdapterContract:
             assert word in shown[place:], word
             place = shown.index(word, place)
 
-    async def test_half_of_a_markdown_text_is_rendered_and_taken(self) -> None:
+    async def test_the_platform_accepts_a_rendered_markdown_text_that_ends_anywhere(self) -> None:
         async with self.platform() as platform:
             adapter = platform.adapter
             for number in range(4, len(SAMPLE), 7):
@@ -345,7 +345,7 @@ class AdapterContract:
                     await adapter.send(platform.target, Content(text=text), f"k{number}")
             assert platform.shown()
 
-    async def test_a_message_can_be_edited_where_the_platform_can(self) -> None:
+    async def test_a_message_can_be_edited_if_the_platform_supports_it(self) -> None:
         async with self.platform() as platform:
             adapter = platform.adapter
             ref = await adapter.send(platform.target, self._plain(platform, "draft"), "k1")

@@ -38,7 +38,7 @@ class FakeConnection:
 
 
 class AsgiResponse(Value):
-    """The response of an app."""
+    """The response of an ASGI app, with the status, headers and body."""
 
     status: int
     headers: dict[str, str]

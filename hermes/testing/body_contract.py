@@ -72,7 +72,7 @@ class BodiesContract(StoreFixture):
         assert tuple(entry.message for entry in entries) == told
         assert [(entry.at, entry.generation) for entry in entries] == [(NOW, 0), (NOW, 0)]
 
-    async def test_pieces_that_were_stored_ahead_are_used_and_missing_ones_added(
+    async def test_pieces_that_were_stored_before_the_row_are_used_and_missing_pieces_are_added(
         self, store: Store
     ) -> None:
         message = UserMessage(text=LONG_BODY_TEXT)

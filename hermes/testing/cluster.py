@@ -77,8 +77,8 @@ class ClusterClient:
             return found
 
     async def _started(self, http: aiohttp.ClientSession, text: str) -> str:
-        """Sends the request to one node after the other until a node accepts it. Returns the id of
-        the run."""
+        """Sends the request to one gateway (node) after the other until one accepts it. Returns the
+        id of the run."""
         said = [{"role": "user", "content": text}]
         body = msgspec.json.encode({"model": "main", "stream": True, "messages": said})
         headers = {

@@ -1,4 +1,4 @@
-"""Backends on this machine for tests, which leave no process behind."""
+"""Execution backends on this machine for tests. They check that no process outlives its test."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Ends a gateway after a chosen commit, as a kill would, without starting a process.
+"""Ends a gateway after a chosen commit, as if it were killed, but inside the test's own process.
 
 After the kill, every transaction and every call to the platform fails. Therefore the store and the
 platform stay as they were at the moment of the kill.

@@ -94,7 +94,7 @@ class StoreContract(StoreFixture):
         assert await store.run(work) == 7
         assert await store.read(work) == 7
 
-    async def test_a_broken_statement_fails_its_caller_only(self, store: Store) -> None:
+    async def test_only_the_caller_of_a_wrong_statement_gets_an_error(self, store: Store) -> None:
         def broken() -> Work[None]:
             yield from put("lost")
             yield "insert into no_such_table values (1)", ()
@@ -134,7 +134,9 @@ class StoreContract(StoreFixture):
         assert await store.read(names) == [f"{number:03}" for number in range(0, 120, 3)]
         assert store.trouble is None
 
-    async def test_an_error_that_is_no_exception_reaches_its_caller_too(self, store: Store) -> None:
+    async def test_an_error_that_is_not_an_exception_reaches_its_caller_too(
+        self, store: Store
+    ) -> None:
         class Unusual(BaseException):
             pass
 
@@ -258,7 +260,7 @@ class StoreContract(StoreFixture):
             assert await one.read(owners.others, one.owner) == {}
             assert await one.dead() == []
 
-    async def test_a_process_that_left_work_behind_is_dead_to_the_others(
+    async def test_a_process_that_has_ended_and_left_work_is_listed_as_dead(
         self, tmp_path: Path
     ) -> None:
         async with self.opened(tmp_path, "gateway") as one:
@@ -278,7 +280,7 @@ class StoreContract(StoreFixture):
                 await anext(permission)
             assert quiet.cancelled_caught
 
-    async def test_commits_of_others_are_noticed_once_for_many_and_own_ones_never(
+    async def test_commits_of_other_processes_are_noticed_and_own_commits_are_not(
         self, tmp_path: Path
     ) -> None:
         async with self.opened(tmp_path) as one, self.opened(tmp_path) as other:
@@ -294,7 +296,7 @@ class StoreContract(StoreFixture):
             assert quiet.cancelled_caught
             again = one.changes()
             with anyio.fail_after(5):
-                await anext(again)  # the first item covers everything since the store was opened
+                await anext(again)  # The first item reports all commits since the store was opened.
                 await other.run(put, "more")
                 await anext(again)
             assert len(await one.read(names)) == 26
@@ -303,7 +305,7 @@ class StoreContract(StoreFixture):
 class OwnersContract(StoreFixture):
     """A lease has one holder, and the store removes a process that has ended and left no work."""
 
-    async def test_a_lease_has_one_holder_and_is_taken_over_from_a_dead_one(
+    async def test_a_lease_has_one_holder_and_is_taken_over_from_a_dead_holder(
         self, store: Store
     ) -> None:
         claim = owners.claim_lease

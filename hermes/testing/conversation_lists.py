@@ -56,7 +56,7 @@ class ConversationsContract(StoreFixture):
         for table in ("sessions", "messages", "turns", "past_conversations", "session_models"):
             assert await store.read(count, table) == 0
 
-    async def test_a_name_is_given_to_one_conversation(self, store: Store) -> None:
+    async def test_renaming_changes_one_conversation_only(self, store: Store) -> None:
         await store.run(say, "one", NOW)
         await store.run(sessions.begin_anew, SESSION, NOW + 1)
         await store.run(say, "two", NOW + 2)
@@ -65,7 +65,7 @@ class ConversationsContract(StoreFixture):
         found = await store.read(conversations.listed)
         assert [one.title for one in found] == ["two!", "one!"]
 
-    async def test_the_end_of_a_made_name_selects_its_session(self, store: Store) -> None:
+    async def test_the_end_of_a_generated_name_selects_its_session(self, store: Store) -> None:
         name = "1a1e23f540b1f5a5ea051"
         made = replace(SOURCE, chat_id=name)
         await store.run(sessions.touch, session(name), made, None, "", NOW)

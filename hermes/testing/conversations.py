@@ -125,7 +125,7 @@ class TranscriptContract(StoreFixture):
         told = [entry.message for entry in await store.read(transcript.entries, key)]
         assert told == expected
 
-    async def test_messages_are_found_by_their_own_agent_only(self, store: Store) -> None:
+    async def test_an_agent_does_not_find_messages_of_other_agents(self, store: Store) -> None:
         for agent, text in (("main", "The red fox jumps"), ("other", "A red herring")):
             said_ = UserMessage(text=text)
             await store.run(transcript.append, writer("t" + agent, agent), 0, 0, said_, NOW)
@@ -138,7 +138,9 @@ class TranscriptContract(StoreFixture):
         )
         assert await store.read(search, "herring", EVERYBODY) == []
 
-    async def test_transient_and_rolled_back_words_are_never_found(self, store: Store) -> None:
+    async def test_words_of_stateless_requests_and_of_rolled_back_transactions_are_never_found(
+        self, store: Store
+    ) -> None:
         def failing() -> Work[int]:
             yield from transcript.append(writer("t2"), 0, 0, UserMessage(text="secret two"), NOW)
             raise ValueError
@@ -157,7 +159,7 @@ class TranscriptContract(StoreFixture):
         "query",
         ['"', '""', "a OR", "NOT", "*", "fox*", "NEAR(", "a:b", "(", "\0", "fox\0", "--", "'", "^"],
     )
-    async def test_no_query_is_an_error(self, store: Store, query: str) -> None:
+    async def test_no_text_of_a_query_causes_an_error(self, store: Store, query: str) -> None:
         await store.run(transcript.append, writer("t"), 0, 0, UserMessage(text="a red fox"), NOW)
         assert len(await store.read(search, query, EVERYBODY)) <= 1
 
@@ -252,16 +254,18 @@ class SessionsContract(StoreFixture):
         assert (row.generation, row.prompt, row.compaction) == (1, None, 0)
         assert texts(await store.read(read, row)) == []
 
-    async def test_a_prompt_that_can_not_be_read_is_none(self, store: Store) -> None:
+    async def test_a_damaged_prompt_counts_as_missing(self, store: Store) -> None:
         await store.run(_write, "insert into prompts (hash, body) values ('h', 'broken')")
         assert await store.read(sessions.prompt_of, "h") is None
 
-    async def test_a_session_made_again_after_its_deletion_is_another(self, store: Store) -> None:
+    async def test_a_session_that_is_created_again_after_its_deletion_is_a_new_session(
+        self, store: Store
+    ) -> None:
         first = await store.run(touch, NOW)
         await store.run(delete)
         assert (await store.run(touch, NOW + 1)).created_at != first.created_at
 
-    async def test_the_ending_of_one_session_is_taken_by_its_name(self, store: Store) -> None:
+    async def test_the_ended_conversation_of_a_given_session_is_claimed(self, store: Store) -> None:
         await store.run(touch)
         await store.run(sessions.begin_anew, SESSION, NOW)
         assert await store.run(sessions.take_ending, NOW, 60, "another") is None
@@ -284,7 +288,7 @@ class CompactionsContract(StoreFixture):
         assert await store.run(compactions.restore, SESSION) == 1
         assert texts(await store.read(read, await store.run(touch))) == before
 
-    async def test_a_later_summary_takes_in_an_earlier_one(self, store: Store) -> None:
+    async def test_a_later_summary_replaces_an_earlier_one(self, store: Store) -> None:
         await store.run(touch)
         rows = await store.run(talk, 5)
         for span in ((rows[2], rows[3]), (rows[2], rows[7])):
@@ -294,7 +298,7 @@ class CompactionsContract(StoreFixture):
         assert found == ["q0", "a0", f"summary {rows[7] - rows[2]}", "q4", "a4"]
         assert await store.run(compactions.restore, SESSION) == 2
 
-    async def test_messages_after_a_summary_are_read_behind_it(self, store: Store) -> None:
+    async def test_messages_after_a_summary_follow_it_in_the_history(self, store: Store) -> None:
         await store.run(touch)
         rows = await store.run(talk, 2)
         await store.run(condense, (rows[0], rows[3]), "summary")

@@ -38,8 +38,8 @@ from hermes.testing.stores import forget_store, stores_on_postgres
 
 AT_ONCE = 5
 ALIKE = 3
-"""If a scenario passes a point several times, the gateway is killed only at the first passes, up to
-this number. A kill at a later pass would test nothing new."""
+"""A scenario may pass the same point several times. The gateway is killed only at the first passes,
+up to this number. A kill at a later pass would test nothing new."""
 SCENARIO_SECONDS = 20.0
 ISOLATED = "spawn-sandbox"
 """The scenario `spawn` in the sandbox."""
@@ -88,8 +88,8 @@ async def _client_tools(stage: Stage, *, session: bool) -> None:
 
 
 async def _recovered(stage: Stage) -> None:
-    """Kills the gateway while work of every kind is in progress. In the runs with a point, the next
-    gateway process is killed at this point while it recovers."""
+    """Kills the gateway while work of every kind is in progress. If the run has a point, the next
+    gateway process is killed at this point, during its recovery."""
     spawner, queuer = SimulatedPerson(stage, "plain", "1"), SimulatedPerson(stage, "plain", "2")
     reader, decider = SimulatedPerson(stage, "editing", "1"), SimulatedPerson(stage, "editing", "2")
     asked = decider.say("ask")
@@ -238,7 +238,7 @@ MIX: dict[CrashKind, int] = {
 }
 """The share of each kind of message, in percent."""
 WAITING = 0.7
-"""The probability that a person waits for the answer before sending the next message."""
+"""The probability with which a person waits for the answer before sending the next message."""
 
 
 class Storm:

@@ -71,7 +71,7 @@ async def refused(model: str) -> list[str]:
 
 
 def _standing(stage: Stage, sent: Sent) -> list[Shown]:
-    """Returns the complete answers to the message `sent` that its chat shows."""
+    """Returns the complete answers to the message `sent`, as its chat shows them now."""
     shown = stage.rooms[sent.account].shown(sent.chat)
     return [one for one in shown if sent.answered_by(one.text)]
 

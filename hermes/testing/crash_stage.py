@@ -53,7 +53,8 @@ Launch = Callable[[Options], Awaitable[Child]]
 
 
 class Armed(TypedDict):
-    """The point at which one gateway process kills itself, and how the process counts points."""
+    """The point at which a gateway process kills itself, and the way in which the process counts
+    points."""
 
     fail_at: str
     count: bool

@@ -39,7 +39,7 @@ class ToolsContract:
         without = self.wire().body(replace(request_to(self.choice()), tools=()))
         assert b'"tools"' not in without
 
-    def test_a_tool_of_the_client_is_declared_after_ours_as_the_client_wrote_it(self) -> None:
+    def test_a_client_tool_is_declared_unchanged_after_the_tools_of_the_agent(self) -> None:
         schema = '{"type":"object","title":"Kept","properties":{"at":{"type":"string"}}}'
         theirs = ClientTool(name="listen", description="Listens.", parameters=schema)
         body = self.wire().body(replace(request_to(self.choice()), tools=(LOOK, theirs)))

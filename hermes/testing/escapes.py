@@ -1,9 +1,9 @@
 """Attempts to escape from a sandbox, as a script that runs inside it.
 
 Each attempt is harmless if it succeeds: it opens files without writing to them, sets values to what
-they are, or uses files and processes that the test has planted. The script needs the standard
-library alone. It reads the addresses of the planted things as JSON from its argument, and prints
-the names of the attempts that succeeded. Further arguments are the names of the attempts to make.
+they are, or uses files and processes that the test has planted. The script needs only the standard
+library. It reads the addresses of the planted things as JSON from its argument, and prints the
+names of the attempts that succeeded. Further arguments are the names of the attempts to make.
 """
 
 import ctypes
@@ -352,7 +352,7 @@ def attach_shared_memory(planted: Planted) -> bool:
 
 
 def succeeds(one: Attempt, planted: Planted) -> bool:
-    """Makes the attempt in a process of its own, because it may crash or wait forever."""
+    """Makes the attempt in a separate process, because it may crash or wait forever."""
     child = os.fork()
     if not child:
         code = 1
@@ -367,7 +367,7 @@ def succeeds(one: Attempt, planted: Planted) -> bool:
 def main() -> None:
     """Makes all attempts."""
     planted: Planted = json.loads(sys.argv[1])
-    # The tracebacks of failed attempts are of no interest.
+    # The tracebacks of failed attempts are not shown.
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 2)
     os.close(null)

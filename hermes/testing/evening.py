@@ -29,7 +29,8 @@ from hermes.types.protocols import Emit
 
 CODE = re.compile(rf"\b[{ALPHABET}]{{8}}\b")
 OWNERS = ("telegram:1",)
-"""The owner, who writes in no chat here. So the newcomer is paired as a user."""
+"""The owner of the gateway, who writes in no chat of this story. Because there is an owner, the
+newcomer is paired as an ordinary user."""
 FILE, RECIPE = "recipe.txt", "500 g flour\n350 g water\n10 g salt\n"
 
 

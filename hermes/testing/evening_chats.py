@@ -55,7 +55,7 @@ class EveningChat(Protocol):
         """Returns a new adapter of the bot's account, for a gateway that starts."""
 
     async def opens(self) -> None:
-        """Opens the chat, after the gateway has connected to the platform."""
+        """Opens the chat. Must be called after the gateway has connected to the platform."""
 
     def says(self, text: str) -> str:
         """Sends a message, and returns the key under which the gateway stores it."""

@@ -24,8 +24,8 @@ UNLOCKED = {
     # The rows belong to processes that have ended, so no other process works on them.
     "Recovery._adopt_the_rest",
 }
-"""Transactions that change rows of sessions but need no lock. The comment above each name says
-why."""
+"""Transactions that change rows of sessions, but need no lock of the session. The comment above
+each name says why."""
 CHECKED = "hermes.control"
 """The package whose transactions are checked. Transactions that tests define are not checked,
 because they change rows without the lock on purpose."""

@@ -1,4 +1,5 @@
-"""Files in memory, and a small shell that works on them: a machine without disk and processes.
+"""Files in memory, and a small shell that works on them. Together they stand in for a machine with
+a disk and processes.
 
 The shell knows `;`, `&&`, newlines, quotes, `$name`, `<`, `>`, `>>` and `>&2`, and the commands in
 `COMMANDS`. Every other command fails, as in a real shell if the command is not installed.

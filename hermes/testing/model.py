@@ -42,7 +42,7 @@ class Stats(Struct):
     failed: int = 0
     cut: int = 0
     gone: int = 0
-    """Number of answers whose client disconnected before the end."""
+    """Number of answers during which the client disconnected."""
     open: int = 0
     most_open: int = 0
     refused: dict[str, int] = {}

@@ -1,5 +1,4 @@
-"""Runs gateways that share a store and have homes of their own, and sends requests to these
-gateways."""
+"""Runs gateways that share a store but not a home, and sends requests to these gateways."""
 
 import time
 from collections.abc import AsyncIterator

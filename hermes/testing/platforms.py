@@ -26,7 +26,7 @@ from hermes.types.value import Value
 
 LIMIT = 4096
 BOT = "bot"
-"""The user id of our account on the platform."""
+"""The user id of the gateway's account (the bot) on the platform."""
 FIRST = "0"
 """The sync token with which an adapter gets all updates from the beginning."""
 
@@ -90,7 +90,7 @@ class ChatServer:
         """The keys of all calls that sent a message, in order. If a message was sent twice, its key
         is in the list twice."""
         self.echoed = 0
-        """Number of our own messages that were returned as updates."""
+        """Number of messages of the bot that were returned to it as updates."""
         self.trouble: Callable[[str, str], Exception | None] = lambda kind, chat: None
         """A function that the server calls with the kind and the chat of each call of an adapter.
         If the function returns an error, the call fails with this error."""
@@ -112,7 +112,7 @@ class ChatServer:
         kind: ChatKind = "private",
         name: str | None = None,
     ) -> int:
-        """Makes a person write to us. Returns the number of the update."""
+        """Lets a person write to the bot. Returns the number of the update."""
         return self._add(Update(id=0, chat=chat, user=user, text=text, kind=kind, name=name))
 
     def presses(
@@ -128,7 +128,8 @@ class ChatServer:
         return self._add(update)
 
     def edits(self, number: int, text: str, chat: str = "1", user: str = "7") -> int:
-        """Makes a person edit the message of an update. Returns the number of the edit's update."""
+        """Lets a person edit the message of an update. Returns the number of the update that
+        reports the edit."""
         return self._add(Update(id=0, chat=chat, user=user, text=text, edits=number))
 
     def repeat(self, number: int) -> None:

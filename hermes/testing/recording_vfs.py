@@ -77,7 +77,8 @@ class _Recorder:
         self._names: dict[int, str] = {}
         self._methods: dict[int, _IoMethods] = {}
         self._kept: list[Any] = []
-        """References to the callbacks, so that they are not deleted while SQLite may call them."""
+        """References to the callbacks, which must not be garbage-collected while SQLite may call
+        them."""
         self.vfs = _Vfs()
         ctypes.memmove(ctypes.byref(self.vfs), ctypes.byref(usual), ctypes.sizeof(_Vfs))
         self.vfs.next, self.vfs.name = None, b"recording"

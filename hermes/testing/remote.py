@@ -86,8 +86,8 @@ async def serve_rooms(
     """Serves the platforms until the task is cancelled. `rooms` maps each account to its platform.
     Reports the port to the task's starter as soon as the server listens.
 
-    A UNIX socket is not used for this. If a read on anyio's UNIX socket is cancelled in the same
-    round of the event loop in which data arrives, asyncio prints "Exception in callback …
+    The server uses TCP and not a UNIX socket. If a read on anyio's UNIX socket is cancelled in the
+    same round of the event loop in which data arrives, asyncio prints "Exception in callback …
     InvalidStateError".
     """
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:

@@ -55,7 +55,7 @@ UNTIL_SECONDS = 0.01
 
 
 class Conditions(Value):
-    """The options of the gateway that a test runs."""
+    """The settings, tools and options of the gateway that a test runs."""
 
     agent: AgentSettings = AgentSettings(drain_seconds=0.0)
     """Settings of the agent. By default, the gateway does not wait for running turns when it ends,
@@ -239,7 +239,8 @@ class WrappedStore:
 
 
 class TroubledStore(WrappedStore):
-    """A store that calls a function before each transaction, for example to fail or to pause."""
+    """A store that calls a function before each transaction. The function can raise an error, or
+    wait."""
 
     def __init__(self, store: Store, before: Callable[[str], Awaitable[None]]) -> None:
         super().__init__(store)

@@ -96,7 +96,9 @@ class SandboxContract:
         assert await sandbox.write("a/b/f", b"new") is False
         assert await sandbox.read("a/b/f") == b"new"
 
-    async def test_a_path_has_several_spellings(self, tmp_path: Path, sandbox: Sandbox) -> None:
+    async def test_several_spellings_of_a_path_name_the_same_file(
+        self, tmp_path: Path, sandbox: Sandbox
+    ) -> None:
         await sandbox.write("a/f", b"x")
         for path in ("./a//f", "a/./f", "a/f/.", f"{self.workspace(tmp_path)}/a/f"):
             assert await sandbox.read(path) == b"x"
@@ -120,7 +122,9 @@ class SandboxContract:
             await sandbox.start("echo x > ran", workdir=path)
         assert [info.name for info in await sandbox.list(".")] == ["a"]
 
-    async def test_a_folder_is_no_file_and_a_file_no_folder(self, sandbox: Sandbox) -> None:
+    async def test_a_folder_can_not_be_used_as_a_file_nor_a_file_as_a_folder(
+        self, sandbox: Sandbox
+    ) -> None:
         await sandbox.write("a/f", b"x")
         for path in ("a", ".", "", "missing", "a/f/more"):
             with pytest.raises(ToolFailed):
@@ -132,7 +136,9 @@ class SandboxContract:
             with pytest.raises(ToolFailed):
                 await sandbox.list(path)
 
-    async def test_a_file_is_replaced_only_if_it_is_as_expected(self, sandbox: Sandbox) -> None:
+    async def test_a_file_is_replaced_only_if_it_has_the_expected_content(
+        self, sandbox: Sandbox
+    ) -> None:
         await sandbox.write("f", b"old")
         assert await sandbox.write("f", b"new", expected=b"old") is False
         for path in ("f", "missing", "missing/f"):
@@ -203,7 +209,7 @@ class SandboxContract:
         await sandbox.remove("file")
         assert await sandbox.read("a/f") == b"needle"
 
-    async def test_lines_and_paths_are_found(self, sandbox: Sandbox) -> None:
+    async def test_a_search_finds_lines_and_paths(self, sandbox: Sandbox) -> None:
         await sandbox.write("src/a.py", b"import os\r\nprint(1)\r\n")
         await sandbox.write("src/deep/b.py", "print('zwölf')".encode())
         await sandbox.write("notes.md", b"print\n")
@@ -234,12 +240,16 @@ class SandboxContract:
         assert found.hits == ()
         assert len(found.remarks) == 1
 
-    async def test_output_and_errors_come_in_their_order(self, sandbox: Sandbox) -> None:
+    async def test_output_and_errors_are_returned_in_the_order_in_which_they_were_written(
+        self, sandbox: Sandbox
+    ) -> None:
         ended = await run(sandbox, "echo one; echo two >&2; echo three; exit 3")
         assert ended.text == "one\ntwo\nthree\n"
         assert (ended.code, ended.timed_out, ended.left) == (3, False, 0)
 
-    async def test_files_and_commands_are_on_one_machine(self, sandbox: Sandbox) -> None:
+    async def test_commands_see_the_files_that_file_operations_write(
+        self, sandbox: Sandbox
+    ) -> None:
         await sandbox.write("a/f", b"written\n")
         ended = await run(sandbox, "cat a/f && cd a && echo printed > g")
         assert (ended.text, ended.code) == ("written\n", 0)
@@ -278,7 +288,7 @@ class SandboxContract:
             await sandbox.run("echo x > ran", LostCommand(), seconds=30.0)
         assert await sandbox.stat("ran") is None
 
-    async def test_a_stop_ends_the_command(
+    async def test_a_command_ends_when_its_turn_is_stopped(
         self, sandbox: Sandbox, backend: Callable[[], ExecutionBackend]
     ) -> None:
         observer = RecordedCommand()
@@ -311,12 +321,12 @@ class SandboxContract:
         assert await sandbox.stat("late") is None
 
     @pytest.mark.parametrize("handle", ["", "x", "nowhere:1:2:3:4", "local:::", "memory:"])
-    async def test_a_handle_of_nothing_ends_nothing(
+    async def test_a_handle_of_a_finished_command_ends_nothing(
         self, backend: Callable[[], ExecutionBackend], handle: str
     ) -> None:
         assert not await backend().end(handle)
 
-    async def test_a_nul_is_refused(self, sandbox: Sandbox) -> None:
+    async def test_a_command_with_a_nul_character_is_refused(self, sandbox: Sandbox) -> None:
         with pytest.raises(ToolFailed):
             await run(sandbox, "echo x > ran; \0")
         with pytest.raises(ToolFailed):

@@ -125,8 +125,8 @@ def hangs() -> Answer:
 
 
 def calls_in(text: str) -> set[str]:
-    """Returns the ids of the model calls that the text comes from. A correct answer comes from one
-    call."""
+    """Returns the ids of the model calls from which the words of the text come. All words of a
+    correct answer come from one call."""
     return {tag[1] for tag in _TAG.finditer(text)}
 
 

@@ -33,7 +33,8 @@ def count_collisions(number: int, seed: int = 1) -> tuple[int, int]:
 
 
 def _identity(agent: str, source: Source) -> Identity:
-    """Returns the facts that make a conversation, independently of `session_key`."""
+    """Returns the facts that distinguish a conversation from others, without using
+    `session_key`."""
     return (
         agent,
         source.platform,

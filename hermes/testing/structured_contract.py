@@ -73,20 +73,20 @@ class StructuredWireContract:
         """Returns the response stream of an answer with this text."""
         raise NotImplementedError
 
-    def test_a_schema_is_asked_for_in_the_wire_formats_own_form(self) -> None:
+    def test_a_schema_is_requested_in_the_field_of_the_wire_format(self) -> None:
         body = self._body(WANTED, Quirks())
         asked = self.asked(body)
         assert asked is not None
         assert asked["schema"] == msgspec.json.decode(SCHEMA)
         assert "JSON" not in self.told_first(body)
 
-    def test_any_object_is_asked_for(self) -> None:
+    def test_an_answer_that_is_any_json_object_can_be_requested(self) -> None:
         body = self._body(ANY_OBJECT, Quirks())
         assert (self.asked(body) is not None) == self.objects
         assert "one JSON object" in self.told_first(body), "some vendors refuse it otherwise"
 
     @pytest.mark.parametrize("wanted", [WANTED, ANY_OBJECT], ids=["schema", "object"])
-    def test_an_endpoint_that_enforces_nothing_is_asked_in_words(
+    def test_the_prompt_describes_the_format_if_the_endpoint_can_not_enforce_it(
         self, wanted: ResponseFormat
     ) -> None:
         body = self._body(wanted, Quirks(structured=()))
@@ -94,13 +94,15 @@ class StructuredWireContract:
         assert wanted.schema in self.told_first(body)
         assert "JSON" in self.told_first(body)
 
-    def test_a_request_for_text_says_nothing_of_a_form(self) -> None:
+    def test_a_request_for_text_does_not_mention_a_format(self) -> None:
         body = self._body(None, Quirks())
         assert self.asked(body) is None
         assert "JSON" not in self.told_first(body)
 
     @pytest.mark.parametrize("structured", [Quirks().structured, ("json_object",), ()])
-    async def test_an_agent_gives_json_that_conforms(self, structured: tuple[Any, ...]) -> None:
+    async def test_an_agent_answers_with_json_that_conforms_to_the_schema(
+        self, structured: tuple[Any, ...]
+    ) -> None:
         outcome, events = await self._run(WANTED, Quirks(structured=structured))
         assert isinstance(outcome, Completed)
         text = outcome.message.text
@@ -108,7 +110,9 @@ class StructuredWireContract:
         said = [event for event in events if isinstance(event, TextDelta | SegmentEnded)]
         assert said == [TextDelta(text=text), SegmentEnded()]
 
-    async def test_the_upstream_is_strict(self) -> None:
+    async def test_the_fake_model_server_answers_in_json_only_if_the_request_has_the_schema(
+        self,
+    ) -> None:
         outcome, _ = await self._run(None, Quirks())
         assert isinstance(outcome, Completed)
         assert outcome.message.text == PLAIN_WORDS

@@ -42,9 +42,10 @@ T = TypeVar("T")
 
 
 class InboxContract(StoreFixture):
-    """A message is accepted only once, and messages keep the order in which they arrived."""
+    """A message is accepted only once, and messages are answered in the order in which they
+    arrived."""
 
-    async def test_a_key_is_taken_once(self, store: Store) -> None:
+    async def test_a_dedupe_key_is_accepted_once(self, store: Store) -> None:
         assert await store.run(inbox.insert, "i1", said("k"), session(), None, US) is None
         again = await store.run(inbox.insert, "i2", said("k"), session(), None, US)
         assert again == Duplicate(id="i1", turn=None)
@@ -64,7 +65,7 @@ class InboxContract(StoreFixture):
         assert sum(isinstance(outcome, Duplicate) for outcome in outcomes) == 190
         assert await store.read(inbox.count_pending, str(session())) == 10
 
-    async def test_a_bound_row_names_the_turn_of_its_own_id(self, store: Store) -> None:
+    async def test_a_bound_row_belongs_to_the_turn_with_the_same_id(self, store: Store) -> None:
         await store.run(inbox.insert, "i1", said("k"), session(), None, US, "bound")
         again = await store.run(inbox.insert, "i2", said("k"), session(), None, US)
         assert again == Duplicate(id="i1", turn="i1")
@@ -83,7 +84,7 @@ class InboxContract(StoreFixture):
             await store.run(inbox.finish, waiting.id)
         assert found == [f"i{number}" for number in range(9, 0, -1)]
 
-    async def test_rows_of_the_dead_are_adopted_and_their_idle_sessions_found(
+    async def test_rows_of_dead_processes_are_taken_over_and_their_idle_sessions_found(
         self, store: Store
     ) -> None:
         busy, idle = session("1"), session("2")
@@ -177,7 +178,9 @@ class TurnsContract(StoreFixture):
         assert kept == Answered(text=f"a{outcomes.index(TurnId('t'))}")
         assert await store.read(questions.open_questions, TurnId("t")) == []
 
-    async def test_a_suspended_turn_is_to_resume_when_all_is_decided(self, store: Store) -> None:
+    async def test_a_suspended_turn_can_be_resumed_when_all_its_questions_are_decided(
+        self, store: Store
+    ) -> None:
         turn = TurnId("t")
         await store.run(turns.insert, turn_row("t"), "main", "7")
         for number in range(3):
@@ -267,14 +270,14 @@ class TurnsContract(StoreFixture):
                 lacking = [piece for piece in pieces if piece is not None]
                 assert merged(lacking) == merged(events[max(seen, 0) :])
 
-    async def test_events_that_are_kept_twice_are_there_once(self, store: Store) -> None:
+    async def test_events_that_are_stored_twice_are_read_once(self, store: Store) -> None:
         recorded = record(1, [TextDelta(text="a"), SegmentEnded()])
         for _ in range(2):
             await store.run(turns.keep_events, TurnId("t"), 1, recorded)
         await store.run(turns.keep_events, TurnId("t"), 3, [])
         assert await stored_events(store, TurnId("t"), 0) == recorded
 
-    async def test_a_long_text_is_read_in_pages_of_which_none_is_large(self, store: Store) -> None:
+    async def test_a_long_text_is_read_in_small_pages(self, store: Store) -> None:
         texts = [f"{number:8}" * 100 for number in range(1000)]
         recorded = record(1, [TextDelta(text=text) for text in texts])
         await store.run(turns.keep_events, TurnId("t"), 1, recorded)
@@ -313,7 +316,7 @@ class DeliveriesContract(StoreFixture):
         assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW) is None
         assert await store.read(deliveries.owed_chats, "telegram") == ["8"]
 
-    async def test_only_the_process_that_holds_the_account_takes_its_deliveries(
+    async def test_only_the_process_that_serves_the_account_takes_its_deliveries(
         self, store: Store
     ) -> None:
         lease = await hold_account(store)
@@ -327,7 +330,9 @@ class DeliveriesContract(StoreFixture):
         assert taken is not None
         assert taken.attempts == 1
 
-    async def test_a_send_that_was_cut_is_doubtful_until_a_part_stands(self, store: Store) -> None:
+    async def test_an_interrupted_delivery_is_doubtful_until_a_part_was_sent(
+        self, store: Store
+    ) -> None:
         lease = await hold_account(store)
         id = await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
         await store.run(deliveries.take_next, "telegram", "7", lease, NOW)
@@ -414,7 +419,7 @@ class DeliveriesContract(StoreFixture):
         await store.run(deliveries.mark_delivered, taken.id, taken.attempts, (), NOW)
         assert await store.run(deliveries.take_next, "telegram", "7", lease, NOW) is None
 
-    async def test_a_chat_with_an_earlier_delivery_of_the_turn_can_get_another(
+    async def test_a_chat_that_got_a_delivery_of_the_turn_can_get_another_one(
         self, store: Store
     ) -> None:
         lease, notice = await hold_account(store), Content(text="sorry")
@@ -427,7 +432,7 @@ class DeliveriesContract(StoreFixture):
         assert taken is not None
         assert (taken.content, taken.target) == (notice, CHAT)
 
-    async def test_the_longest_freeze_of_a_chat_counts(self, store: Store) -> None:
+    async def test_the_longest_of_several_pauses_of_a_chat_applies(self, store: Store) -> None:
         for until in (NOW + 5, NOW + 30, NOW + 1):
             await store.run(deliveries.freeze, "telegram", "7", until)
         await store.run(deliveries.freeze, "telegram", "8", NOW - 1)

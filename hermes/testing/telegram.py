@@ -98,7 +98,7 @@ class BotApiServer:
         self._chats[id] = {"id": id, "type": kind, **more}
 
     def says(self, chat: int, text: str = "", user: int = 7, **more: object) -> ApiObject:
-        """Makes a person write to a chat. Returns the message, which all bots receive."""
+        """Lets a person write to a chat. Returns the message, which all bots receive."""
         message = self._message(chat, self._person(user), **more)
         if text:
             message["text"] = text
@@ -106,12 +106,12 @@ class BotApiServer:
         return message
 
     def edits(self, message: ApiObject, text: str) -> None:
-        """Makes a person edit a message that `says` has returned."""
+        """Lets a person edit a message that `says` has returned."""
         edited = {**message, "text": text, "edit_date": int(time.time())}
         self._deliver("edited_message", edited)
 
     def presses(self, chat: int, label: str, user: int = 7, *, below: str = "") -> None:
-        """Makes a person press the button with this label, below a message that contains the text
+        """Lets a person press the button with this label, below a message that contains the text
         `below`. If several messages match, the person presses the button of the newest one."""
         for message in reversed(self.messages.values()):
             rows = message.keyboard.inline_keyboard if message.keyboard else ()

@@ -19,7 +19,7 @@ _ATTRIBUTES = {
 
 
 class BadEntities(Exception):
-    """The text can't be parsed."""
+    """Raised if the text can't be parsed."""
 
 
 class FormattedText(Value):

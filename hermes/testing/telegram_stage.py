@@ -29,8 +29,8 @@ class StoredFreeze(Value):
     """A penalty window that was in the store when a gateway was killed."""
 
     pid: int
-    """The killed process. The check uses this record only for the calls of later processes. For the
-    calls of the killed process itself, the check uses the answers that this process received."""
+    """The id of the killed process. Later processes must respect this penalty window. Whether the
+    killed process itself respected it is checked with the answers that it had received."""
     chat: str
     until: float
 

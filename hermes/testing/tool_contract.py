@@ -88,7 +88,7 @@ class SandboxToolsContract(SandboxContract):
         with pytest.raises(ToolFailed, match="There is no process"):
             await call("process", action="poll", id="x")
 
-    async def test_no_tool_leaves_the_workspace(self, call: Toolbench) -> None:
+    async def test_no_tool_uses_files_outside_of_the_workspace(self, call: Toolbench) -> None:
         calls: tuple[tuple[str, dict[str, object]], ...] = (
             ("read_file", {}),
             ("write_file", {"content": "x"}),
@@ -102,7 +102,9 @@ class SandboxToolsContract(SandboxContract):
             with pytest.raises(ToolFailed):
                 await call("terminal", command="pwd", workdir=path)
 
-    async def test_a_file_of_secrets_is_masked_however_it_was_made(self, call: Toolbench) -> None:
+    async def test_the_values_in_a_secret_file_are_masked_whoever_has_written_it(
+        self, call: Toolbench
+    ) -> None:
         await call("terminal", command="echo PORT=1 > .env; echo TOKEN=opensesame >> .env")
         assert await call("read_file", path="./.env") == f"PORT=…\nTOKEN=…\n\n{NOTE}"
         assert await call("search_files", pattern="opensesame") == ".env:2: TOKEN=…"
@@ -110,7 +112,9 @@ class SandboxToolsContract(SandboxContract):
             "Replaced once in '.env'."
         )
 
-    async def test_a_link_is_no_way_around_the_mask(self, call: Toolbench) -> None:
+    async def test_a_link_does_not_reveal_the_values_in_a_secret_file(
+        self, call: Toolbench
+    ) -> None:
         await call("terminal", command="echo TOKEN=opensesame > .env; ln -s .env notes")
         with pytest.raises(ToolFailed):
             await call("read_file", path="notes")

@@ -62,7 +62,7 @@ async def _ask(context: ToolContext, arguments: AskQuestion) -> str:
 
 class Spawn(msgspec.Struct, kw_only=True):
     path: str = "pid"
-    """The file for the process id, relative to the workspace."""
+    """The path of the file that gets the process id, relative to the workspace."""
     seconds: float = 600.0
 
 

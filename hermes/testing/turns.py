@@ -35,8 +35,8 @@ PRIVATE = Source(platform="p", account="p", chat_kind="private", chat_id="1", us
 GROUP = Source(platform="p", account="p", chat_kind="group", chat_id="-5", user_id="1")
 CALL = CallId("t_0_0")
 NO_SPILL = ResultFilter(Spill(Path("/nonexistent")))
-"""A result filter for tests with short results. It has no real folder in which it could store a
-long result."""
+"""A result filter for tests with short results. It can't store a long result, because its folder
+does not exist."""
 
 
 class Notebook:

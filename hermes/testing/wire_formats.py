@@ -86,8 +86,8 @@ class WireFormatContract(ToolsContract):
     into which pieces the network cuts its stream."""
 
     mistakes: Sequence[tuple[bytes, bytes]] = ()
-    """Pairs (right, wrong). `right` occurs in the request body for `CALLS` and `RESULTS`. If it is
-    replaced by `wrong`, the vendor refuses the request."""
+    """Pairs (right, wrong). The request body for `CALLS` and `RESULTS` contains `right`. With
+    `wrong` in its place, the vendor refuses the request."""
     error: bytes
     """A payload that the vendor sends instead of an answer: the error `slow down` with status
     429."""
@@ -239,13 +239,13 @@ class WireFormatContract(ToolsContract):
             without = self.wire().body(replace(request, sampling=unset))
             assert (whole == without) == (name in left_out), name
 
-    def test_text_is_emitted_and_returned_whole(self) -> None:
+    def test_the_whole_text_is_emitted_and_returned(self) -> None:
         message, events = read(self.wire(), self.recorded_text())
         assert message.text == TEXT
         assert [event for event in events if isinstance(event, TextDelta)] == [TextDelta(text=TEXT)]
         assert events[-1] == SegmentEnded()
 
-    def test_calls_have_our_ids(self) -> None:
+    def test_tool_calls_get_ids_of_hermes(self) -> None:
         assert read(self.wire(), self.recorded_calls())[0].calls == CALLS
 
     def test_the_calls_of_an_answer_that_was_cut_off_are_marked(self) -> None:
@@ -262,7 +262,7 @@ class WireFormatContract(ToolsContract):
 
     @inherited
     @given(st.data(), st.lists(st.integers(0, 3000)))
-    def test_a_stream_means_the_same_however_it_is_cut(
+    def test_a_stream_has_the_same_meaning_in_any_pieces(
         self, data: st.DataObject, cuts: list[int]
     ) -> None:
         stream = data.draw(st.sampled_from(self.recordings())).read_bytes()
@@ -301,7 +301,7 @@ class WireFormatContract(ToolsContract):
             spoiled.take([json.dumps(one).encode() for one in payloads])
             spoiled.answer.message("t_1")
 
-    def test_an_error_ends_the_answer_unless_it_is_whole(self) -> None:
+    def test_an_error_ends_an_answer_that_is_not_complete(self) -> None:
         stream, error = self.recorded_text(), b"data: " + self.error + b"\n\n"
         begun = stream[: stream.index(b" Gott")].rpartition(b"data:")[0]
         with pytest.raises(RateLimited, match="slow down"):
@@ -320,13 +320,13 @@ class WireFormatContract(ToolsContract):
         for name, value in self.wire().headers(choice).items():
             assert f"\r\n{name}: {value}\r\n".lower().encode() in heads[0]
 
-    async def test_a_cut_stream_is_a_lost_connection(self) -> None:
+    async def test_a_stream_that_ends_early_counts_as_a_lost_connection(self) -> None:
         stream = self.recorded_text()
         half = stream[: len(stream) // 2]
         for cut in (b"", half, half.rpartition(b"data:")[0]):
             assert isinstance(await self._failure(STREAM + cut), Disconnected)
 
-    async def test_once_the_model_has_finished_nothing_is_lost(self) -> None:
+    async def test_a_lost_connection_after_the_end_of_the_answer_does_no_harm(self) -> None:
         text = self.recorded_text() + b"data: 7\n\n"
         chunked = STREAM.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n")
         never_ended = chunked + b"%x\r\n%b\r\n" % (len(text), text)
@@ -335,7 +335,7 @@ class WireFormatContract(ToolsContract):
         assert message.text == TEXT
         assert events[-1] == SegmentEnded()
 
-    async def test_garbage_is_a_lost_connection(self) -> None:
+    async def test_an_invalid_stream_counts_as_a_lost_connection(self) -> None:
         for garbage in GARBAGE:
             failure = await self._failure(STREAM + b"data: " + garbage)
             assert isinstance(failure, Disconnected)

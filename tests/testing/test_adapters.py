@@ -205,21 +205,23 @@ def broken(adapter: type[PlainAdapter], server: ChatServer | None = None) -> Ada
 
 
 BREAKERS: dict[str, Callable[[], Awaitable[None]]] = {
-    "hears itself": lambda: broken(HearsItself).test_our_own_messages_are_not_heard(),
+    "hears itself": lambda: broken(HearsItself).test_the_adapter_ignores_its_own_messages(),
     "the server never echoes": lambda: broken(
         PlainAdapter, NeverEchoes()
-    ).test_our_own_messages_are_not_heard(),
+    ).test_the_adapter_ignores_its_own_messages(),
     "saves too early": lambda: broken(SavesTooEarly).test_only_accepted_messages_are_acknowledged(),
     "skips missed messages": lambda: broken(
         SkipsMissedMessages
     ).test_a_new_connection_continues_at_the_cursor(),
     "claims a principal": lambda: broken(
         ClaimsPrincipal
-    ).test_messages_are_heard_once_and_in_order(),
-    "forgets the target": lambda: broken(ForgetsTarget).test_messages_are_heard_once_and_in_order(),
+    ).test_messages_are_accepted_once_and_in_order(),
+    "forgets the target": lambda: broken(
+        ForgetsTarget
+    ).test_messages_are_accepted_once_and_in_order(),
     "reports for another account": lambda: broken(
         ReportsForAnother
-    ).test_messages_are_heard_once_and_in_order(),
+    ).test_messages_are_accepted_once_and_in_order(),
     "stays connected": lambda: broken(
         StaysConnected
     ).test_an_adapter_reports_that_it_is_connected_and_disconnects_when_cancelled(),
@@ -229,7 +231,9 @@ BREAKERS: dict[str, Callable[[], Awaitable[None]]] = {
     "counts too little": lambda: broken(
         CountsTooLittle
     ).test_a_text_at_the_limit_arrives_whole_and_a_longer_one_is_rejected("x"),
-    "loses blocks": lambda: broken(LosesBlocks).test_every_kind_of_markdown_is_rendered_and_taken(),
+    "loses blocks": lambda: broken(
+        LosesBlocks
+    ).test_the_platform_accepts_every_kind_of_rendered_markdown(),
     "invents keys": lambda: broken(
         InventsKeys
     ).test_a_message_with_a_known_key_is_not_shown_twice(),

@@ -78,8 +78,8 @@ class BackgroundProcess(Value):
 
 
 class Background:
-    """The background processes that have records in one folder. A session sees only its own
-    processes."""
+    """The background processes that have records in one folder. A session can only use the
+    processes that it has started."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -110,7 +110,8 @@ class Background:
             _fill(folder / "input", launch.input)
             await anyio.to_thread.run_sync(_keep, folder, record)
             await anyio.to_thread.run_sync(launch.check)
-            # The secrets are not in the arguments, which everybody on the machine can read.
+            # The secrets are sent over stdin and not as arguments, because everybody on the machine
+            # can read arguments.
             order = json.dumps(launch.secrets).encode() + b"\n"
             begun = os.write(gate, order) == len(order)
         except (OSError, ValueError, anyio.IncompleteRead) as error:
@@ -219,7 +220,7 @@ class Background:
         known = list(self._all())
         if sum(one.running for record, one in known if record.agent == agent) >= MOST_RUNNING:
             raise ToolFailed(
-                f"{MOST_RUNNING} background processes are running already: end some first."
+                f"{MOST_RUNNING} background processes are running already: end some of them first."
             )
         finished = [one.id for _, one in known if not one.running]
         for old in finished[:-MOST_FINISHED]:

@@ -123,7 +123,7 @@ def view_arguments(view: FileView) -> tuple[str, ...]:
         *_mounted(view),
         *_bound(view, view.workspace, view.shown),
         *(word for copy, path in view.copies for word in ("--ro-bind", str(copy), path)),
-        # Only now is everything in its place.
+        # The root folder becomes read-only last, because the earlier options create files in it.
         *("--remount-ro", "/"),
     )
 
@@ -139,13 +139,14 @@ def _system() -> tuple[str, ...]:
     arguments += ["--ro-bind", SETTINGS_FOLDER, SETTINGS_FOLDER]
     for closed in settings_files().closed:
         if not os.access(closed, os.R_OK):
-            # The sandbox has the rights of this process, so it can't read the file either.
+            # This process may not read the file. The sandbox has the same rights, so the file need
+            # not be hidden.
             continue
         if Path(closed).is_dir():
             arguments += ["--tmpfs", closed, "--remount-ro", closed]
         else:
             arguments += ["--ro-bind", "/dev/null", closed]
-    # If the gateway runs as root, commands own the files in /proc/sys.
+    # If the gateway runs as root, commands own the files in /proc/sys. So /proc is made read-only.
     return (*arguments, "--proc", "/proc", "--remount-ro", "/proc")
 
 

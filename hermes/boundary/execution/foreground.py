@@ -63,7 +63,7 @@ async def _attend(
             await supervised.shell_ended()
         if limit.cancelled_caught:
             supervised.terminate()
-        # The wait is limited, because a process that the command left behind may keep the pipe open
+        # The wait is limited, because a process that outlives its command may keep the pipe open
         # forever.
         with anyio.move_on_after(KILL_GRACE if limit.cancelled_caught else OUTPUT_GRACE):
             await supervised.shell_ended()

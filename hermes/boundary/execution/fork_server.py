@@ -1,9 +1,9 @@
 """Starts foreground commands and supervises each of them, in processes outside the gateway.
 
-A gateway runs this module as a server, with the standard library alone, and passes a socket as
-stdin. For each command the gateway sends two descriptors over that socket: a control socket and the
-pipe for the output. The server forks a supervisor, which reads the request, a line of JSON, from
-the control socket. The supervisor and the gateway then exchange these lines:
+A gateway runs this module as a server, which needs only the standard library, and passes a socket
+as stdin. For each command the gateway sends two descriptors over that socket: a control socket and
+the pipe for the output. The server forks a supervisor, which reads the request, a line of JSON,
+from the control socket. The supervisor and the gateway then exchange these lines:
 
 - The supervisor writes `ready <its pid> <pid of the shell>`, or `failed <reason>`.
 - The gateway writes `go`. Only then does the shell execute the command. At any time, the gateway
@@ -170,8 +170,8 @@ class Supervisor:
         self._tell(f"ended {self._code} {left} {self._exceeded}")
 
     def _attend(self) -> int:
-        """Waits until all processes have ended. Returns the number of processes that were
-        killed."""
+        """Waits until all processes of the command have ended. Returns the number of processes that
+        were killed."""
         told = False
         while True:
             ordered = (
@@ -182,7 +182,8 @@ class Supervisor:
                 return 0
             if ordered or self._exceeds_limit():
                 break
-            # The other processes of a namespace end by themselves, a moment after the command.
+            # In a sandbox of bubblewrap, the other processes end by themselves, a moment after the
+            # command.
             if self._code is not None and not told and not self._wrapped:
                 self._tell(f"shell {self._code}")
                 told = True

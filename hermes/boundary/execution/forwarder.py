@@ -1,7 +1,7 @@
 """Connects a network namespace of bubblewrap with the proxy of its sandbox.
 
-The module is run as a script, with the standard library alone. It starts bubblewrap and a second
-process, the forwarder. The forwarder listens on 127.0.0.1 inside the network namespace of
+The module is run as a script, which needs only the standard library. It starts bubblewrap and a
+second process, the forwarder. The forwarder listens on 127.0.0.1 inside the network namespace of
 bubblewrap, and passes every connection on to a Unix socket on this machine. Commands in the sandbox
 see neither the socket nor the forwarder.
 """
@@ -61,8 +61,8 @@ def main() -> NoReturn:
         os.close(descriptor)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _, status = os.waitpid(bubblewrap, 0)
-    # A process that is still ending would count as a process that the command left running. The
-    # processes in the namespace of bubblewrap are ending, too.
+    # The forwarder is killed here, because otherwise it would count as a process that the command
+    # has left running. The processes in the namespace of bubblewrap end by themselves.
     os.kill(forwarder, signal.SIGKILL)
     with contextlib.suppress(ChildProcessError):
         while True:
@@ -168,7 +168,7 @@ class JoinedSockets:
             for source in [one for one in self.sources() if one in ready]:
                 self._receive(source)
         except BlockingIOError:
-            # Another operation has used the readiness up.
+            # Another operation has already read or written everything that was possible.
             pass
         except OSError:
             self._open.clear()

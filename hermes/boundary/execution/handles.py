@@ -48,9 +48,9 @@ def _machine_boot() -> str:
 
 
 def is_here(boot: str) -> bool:
-    """Returns whether a process that was started under this boot id can still run here. Also
-    accepts the ids that earlier versions recorded: an empty id, or an id that is the same in all
-    containers of a machine."""
+    """Returns whether a process that was started when the machine had this boot id can still be
+    running here. Also accepts the ids that earlier versions recorded: an empty id, or an id that is
+    the same in all containers of a machine."""
     return boot in ("", boot_id(), _machine_boot())
 
 

@@ -44,8 +44,8 @@ def restrict_files(
     readable: Iterable[str], listable: Iterable[str], writable: Iterable[str]
 ) -> None:
     """Allows this process and its children to read and execute some files, to list some folders,
-    and to read and write other files. Nothing else can be opened, no TCP connection is possible,
-    and no process outside can be signalled. Paths that do not exist are left out."""
+    and to read and write other files. They can open no other file, make no TCP connection, and send
+    no signal to other processes. Paths that do not exist are left out."""
     _set(_PR_SET_NO_NEW_PRIVS, 1)
     attributes = struct.pack("QQQ", _ALL_FILES, _ALL_TCP, _SIGNALS_AND_ABSTRACT_SOCKETS)
     ruleset = _call(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
@@ -58,7 +58,8 @@ def restrict_files(
 
 
 def drop_privileges() -> None:
-    """Gives up all capabilities. A program that this process executes can't get new ones."""
+    """Gives up all capabilities. Programs that this process executes can't get capabilities
+    either."""
     _set(_PR_SET_NO_NEW_PRIVS, 1)
     with contextlib.suppress(OSError):
         _set(_PR_CAP_AMBIENT, _CLEAR_ALL)

@@ -1,8 +1,8 @@
-"""Restricts itself and then executes a program; the way in which a person enters a sandbox.
+"""Restricts itself and then executes a program. A person opens a shell in a sandbox in this way.
 
-This module is run as a script, with the standard library alone. Its arguments are the restrictions
-as JSON, the folder in which the program starts, the environment as JSON, and the program with its
-arguments.
+This module is run as a script, which needs only the standard library. Its arguments are the
+restrictions as JSON, the folder in which the program starts, the environment as JSON, and the
+program with its arguments.
 """
 
 import json

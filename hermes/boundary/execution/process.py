@@ -134,7 +134,8 @@ def _pids() -> set[int]:
 
 def _end_if_marked(pid: int, mark: str) -> bool:
     with contextlib.suppress(OSError):
-        # The pidfd is opened first, so that a later process with the same id can't get the signal.
+        # The process is opened before its environment is read, so that a later process with the
+        # same id can't get the signal.
         descriptor = os.pidfd_open(pid)
         try:
             if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):

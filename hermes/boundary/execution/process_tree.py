@@ -104,7 +104,8 @@ def end_descendants(root: int) -> int:
 
 
 def _stop_descendants(root: int, deadline: float) -> set[tuple[int, int]]:
-    """Stops all descendants, so that none of them starts another process unseen."""
+    """Stops all descendants with SIGSTOP, so that none of them can start another process before it
+    is killed."""
     stopped: set[tuple[int, int]] = set()
     while True:
         alive = [one for one in descendants(root) if one.state not in DEAD]
@@ -131,8 +132,8 @@ def end_at_once(root: int, group: int, *, wrapped: bool) -> None:
     """Kills the processes of a command faster than they can start others. `root` is their
     supervisor, and `group` is the process group of the command.
 
-    A namespace, and also a process group, ends as a whole. A process of an unwrapped command that
-    has left the group is not killed.
+    The kernel ends a namespace, and also a process group, as a whole. A process of an unwrapped
+    command that has left the group is not killed.
     """
     if wrapped:
         # These are bubblewrap and the first process of the namespace. The process table would take

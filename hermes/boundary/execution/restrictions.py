@@ -52,7 +52,8 @@ def restrict(fields: RestrictionFields) -> None:
         # Bubblewrap needs calls that the filter forbids, so it installs the filter itself.
         _pass_on(program)
     if fields["landlock"] is not None:
-        # The rules are made before the privileges are dropped, because the paths must be found.
+        # The rules are made before the privileges are dropped, because finding the paths may need
+        # privileges.
         restrict_files(**fields["landlock"])
         drop_privileges()
         install_filter(program)

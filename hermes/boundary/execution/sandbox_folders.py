@@ -74,7 +74,7 @@ class SandboxFolder:
         return folder if folder.is_dir() else None
 
     def ensure(self) -> None:
-        """Creates the folders, and notes the time of this use."""
+        """Creates the folders, and records that the sandbox is used now."""
         for folder in (self.workspace, self.temporary, self.home):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if os.geteuid() == 0 and not self.devices:
@@ -133,11 +133,11 @@ def delete_sandbox(root: Path, id: str) -> bool:
     folder = root / id
     if not id.isalnum() or not folder.is_dir():
         return False
-    # A command may have made folders that their owner can't write.
+    # A command may have created folders that even their owner can't write.
     for inner in (folder, *folder.rglob("*")):
         if inner.is_dir() and not inner.is_symlink():
             inner.chmod(0o700)
-    # The record goes first, so that half a sandbox is never listed.
+    # The record is deleted first, so that a sandbox whose files are partly deleted is not listed.
     (folder / SANDBOX_RECORD).unlink(missing_ok=True)
     gone = root / f".deleted-{id}-{time.time_ns()}"
     folder.rename(gone)

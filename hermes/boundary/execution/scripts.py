@@ -6,8 +6,8 @@ from types import ModuleType
 
 _ROOT = Path(__file__).parents[3]
 """The folder that contains the package."""
-# Without `site` and the user's settings, Python starts in half the time. Modules are searched in
-# our package last, so that none of ours replaces one of Python's.
+# Without `site` and the user's settings, Python starts in half the time. The folder of our package
+# is searched last, so that none of our modules replaces a module of Python.
 _RUN = "import sys; sys.path.append(sys.argv.pop(1)); from {} import main; main()"
 
 

@@ -105,7 +105,8 @@ _SHARED_SYSTEM_CALLS = {
     "setxattrat": (463, 463),
     "removexattrat": (466, 466),
     "file_setattr": (469, 469),
-    # A descriptor for reading is enough for these calls, and root owns the files of the system.
+    # If the gateway runs as root, commands own the files of the system. These calls could change
+    # such a file with a descriptor for reading.
     "fchmod": (91, 52),
     "fchown": (93, 55),
     "fsetxattr": (190, 7),

@@ -101,8 +101,8 @@ class ForkServerClient:
         try:
             with anyio.fail_after(self.starting_seconds):
                 await self._send(supervised.fileno(), writing)
-                # We close our copy of the supervisor's socket. Otherwise the connection would stay
-                # open after the supervisor has ended.
+                # This process closes its copy of the supervisor's socket. Otherwise the connection
+                # would stay open after the supervisor has ended.
                 supervised.close()
                 await connection.send(line)
                 word, _, rest = (await connection.line()).partition(" ")

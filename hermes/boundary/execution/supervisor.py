@@ -1,9 +1,9 @@
 """Supervises a background command, in a process that outlives the gateway.
 
-This module is run as a script, with the standard library alone. Its arguments are a folder, the
-restrictions of the command as JSON, and the program with its arguments. It prints its process id,
-and starts the command when it has read a line from stdin: the values that it redacts in the output,
-as JSON.
+This module is run as a script, which needs only the standard library. Its arguments are a folder,
+the restrictions of the command as JSON, and the program with its arguments. It prints its process
+id, and starts the command when it has read a line from stdin: the values that it redacts in the
+output, as JSON.
 """
 
 import contextlib

@@ -48,7 +48,7 @@ def examined(folder: str) -> SettingsFiles:
     for entry in _entries(folder):
         mode = entry.stat(follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):
-            # A link gives no access to its target, so links can stay.
+            # A link gives no access to its target, so links need not be hidden.
             continue
         if stat.S_ISDIR(mode) and mode & 0o005 == 0o005:
             inner = examined(entry.path)

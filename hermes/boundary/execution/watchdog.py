@@ -15,8 +15,8 @@ from hermes.boundary.execution.process_tree import child_pids
 LIMIT_CHECK_SECONDS = 0.1
 """Seconds between two checks of a command."""
 SLACK_BYTES = 32_000_000
-"""The files are measured again when the disk has this number of bytes less, or when the rest of
-the limit is used up."""
+"""The files are measured again when the free space of the disk has shrunk by this number of bytes,
+or by the rest of the limit."""
 WALK_SECONDS = 5.0
 """Seconds after which the files are measured again in any case."""
 WALK_SHARE = 20
@@ -83,8 +83,8 @@ class FileMeter:
         self._folders = folders
         self._limit = limit if folders else 0
         self.devices = set(_devices(folders))
-        """The devices of the folders. A deleted file of another device without a number, such as a
-        `memfd`, is in memory."""
+        """The devices on which the folders are. A deleted file on a device that has no number and
+        is not among them, such as a `memfd`, is in memory."""
         self._room = SLACK_BYTES
         self._free = self._free_bytes()
         self._next = 0.0
@@ -144,7 +144,8 @@ def _resident(pid: int) -> int:
 
 
 def _proportional(pid: int) -> int:
-    """Returns the memory of the process. A page that several processes share counts in part."""
+    """Returns the memory of the process. A page of memory that several processes share is divided
+    among them."""
     for line in _content(f"/proc/{pid}/smaps_rollup").splitlines():
         if line.startswith(b"Pss:"):
             return int(line.split()[1]) * 1024
