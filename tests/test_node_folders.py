@@ -323,7 +323,7 @@ async def test_nodes_with_a_shared_folder_take_over_turns_that_have_used_files(
     assert not (tmp_path / "two" / FOLDER_ID).exists()
 
 
-async def test_a_takeover_ends_no_process_with_the_number_of_another_machines_command(
+async def test_a_takeover_ends_no_process_that_only_has_the_same_number_as_a_remote_one(
     tmp_path: Path,
 ) -> None:
     shared = tmp_path / "shared"

@@ -223,7 +223,7 @@ async def test_the_answer_of_another_node_is_sent_by_the_node_that_holds_the_acc
 
 
 @pytest.mark.parametrize("on_postgres", ["nats"], indirect=True)
-async def test_words_are_live_again_after_nats_was_away(
+async def test_readers_on_other_nodes_get_words_at_once_again_after_an_outage_of_nats(
     tmp_path: Path, nats: NatsProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The reader looks into the store only once a minute, so the words can arrive in time only over
@@ -251,7 +251,7 @@ async def test_words_are_live_again_after_nats_was_away(
 
 
 @pytest.mark.parametrize("on_postgres", ["nats"], indirect=True)
-async def test_while_nats_is_away_messages_are_answered_and_streams_continue(
+async def test_during_an_outage_of_nats_messages_are_answered_and_streams_continue(
     tmp_path: Path, nats: NatsProcess
 ) -> None:
     go = anyio.Event()

@@ -27,8 +27,8 @@ RESTARTS, HOURS = 3, 4
 Asked = tuple[str, Mapping[str, object]]
 """The name and the arguments of a tool call."""
 TAG = re.compile(r"(?:Alice|Bob|Carol)(?:Private|Harbour|Island)\d+z")
-"""A tag is one word that names the speaker and the place of a message, with a number. It is one
-word because the excerpts of a search never cut a word."""
+"""Matches a tag: a word that consists of the speaker, the place of a message and a number. A tag is
+a single word, because the excerpts of a search never cut a word."""
 
 
 class Place(Value):

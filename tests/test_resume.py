@@ -66,7 +66,7 @@ the answer. So the answer is sent again, marked as a possible repeat."""
 
 
 class Moment(Value):
-    """The state that a kill would leave."""
+    """The state of the home and the platform that a kill at one moment would leave."""
 
     change: str
     """The last change before the kill."""

@@ -315,7 +315,7 @@ async def try_everything(gateway: Gateway, model: FakeModel, key: str) -> None:
 
 
 async def look_behind(gateway: Gateway) -> None:
-    """Reads the output of a background command."""
+    """Lets the model read the output of a background command."""
     command = "cat /proc/self/environ /proc/$PPID/environ > behind.environ; cat .env"
     await gateway.ask(asked("terminal", command=command, background=True), "behind")
     found = re.search(rb"as process (\w+)", b"".join(gateway.heard.values()))

@@ -42,8 +42,7 @@ T = TypeVar("T")
 
 
 class InboxContract(StoreFixture):
-    """A message is accepted only once, and messages are answered in the order in which they
-    arrived."""
+    """A message is accepted only once, and messages are answered in the order of their arrival."""
 
     async def test_a_dedupe_key_is_accepted_once(self, store: Store) -> None:
         assert await store.run(inbox.insert, "i1", said("k"), session(), None, US) is None
@@ -178,9 +177,7 @@ class TurnsContract(StoreFixture):
         assert kept == Answered(text=f"a{outcomes.index(TurnId('t'))}")
         assert await store.read(questions.open_questions, TurnId("t")) == []
 
-    async def test_a_suspended_turn_can_be_resumed_when_all_its_questions_are_decided(
-        self, store: Store
-    ) -> None:
+    async def test_a_suspended_turn_can_resume_when_all_is_decided(self, store: Store) -> None:
         turn = TurnId("t")
         await store.run(turns.insert, turn_row("t"), "main", "7")
         for number in range(3):
@@ -330,9 +327,7 @@ class DeliveriesContract(StoreFixture):
         assert taken is not None
         assert taken.attempts == 1
 
-    async def test_an_interrupted_delivery_is_doubtful_until_a_part_was_sent(
-        self, store: Store
-    ) -> None:
+    async def test_a_cut_delivery_is_doubtful_until_a_part_was_sent(self, store: Store) -> None:
         lease = await hold_account(store)
         id = await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
         await store.run(deliveries.take_next, "telegram", "7", lease, NOW)

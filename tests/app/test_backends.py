@@ -50,7 +50,7 @@ def chosen(folder: Path, backend: str, *plugins: object) -> ExecutionBackend | N
     return configured_backend(settings(folder, backend), manifests)
 
 
-def test_local_is_a_backend(tmp_path: Path) -> None:
+def test_the_backend_local_can_be_chosen(tmp_path: Path) -> None:
     backend = chosen(tmp_path, "local")
     assert isinstance(backend, LocalBackend)
     assert backend.commands is not None

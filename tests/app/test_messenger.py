@@ -19,7 +19,7 @@ def accounts(home: Path, config: str = "", **environ: str) -> dict[str, tuple[st
     return {one.name: (*one.accounts, one.home) for one in found}
 
 
-def test_the_accounts_and_the_home_come_from_the_settings(tmp_path: Path) -> None:
+def test_the_accounts_and_the_home_chat_come_from_the_settings(tmp_path: Path) -> None:
     assert accounts(tmp_path) == {"telegram": ("",)}
     assert accounts(tmp_path, TELEGRAM_BOT_TOKEN=TOKEN) == {"telegram": ("telegram", "")}
     config = "platforms: {telegram: {home_channel: -1001, accounts: {b: {token: '200:b'}}}}"

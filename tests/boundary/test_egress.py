@@ -191,7 +191,7 @@ async def test_no_redirect_reaches_a_private_address() -> None:
     assert not [one for one in reasons if "can't be reached" in one]
 
 
-async def test_without_the_guard_the_listeners_would_have_been_reached() -> None:
+async def test_without_the_check_of_addresses_the_listeners_would_have_been_reached() -> None:
     async with forbidden() as sites:
         open_door = Egress(Names(), lambda address, port: True)
         for host in ("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "１２７。1.example"):

@@ -200,7 +200,7 @@ async def test_a_connection_on_which_nothing_happens_is_closed(tmp_path: Path) -
         assert await received(stream) == ""
 
 
-async def test_a_client_that_leaves_early_ends_its_tunnel_only(tmp_path: Path) -> None:
+async def test_a_client_that_disconnects_early_ends_only_its_own_tunnel(tmp_path: Path) -> None:
     async with stage(tmp_path) as found:
         async with await found.connected():
             pass
@@ -210,7 +210,9 @@ async def test_a_client_that_leaves_early_ends_its_tunnel_only(tmp_path: Path) -
         assert (await found.get(f"http://site.example:{found.site.port}/")).endswith("hello")
 
 
-async def test_an_end_closes_the_connections_and_removes_the_socket(tmp_path: Path) -> None:
+async def test_closing_the_proxy_ends_the_connections_and_removes_the_socket(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path) as found:
         stream = await found.connected()
         await stream.send(f"CONNECT site.example:{found.site.port} HTTP/1.1\r\n\r\n".encode())

@@ -95,7 +95,7 @@ def test_a_deleted_workspace_is_reported(tmp_path: Path) -> None:
         Workspace(tmp_path / "gone").read("a")
 
 
-def test_a_workspace_behind_a_link_has_two_names(root: Path, tmp_path: Path) -> None:
+def test_a_workspace_behind_a_link_can_be_named_by_both_paths(root: Path, tmp_path: Path) -> None:
     (tmp_path / "here").symlink_to(root)
     workspace = Workspace(tmp_path / "here")
     for name in (tmp_path / "here", root):

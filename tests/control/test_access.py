@@ -104,7 +104,7 @@ def test_linked_ids_are_one_person_with_the_highest_role_until_they_are_unlinked
     assert access.role(source("8"), None) is Role.OWNER
 
 
-def test_an_id_that_is_linked_to_the_owner_acts_as_owner_but_is_not_admitted_by_that() -> None:
+def test_an_id_that_is_linked_to_the_owner_gets_that_role_but_no_admission() -> None:
     access = Access(AccessPolicy())
     access.learn(KnownPeople(linked={("telegram", "7"): OWNER}))
     assert access.role(source(), None) is Role.OWNER
@@ -163,7 +163,9 @@ def test_strangers_are_offered_pairing_unless_there_is_a_list(
     assert not access.offers_pairing(replace(source(), is_bot=True))
 
 
-def test_a_principal_is_trusted_and_a_platform_name_alone_is_not() -> None:
+def test_a_sender_with_a_principal_is_admitted_and_the_name_of_a_platform_alone_admits_nobody() -> (
+    None
+):
     access = Access(AccessPolicy())
     assert access.admits(source(platform="api"), Principal(name="default", person=OWNER))
     assert access.person(source(), Principal(name="default", person=OWNER)) == OWNER

@@ -86,7 +86,7 @@ async def test_a_new_message_with_the_results_of_an_expired_question_is_a_confli
     assert "nobody answered" in answer
 
 
-async def test_an_expired_call_is_named_so_while_a_question_keeps_its_turn_open(
+async def test_the_error_says_that_a_call_has_expired_while_a_question_keeps_its_turn_open(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "config.yaml").write_text("agent: {client_tool_timeout: 0.05}\n")

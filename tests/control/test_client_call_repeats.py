@@ -124,7 +124,7 @@ async def test_an_idempotency_key_belongs_to_one_request_with_results_too(
 
 
 @pytest.mark.parametrize("session", [True, False], ids=["session", "stateless"])
-async def test_results_whose_turn_failed_for_a_time_are_sent_again_and_answered(
+async def test_results_whose_turn_failed_temporarily_can_be_sent_again_and_are_answered(
     tmp_path: Path, session: bool
 ) -> None:
     async with talking(tmp_path, session=session, HERMES_API_MAX_RETRIES="0") as client:

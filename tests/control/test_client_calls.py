@@ -38,7 +38,7 @@ def streamed(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.mark.parametrize("session", [True, False], ids=["session", "stateless"])
-async def test_tools_of_the_client_run_beside_ours(
+async def test_client_tools_and_tools_of_the_agent_run_in_one_turn(
     tmp_path: Path, session: bool, streamed: bool
 ) -> None:
     async with talking(tmp_path, session=session) as client:
@@ -89,7 +89,7 @@ async def test_results_resume_the_turn_after_a_restart(tmp_path: Path, session: 
     assert appended(tmp_path) == ["t"]
 
 
-async def test_a_missing_result_is_named_and_the_turn_stays_open(tmp_path: Path) -> None:
+async def test_the_error_names_a_missing_result_and_the_turn_stays_open(tmp_path: Path) -> None:
     async with talking(tmp_path) as client:
         look, listen = client.heard(await client.ask(BOTH))
         client.results([look])
@@ -100,7 +100,7 @@ async def test_a_missing_result_is_named_and_the_turn_stays_open(tmp_path: Path)
         assert "result of listen" in text_of(await client.send())
 
 
-async def test_results_of_calls_that_nobody_made_here_are_history_or_unknown(
+async def test_results_of_calls_that_this_gateway_did_not_make_are_history_or_unknown(
     tmp_path: Path,
 ) -> None:
     async with talking(tmp_path) as client:
@@ -131,7 +131,7 @@ async def test_results_must_come_in_the_session_of_their_calls(tmp_path: Path) -
         assert "result of look" in text_of(await client.send())
 
 
-async def test_the_options_of_the_last_request_count_also_after_a_restart(tmp_path: Path) -> None:
+async def test_the_options_of_the_last_request_apply_even_after_a_restart(tmp_path: Path) -> None:
     async with talking(tmp_path, session=True) as client:
         look = PlannedCall(name="look", arguments="{}")
         client.service.model.script += [Plan(calls=(look,)), Plan(hang=True)]
@@ -203,7 +203,7 @@ async def test_calls_expire_and_late_results_are_refused(tmp_path: Path) -> None
         assert client.service.model.stats.refused == {}
 
 
-async def test_a_tool_of_the_client_replaces_ours_of_the_same_name(tmp_path: Path) -> None:
+async def test_a_client_tool_replaces_an_agents_tool_with_the_same_name(tmp_path: Path) -> None:
     async with talking(tmp_path) as client:
         asked = await client.ask('tool:append{"at":"x"}', tools=[client_tool("append")])
         (call,) = client.heard(asked)
@@ -223,7 +223,7 @@ async def test_results_of_stateless_requests_are_forgotten_with_their_turns(tmp_
         assert await rows(store, "select id from inbox") == []
 
 
-async def test_the_status_says_that_the_client_is_waited_for(tmp_path: Path) -> None:
+async def test_the_status_says_that_the_turn_waits_for_the_client(tmp_path: Path) -> None:
     async with talking(tmp_path, session=True) as client:
         await client.ask("tool:look{}")
         client.said = []
@@ -231,7 +231,7 @@ async def test_the_status_says_that_the_client_is_waited_for(tmp_path: Path) -> 
     assert status == "Waiting for the results of your client's tools."
 
 
-async def test_further_words_may_follow_the_results(tmp_path: Path) -> None:
+async def test_further_messages_may_follow_the_results(tmp_path: Path) -> None:
     async with talking(tmp_path, session=True) as client:
         client.results(client.heard(await client.ask("tool:look{}")))
         answer = await client.ask("and be brief")
@@ -285,7 +285,7 @@ async def test_calls_of_another_principal_are_unknown(tmp_path: Path) -> None:
         assert "blue" in text_of(await client.send())
 
 
-async def test_a_turn_that_was_stopped_takes_no_results(tmp_path: Path) -> None:
+async def test_results_for_a_turn_that_was_stopped_are_refused(tmp_path: Path) -> None:
     async with talking(tmp_path, session=True) as client:
         calls = client.heard(await client.ask("tool:look{}"))
         client.said = []

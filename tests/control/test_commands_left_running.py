@@ -58,7 +58,7 @@ HANG = Tool(name="hang", description="Hang.", arguments=Boom, handler=hang)
     [None, ToolFailed("out of reach"), OSError("out of reach"), KeyError("out of reach")],
     ids=lambda error: type(error).__name__,
 )
-async def test_a_command_is_ended_by_its_backend_and_a_backend_that_fails_holds_nothing_up(
+async def test_a_command_is_ended_by_its_backend_even_if_another_backend_fails(
     tmp_path: Path, error: Exception | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     server, backend = ChatServer(), Elsewhere(error)

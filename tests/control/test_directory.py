@@ -76,7 +76,9 @@ async def test_a_number_is_an_id_even_if_a_chat_has_that_name(tmp_path: Path) ->
         assert await ids(found, "chat:#44") == ["1"]
 
 
-async def test_only_origins_homes_and_seen_chats_are_known(tmp_path: Path) -> None:
+async def test_only_the_origin_home_chats_and_chats_with_messages_count_as_known(
+    tmp_path: Path,
+) -> None:
     async with directory(tmp_path, "Family", home="6") as found:
         resolved = await found.resolve("origin,chat,chat.b,chat:1,chat:5,chat:6:2,chat:7", ORIGIN)
     assert [(one.text, one.known) for one in resolved] == [
@@ -103,7 +105,9 @@ async def test_a_missing_home_or_origin_says_how_to_name_a_chat(tmp_path: Path) 
             await found.resolve("origin")
 
 
-async def test_the_list_has_homes_and_seen_chats_of_configured_accounts(tmp_path: Path) -> None:
+async def test_the_list_contains_home_chats_and_known_chats_of_configured_accounts(
+    tmp_path: Path,
+) -> None:
     async with directory(tmp_path, "Family", "Work", home="1") as found:
         await found._store.run(chats.mark_gone, "chat", "2", "kicked", NOW)
         await found._store.run(chats.see, replace(SOURCE, account="other"), NOW)

@@ -1,4 +1,4 @@
-"""An edit of a message that is not answered yet replaces its text."""
+"""If a person edits a message that is not answered yet, the new text is answered."""
 
 import logging
 import time

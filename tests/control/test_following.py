@@ -48,7 +48,7 @@ QUESTION = calls(("ask", {"question": "Which?"}), text="Let me ask.")
 
 
 def speaks(*words: str) -> Answer:
-    """Returns an answer with these words, each in an event of its own."""
+    """Returns an answer that emits each of these words as a separate event."""
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         for word in words:
@@ -152,7 +152,9 @@ async def test_the_store_is_not_read_for_a_turn_that_was_just_accepted(
         assert "_page" in names
 
 
-async def test_a_resumed_turn_is_followed_through_both_of_its_claims(tmp_path: Path) -> None:
+async def test_a_reader_gets_the_events_from_before_and_after_a_resumption_of_the_turn(
+    tmp_path: Path,
+) -> None:
     event = anyio.Event()
     model = ScriptedModel([QUESTION, held(event, says("Blue it is."))])
     async with running(tmp_path, [], model) as gateway:

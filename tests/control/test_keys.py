@@ -56,7 +56,7 @@ def test_names_that_people_choose_are_not_part_of_the_key() -> None:
 
 
 def test_no_two_of_20000_random_conversations_share_a_key() -> None:
-    """Scorecard S13, with fewer conversations than `make bars`."""
+    """`make bars` makes the same check with more conversations."""
     different, collisions = count_collisions(20_000)
     assert collisions == 0
     assert different > 15_000

@@ -52,7 +52,7 @@ def breaks() -> Answer:
     return answer
 
 
-async def test_an_unexpected_error_ends_its_turn_and_the_lane_continues(
+async def test_an_unexpected_error_ends_its_turn_and_the_next_turn_of_the_session_runs(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     server, model = ChatServer(), ScriptedModel([breaks(), says("two")])

@@ -25,7 +25,7 @@ def request(number: int) -> MessageEvent:
     )
 
 
-async def test_the_loop_deletes_old_requests(tmp_path: Path) -> None:
+async def test_the_maintenance_deletes_old_requests(tmp_path: Path) -> None:
     swept: list[float] = []
 
     async def sweep() -> None:
@@ -72,7 +72,7 @@ async def test_a_process_that_lost_the_lease_stops_the_maintenance(tmp_path: Pat
         assert not await maintenance._holds_lease()
 
 
-async def test_the_loop_deletes_files_of_messages(tmp_path: Path) -> None:
+async def test_the_maintenance_deletes_old_files_of_messages(tmp_path: Path) -> None:
     async def sweep() -> None:
         raise AssertionError("nothing has expired")
 

@@ -78,7 +78,7 @@ class LossyWire:
 
 
 def standing(server: ChatServer, text: str = ANSWER) -> int:
-    """Returns the number of messages that have ever shown the complete answer."""
+    """Returns the number of messages that have shown the complete answer at any time."""
     return sum(any(text in version for version in one.versions) for one in server.messages.values())
 
 

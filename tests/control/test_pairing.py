@@ -226,8 +226,8 @@ async def test_a_stranger_with_an_invalid_name_is_refused(tmp_path: Path) -> Non
 async def test_a_thousand_strangers_block_nobody_and_no_code_is_written_down(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Scorecard S4: wrong tries, the right code during the lock, 1,000 strangers, and codes in logs
-    and files."""
+    """Tries wrong codes, and the right code while codes are locked. Then lets 1,000 strangers ask
+    for codes, and searches logs and files for the codes."""
     caplog.set_level(logging.DEBUG)
     async with gateway_with_chat(tmp_path, "Hello.") as (gateway, server):
         for number in range(1000):

@@ -76,7 +76,9 @@ async def test_the_work_of_a_gateway_that_ended_passes_to_a_living_one(tmp_path:
     assert living.requests[0].messages == dying.requests[0].messages
 
 
-async def test_a_stop_that_another_process_requests_acts_here(tmp_path: Path) -> None:
+async def test_a_stop_that_another_process_requests_ends_a_turn_of_this_process(
+    tmp_path: Path,
+) -> None:
     server, model = ChatServer(), ScriptedModel([hangs()])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("think")
@@ -87,7 +89,9 @@ async def test_a_stop_that_another_process_requests_acts_here(tmp_path: Path) ->
             await until(lambda: server.texts() == ["(stopped: by you)"])
 
 
-async def test_a_question_that_is_decided_elsewhere_resumes_here(tmp_path: Path) -> None:
+async def test_a_question_that_is_decided_in_another_process_resumes_a_turn_of_this_process(
+    tmp_path: Path,
+) -> None:
     server, model = ChatServer(), ScriptedModel([calls(("ask", {})), says("blue it is")])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.says("paint it")
@@ -99,8 +103,8 @@ async def test_a_question_that_is_decided_elsewhere_resumes_here(tmp_path: Path)
 
 
 def second_resume_fails(resumed: list[str]) -> Conditions:
-    """Returns the options of a gateway whose store fails at the second attempt to resume a turn.
-    `resumed` gets an item for each attempt."""
+    """Returns the options of a gateway whose store fails when it resumes a second turn. An item is
+    added to `resumed` for each attempt."""
 
     async def before(name: str) -> None:
         if name == "TurnTransactions.resume":
@@ -111,7 +115,7 @@ def second_resume_fails(resumed: list[str]) -> Conditions:
     return replace(QUIET, wrap_store=lambda store: TroubledStore(store, before))
 
 
-async def test_a_turn_that_was_claimed_runs_although_the_next_one_in_the_sweep_fails(
+async def test_a_claimed_turn_runs_although_the_next_turn_can_not_be_resumed(
     tmp_path: Path,
 ) -> None:
     server = ChatServer()
@@ -135,7 +139,7 @@ async def test_a_turn_that_was_claimed_runs_although_the_next_one_in_the_sweep_f
     assert len(resumed) == 3
 
 
-async def test_a_turn_of_a_dead_process_runs_although_the_next_one_in_the_sweep_fails(
+async def test_a_turn_of_a_dead_process_runs_although_the_next_turn_can_not_be_resumed(
     tmp_path: Path,
 ) -> None:
     server = ChatServer()
@@ -159,7 +163,9 @@ async def test_a_turn_of_a_dead_process_runs_although_the_next_one_in_the_sweep_
     assert len(resumed) == 3
 
 
-async def test_a_claim_that_was_lost_is_let_go_of(tmp_path: Path) -> None:
+async def test_a_turn_that_another_process_has_claimed_is_no_longer_run_here(
+    tmp_path: Path,
+) -> None:
     server = ChatServer()
     model = ScriptedModel([calls(("append", {"token": "x"})), says("never")])
     async with running(tmp_path, [EditingAdapter(server)], model) as gateway:
@@ -258,7 +264,7 @@ async def test_the_work_of_an_agent_that_is_not_hosted_is_left_for_a_process_tha
             assert await store.dead() == []
 
 
-async def test_a_waiting_message_of_an_agent_that_is_not_hosted_holds_nothing_up(
+async def test_a_waiting_message_of_an_agent_that_is_not_hosted_does_not_delay_other_messages(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     server, model = ChatServer(), ScriptedModel([says("hello")])

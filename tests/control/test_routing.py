@@ -84,7 +84,7 @@ class TwoAgents:
         return OTHER if event.source.chat_id == "2" else None
 
 
-async def test_two_agents_of_one_gateway_share_no_session_and_no_prompt(tmp_path: Path) -> None:
+async def test_two_agents_of_one_gateway_have_separate_sessions_and_prompts(tmp_path: Path) -> None:
     second = tmp_path / "second"
     second.mkdir()
     (second / "config.yaml").write_text("model: {default: n, base_url: 'http://127.0.0.1:9/v1'}\n")

@@ -13,7 +13,7 @@ from hermes.types.identity import OWNER, Principal
 from hermes.types.messages import Accepted, Attachment, Origin, Said, UserMessage
 
 
-async def test_retry_drops_the_last_exchange_and_answers_its_message_again(
+async def test_retry_removes_the_last_exchange_and_answers_its_message_again(
     tmp_path: Path,
 ) -> None:
     server = ChatServer()
@@ -69,7 +69,7 @@ async def test_undo_removes_exchanges_and_shows_their_texts(tmp_path: Path) -> N
     assert kept == [(8,)]
 
 
-async def test_a_command_without_an_object_says_what_is_missing(tmp_path: Path) -> None:
+async def test_a_command_without_its_argument_says_what_is_missing(tmp_path: Path) -> None:
     server = ChatServer()
     wanted = {
         "/undo": "There is nothing to remove",
@@ -100,7 +100,7 @@ async def test_a_running_turn_can_not_be_removed(tmp_path: Path) -> None:
     assert server.texts()[1].startswith("/retry can't be used during a turn")
 
 
-async def test_in_an_idle_session_queue_and_steer_send_a_usual_message(tmp_path: Path) -> None:
+async def test_in_an_idle_session_queue_and_steer_send_an_ordinary_message(tmp_path: Path) -> None:
     server, model = ChatServer(), ScriptedModel([says("hi"), says("hello")])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.repeat(server.says("/queue one"))
@@ -111,7 +111,7 @@ async def test_in_an_idle_session_queue_and_steer_send_a_usual_message(tmp_path:
     assert [one.text for one in model.requests[1].messages] == ["one", "hi", "two"]
 
 
-async def test_background_answers_in_a_session_of_its_own_while_the_chat_goes_on(
+async def test_background_answers_in_a_separate_session_while_the_chat_continues(
     tmp_path: Path,
 ) -> None:
     server, go = ChatServer(), anyio.Event()

@@ -60,7 +60,7 @@ def sent(request: ModelRequest) -> bytes:
     return OpenAIChat().body(request).removesuffix(b"]}")
 
 
-async def test_fifty_turns_have_the_same_prefix_in_all_circumstances(
+async def test_each_request_of_fifty_turns_begins_with_the_bytes_of_the_previous_request(
     tmp_path: Path, clock: Clock
 ) -> None:
     """During the turns, notes are written, the clock is changed, other people send messages, and

@@ -130,7 +130,9 @@ async def test_an_interrupting_message_stops_the_turn_and_is_answered(tmp_path: 
     assert server.texts() == ["As I was\n\n(stopped: by you)", "four"]
 
 
-async def test_queue_waits_also_where_messages_interrupt(tmp_path: Path) -> None:
+async def test_a_message_with_queue_waits_even_in_a_chat_whose_mode_is_interrupt(
+    tmp_path: Path,
+) -> None:
     server, go = ChatServer(), anyio.Event()
     model = ScriptedModel([held(go, calls(APPEND)), says("one"), says("two")])
     async with running(tmp_path, [PlainAdapter(server)], model, INTERRUPTING):

@@ -213,7 +213,7 @@ async def test_changes_of_a_cancelled_command_are_marked(tmp_path: Path) -> None
     assert loaded(turn) is None
 
 
-async def test_if_the_trust_record_is_unusable_no_context_file_is_written_or_loaded(
+async def test_if_the_record_of_trusted_files_can_not_be_read_no_context_file_is_written_or_loaded(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     turn = owner_s_turn(tmp_path)

@@ -55,7 +55,7 @@ async def test_ids_are_linked_to_a_person_and_unlinked(tmp_path: Path) -> None:
         assert await linked(store) == {}
 
 
-async def test_an_id_that_is_linked_brings_its_own_links_along(tmp_path: Path) -> None:
+async def test_if_an_id_is_linked_the_ids_that_are_linked_to_it_follow(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         await store.run(access.link, "a", "2", PersonId("a:1"), 1.0)
         await store.run(access.link, "a", "1", PersonId("b:3"), 2.0)

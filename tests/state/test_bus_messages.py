@@ -68,7 +68,7 @@ async def test_unread_and_unfinished_messages_do_not_pile_up(
         assert [await anext(announced), await anext(announced)] == [0, 1]
 
 
-async def test_announcements_of_others_arrive_and_gaps_are_told() -> None:
+async def test_announcements_of_other_processes_arrive_and_the_reader_is_told_about_gaps() -> None:
     with closing(BusMessages("you")) as sender, closing(BusMessages("me")) as receiver:
         receiver.take_announcement(receiver.announcement(1))
         receiver.take_announcement(sender.announcement(2))

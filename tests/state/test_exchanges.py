@@ -51,7 +51,7 @@ async def test_removed_exchanges_are_not_in_the_history_and_later_ones_are(tmp_p
         assert len(continued.spans) == 4
 
 
-async def test_summarised_exchanges_can_not_be_removed_and_a_restore_keeps_removed_ones_out(
+async def test_summarised_exchanges_stay_and_a_restore_brings_no_removed_exchange_back(
     tmp_path: Path,
 ) -> None:
     async with open_test_store(tmp_path) as store:

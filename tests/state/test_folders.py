@@ -44,7 +44,7 @@ async def test_dead_processes_have_no_folder(tmp_path: Path) -> None:
         assert [(one.id, one.kind, one.folder) for one in found] == [(THEM, "terminal", THERE)]
 
 
-async def test_the_folder_belongs_to_the_conversation(tmp_path: Path) -> None:
+async def test_a_folder_is_recorded_for_the_conversation_that_uses_it(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         assert (await touched(store)).folder is None
         await store.run(transcript.append, writer("t"), 0, 0, UserMessage(text="hi"), NOW)

@@ -21,7 +21,7 @@ async def put(store: Store, id: str, awaits: str = "", until: float = 0.0) -> No
         await store.run(message_parts.wait, id, awaits, until)
 
 
-def test_albums_and_cut_texts_await_further_parts() -> None:
+def test_albums_and_cut_texts_wait_for_further_parts() -> None:
     assert awaited(said("k")) is None
     assert awaited(replace(said("k"), cut_with="")) == CUT
     assert awaited(replace(said("k"), album="7")) == "album:7"

@@ -1,4 +1,5 @@
-"""Pairing codes expire, are used once, and wrong codes lock only the one who tries them."""
+"""A pairing code expires, and works only once. Wrong codes lock only the user who has tried
+them."""
 
 from pathlib import Path
 

@@ -73,7 +73,7 @@ def run_as_nobody(code: str, path: Path) -> str:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    """Returns a home that all users can read and reach."""
+    """Returns a home that all users of the machine can read."""
     for folder in (tmp_path, *tmp_path.parents[:-2]):
         folder.chmod(folder.stat().st_mode | 0o055)
     home = Home(root=tmp_path / "my home")

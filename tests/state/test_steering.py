@@ -67,7 +67,9 @@ async def test_an_edit_finds_waiting_messages_and_the_message_of_the_open_turn(
     }
 
 
-async def test_the_message_that_replaces_a_turn_is_the_next_one(tmp_path: Path) -> None:
+async def test_the_message_that_replaces_the_message_of_a_turn_is_answered_next(
+    tmp_path: Path,
+) -> None:
     async with open_test_store(tmp_path) as store:
         await put(store, "a")
         await put(store, "b")

@@ -50,7 +50,7 @@ async def test_messages_of_people_and_models_may_contain_nul(tmp_path: Path) -> 
         await store.run(deliveries.mark_dead, "d", 0, "no\0", NOW)
 
 
-def test_the_error_names_the_place() -> None:
+def test_the_error_names_the_position_of_the_character() -> None:
     with pytest.raises(UnicodeEncodeError, match="position 1: NUL"):
         require_storable("a\0b")
     require_storable("plain")

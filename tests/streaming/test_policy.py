@@ -5,7 +5,7 @@ import pytest
 from hermes.streaming.policy import StreamingPolicy
 
 
-def test_a_policy_is_immutable() -> None:
+def test_the_fields_of_a_policy_can_not_be_changed() -> None:
     policy = StreamingPolicy()
     with pytest.raises(AttributeError):
         policy.edit_interval = 0.0

@@ -244,7 +244,7 @@ def test_a_question_is_sent_as_content_and_ends_the_stream() -> None:
     assert stream.end == "suspended"
 
 
-def test_a_stopped_turn_ends_with_stop() -> None:
+def test_a_stopped_turn_has_the_finish_reason_stop() -> None:
     stream = chat()
     data = sent([says("Hel"), TurnFinished(outcome="stopped", text="/stop")], stream)
     assert frames(data)[-2][2]["choices"][0]["finish_reason"] == "stop"

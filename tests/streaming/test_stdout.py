@@ -143,7 +143,7 @@ def test_the_result_of_a_tool_is_at_the_end_of_its_line() -> None:
     assert written(READ, failed) == "· read_file notes.txt (failed, 0.1 s): No such file.\n"
 
 
-def test_tools_can_be_left_out() -> None:
+def test_the_lines_of_tools_can_be_left_out() -> None:
     assert written(says("A"), SegmentEnded(), READ, READ_DONE, says("B"), DONE, tools=False) == (
         "A\n\nB\n"
     )

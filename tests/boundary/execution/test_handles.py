@@ -86,7 +86,9 @@ async def test_a_process_of_another_container_of_the_machine_is_left_alone(
     assert sleeping.process.returncode is None
 
 
-async def test_any_other_handle_ends_nothing(sleeping: Gated) -> None:
+async def test_a_handle_of_another_backend_or_an_invalid_handle_ends_nothing(
+    sleeping: Gated,
+) -> None:
     record = sleeping.record
     for wrong in (
         f"local:another-boot:{record.group}:{record.started}:{MARK}",

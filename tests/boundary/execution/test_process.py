@@ -70,7 +70,7 @@ async def test_a_missing_folder_leaves_no_descriptor_open(tmp_path: Path) -> Non
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-async def test_a_group_can_be_asked_to_end(tmp_path: Path) -> None:
+async def test_a_process_group_can_be_terminated_with_sigterm(tmp_path: Path) -> None:
     gated = await spawn_gated(["sleep", "600"], tmp_path, {})
     stranger = replace(gated.record, started=gated.record.started - 1)
     assert not signal_group(stranger, signal.SIGTERM)

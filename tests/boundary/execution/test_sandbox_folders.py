@@ -78,7 +78,7 @@ def test_only_sandboxes_are_deleted(tmp_path: Path, id: str) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
-def test_the_devices_of_a_sandbox_of_root_are_its_own(tmp_path: Path) -> None:
+def test_if_the_gateway_runs_as_root_a_sandbox_has_its_own_devices(tmp_path: Path) -> None:
     folder = SandboxFolder(tmp_path, OURS, "session")
     folder.ensure()
     if folder.devices:

@@ -20,7 +20,7 @@ def test_private_folders_can_be_inside_a_hidden_folder() -> None:
     assert profile.index('(subpath "/u"))') < hidden < profile.index('(subpath "/u/h/s"))')
 
 
-def test_a_path_can_not_end_its_quotation() -> None:
+def test_a_path_with_quotes_can_not_change_the_profile() -> None:
     profile = seatbelt_profile(
         readable=['/a") (allow default) "\\'], writable=[], hidden=[], private=[]
     )

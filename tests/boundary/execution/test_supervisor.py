@@ -112,7 +112,7 @@ async def test_orphans_are_reaped_while_the_command_runs(folder: Path) -> None:
     assert await attended.code() == 0
 
 
-async def test_a_broken_pipe_ends_a_writer_as_usual(folder: Path) -> None:
+async def test_a_command_that_writes_to_a_closed_pipe_ends_as_usual(folder: Path) -> None:
     attended = Attended(folder, "yes | head -n 1; echo ${PIPESTATUS[0]}")
     attended.begin()
     assert await attended.code() == 0

@@ -53,7 +53,7 @@ def test_statements_that_lose_data_need_approval(command: str, outcome: str) -> 
         ('mongo <<< "db.dropDatabase()"', "ask"),
     ],
 )
-def test_other_stores_are_judged(command: str, outcome: str) -> None:
+def test_commands_of_other_databases_are_judged(command: str, outcome: str) -> None:
     assert judge(command).outcome == outcome
 
 

@@ -51,7 +51,7 @@ def test_a_dangerous_command_needs_approval(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", cases("never"))
-def test_a_command_on_the_floor_is_never_allowed(command: str) -> None:
+def test_a_command_with_the_verdict_never_is_never_allowed(command: str) -> None:
     assert judge(command).outcome == "never"
 
 

@@ -49,7 +49,7 @@ from hermes.core.danger.detector import judge
         ("git config credential.helper store", "run"),
     ],
 )
-def test_work_is_not_lost(command: str, outcome: str) -> None:
+def test_a_git_command_that_could_lose_work_needs_approval(command: str, outcome: str) -> None:
     assert judge(command).outcome == outcome
 
 

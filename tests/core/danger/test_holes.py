@@ -1,4 +1,4 @@
-"""Holes: the characters that mark text which is known only when the command runs."""
+"""Holes are characters that stand for text which is known only when the command runs."""
 
 from hermes.core.danger import holes
 
@@ -9,7 +9,7 @@ def test_text_without_holes_is_known() -> None:
     assert not holes.is_known(f"a{holes.PLAIN_NAME}")
 
 
-def test_a_plain_name_is_not_open() -> None:
+def test_an_unknown_plain_name_can_not_contain_other_characters() -> None:
     assert not holes.is_open(f"log-{holes.PLAIN_NAME}")
     assert holes.is_open(f"log-{holes.ONE_WORD}")
 

@@ -31,7 +31,7 @@ def test_versions_paths_and_files_do_not_hide_a_program(command: str, outcome: s
         ("base64 < ~/.ssh/id_rsa", "ask"),
     ],
 )
-def test_secrets_are_not_printed(command: str, outcome: str) -> None:
+def test_a_program_that_prints_a_secret_needs_approval(command: str, outcome: str) -> None:
     assert judge(command).outcome == outcome
 
 

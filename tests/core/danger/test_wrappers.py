@@ -76,5 +76,7 @@ def test_xargs_adds_the_arguments_that_it_reads(command: str, outcome: str) -> N
         ("busybox", "run"),
     ],
 )
-def test_parallel_and_busybox_run_their_operands(command: str, outcome: str) -> None:
+def test_the_operands_of_parallel_and_busybox_are_judged_as_commands(
+    command: str, outcome: str
+) -> None:
     assert judge(command).outcome == outcome

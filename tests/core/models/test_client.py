@@ -124,7 +124,9 @@ async def test_a_connection_that_the_server_cuts_counts_as_a_lost_connection(liv
 
 
 @pytest.mark.parametrize("said", ["hello tokens:40", "tokens:30 delay:0.01", "tokens:40000"])
-async def test_an_answer_without_readers_has_the_same_text_in_fewer_pieces(said: str) -> None:
+async def test_an_answer_that_nobody_watches_live_has_the_same_text_in_fewer_pieces(
+    said: str,
+) -> None:
     pieces: dict[bool, list[AgentEvent]] = {True: [], False: []}
     async with FakeModel() as model, aiohttp.ClientSession() as session:
         for live, heard in pieces.items():

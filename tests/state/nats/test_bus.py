@@ -254,7 +254,7 @@ async def test_a_server_of_another_kind_is_not_an_error(caplog: pytest.LogCaptur
     assert f"127.0.0.1:{port} can't be reached" in caplog.text
 
 
-async def test_a_server_that_does_not_answer_is_given_up(
+async def test_the_bus_stops_trying_a_server_that_does_not_answer(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(bus, "NATS_CONNECT_SECONDS", 0.1)

@@ -37,7 +37,7 @@ async def test_a_newer_schema_is_an_error(tmp_path: Path, url: str) -> None:
     assert (found.level, "schema 1000" in found.text) == ("error", True)
 
 
-async def test_a_server_that_is_not_there_is_an_error_without_the_password() -> None:
+async def test_a_server_that_can_not_be_reached_is_an_error_without_the_password() -> None:
     found = await check_postgres("postgresql://hermes:secret-word@127.0.0.1:9/hermes")
     assert (found.level, "127.0.0.1:9 can't be reached" in found.text) == ("error", True)
     assert "secret-word" not in found.text + found.hint
