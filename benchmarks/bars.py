@@ -20,8 +20,8 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     number: float = 0.0
     digits: int = 1
     binding: bool = True
-    """Whether the run fails if the figure is outside of its limit. Bars that depend on the machine
-    are not binding."""
+    """Whether the run fails if the figure is outside of its limit. False for figures that depend on
+    the speed of the machine."""
 
     def holds(self, figure: Figure) -> bool | None:
         """Returns whether the figure is within the limit. Returns None if the bar has no limit, and

@@ -1,6 +1,6 @@
-"""The story of an approval on each surface: the agent is about to delete a folder and asks, the
-right person decides, and the paused turn goes on. The gateway may be restarted meanwhile, and
-another gateway may take the decision."""
+"""The story of an approval in chats and over the API: the agent is about to delete
+a folder and asks, the right person decides, and the paused turn continues. The gateway may be
+restarted meanwhile, and another gateway may take the decision."""
 
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -135,7 +135,7 @@ async def telegram_group() -> AsyncIterator[TelegramGroup]:
 
 
 @pytest.mark.usefixtures("store_kind")
-async def test_two_approvals_in_a_group_never_swap_and_only_ann_decides(
+async def test_two_approvals_in_a_group_are_not_confused_and_only_ann_decides(
     tmp_path: Path, workspace: Path
 ) -> None:
     async with telegram_group() as group:
@@ -359,7 +359,7 @@ async def test_the_question_is_asked_on_one_gateway_and_answered_on_another(
     assert not (tmp_path / "one" / "workspace" / "a").exists()
 
 
-async def test_gateways_with_a_shared_folder_take_the_decision_of_each_other(
+async def test_with_a_shared_folder_each_gateway_can_take_the_decision_for_the_other(
     tmp_path: Path,
 ) -> None:
     """The gateway that takes the decision resumes the turn itself."""

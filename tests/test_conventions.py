@@ -165,7 +165,7 @@ def test_only_bulkheads_catch_all_errors() -> None:
 def test_only_the_settings_read_the_environment() -> None:
     read = re.compile(r"\bos\.(environ|getenv)\b")
     found = {name_of(path) for path in MODULES if read.search(path.read_text("utf-8"))}
-    # A forked command gets the environment that a new process would have.
+    # `forking.py` passes its own environment on, as the start of a new process would.
     assert found == {"settings/__init__.py", "testing/forking.py"}
 
 

@@ -113,8 +113,8 @@ class Gossip:
         return says(f"I know of {all_of_it} around the old lighthouse")
 
     def _curious(self, known: str) -> list[Asked]:
-        # The search words are in lower case. `TAG` does not match lower case, so a search word in
-        # the model's own request is not counted as a leaked tag.
+        # The model searches for the words in lower case, which `TAG` does not match. So the request
+        # for a search is not counted as a leaked tag.
         sought = [tag.lower() for tag in self.chance.sample(self.tags, min(len(self.tags), 60))]
         number = self.chance.randrange(1, 6 * len(self.tags) + 1)
         tasks = [{"id": "1", "text": known[:500]}]

@@ -57,8 +57,8 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 WHOLE = 10
-"""The turn of every tenth copy runs all its remaining steps. To save time, the model ends the turns
-of the other copies with its next answer."""
+"""In every tenth copy, the turn is resumed with all its remaining steps. In the other copies, the
+model ends the turn with its next answer, to save time."""
 REQUEST = "Work for thirty steps."
 CLOSED, DELIVERED = "TurnTransactions.close", "Sending._mark_delivered"
 """After a kill between these two changes, it is not known whether the platform has already shown

@@ -74,8 +74,8 @@ TITLE_SOURCE_CHARS = 1000
 many of the answer."""
 
 LONGEST_PAUSE, LONGEST_PAUSE_WITH_FALLBACK = 60.0, 10.0
-"""If a provider requests a longer pause than this, in seconds, the call fails at once. The second
-limit applies if a fallback model is configured."""
+"""The longest pauses in seconds that a provider may request. If it requests a longer one, the call
+fails at once. The second limit applies if a fallback model is configured."""
 
 
 class GatewayParts(Value):
@@ -361,8 +361,8 @@ def find_model(models: ConfiguredModels, name: str) -> ModelChoice:
         offers = OfferedModels(models)
         meant = offers.read_name(name)
         if provider := meant.provider or (main.provider if main else ""):
-            # `requested` refuses files outside of the models folder. It comes first, so that no
-            # other error tells which of these files exist.
+            # `requested` is called first, because it refuses files outside of the models folder.
+            # Otherwise other errors could show which of these files exist.
             choice = models.requested(f"{provider}/{meant.model}")
             if reason := offers.why_unlikely(meant):
                 raise ConfigError(reason)

@@ -107,8 +107,8 @@ def client_options(terminal: TerminalSettings, environ: Mapping[str, str]) -> Cl
 
 
 def _has_own_workspaces(settings: Settings) -> bool:
-    """Returns whether each sandbox has a workspace of its own. A person who has chosen a workspace,
-    or is at a terminal, wants to work in that folder."""
+    """Returns whether each sandbox gets a separate workspace. This is not so in a terminal, or if
+    the settings choose a workspace, because the person then wants to work in that folder."""
     chosen = "workspace" in settings.sources.found
     return not chosen and settings.workspace == settings.files.workspace
 

@@ -1,4 +1,5 @@
-"""The operator's view of approvals: lists the open ones and the rules, decides, and revokes."""
+"""The operations of the operator on approvals: list the open ones and the rules, decide about one,
+and revoke a rule."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -23,7 +24,7 @@ class NoSuchApproval(HermesError):
 
 
 class ApprovalRefused(HermesError):
-    """Raised if an approval can't be given in this way."""
+    """Raised if the operator's decision is not possible for this approval."""
 
     code = "approval_refused"
     status = 409
@@ -72,5 +73,7 @@ def _named(name: str, known: Sequence[T], id_of: Callable[[T], str], kind: str) 
         raise NoSuchApproval(f"there is no {kind} with the id {name!r}: `hermes approvals list`")
     if len(found) > 1:
         ids = ", ".join(map(id_of, found))
-        raise NoSuchApproval(f"{name!r} is the end of several ids, so give a whole one: {ids}")
+        raise NoSuchApproval(
+            f"{name!r} is the end of several ids: give one of them completely: {ids}"
+        )
     return found[0]

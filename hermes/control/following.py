@@ -48,7 +48,8 @@ class Following:
         return self._log.epoch > 0
 
     async def begins(self) -> None:
-        """Returns when the turn runs here, or has run here since this cursor was made."""
+        """Waits until the turn runs in this process, or has run in it since this cursor was
+        made."""
         while not self.begun:
             await self._log.changed()
 
@@ -125,7 +126,8 @@ class Following:
         log = self._log
         while True:
             if self._version != log.version:
-                # The turn was resumed here and has a new log, or its log was released.
+                # The log has changed: the turn was resumed here and has a new log, or the old log
+                # was released from memory.
                 self._version = log.version
                 self._replayed = log.covers(self._after)
             remote = log.remote

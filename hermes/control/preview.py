@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 S = TypeVar("S")
 AdapterOf = Callable[[str], Awaitable[PlatformAdapter]]
-"""Returns the adapter of an account, as soon as this process holds the account."""
+"""Returns the adapter of an account, as soon as this process serves the account."""
 
 FINISH_SECONDS = 5.0
 """Maximum time in seconds that the end of a turn waits for a preview call in progress."""
@@ -193,7 +193,8 @@ class Preview:
     async def _call(
         self, adapter: PlatformAdapter, delivery: Delivery, step: PlacePreview | EditPreview
     ) -> tuple[Placed, ...]:
-        """Sends or edits a message. Returns all messages of the preview."""
+        """Carries out a step: sends or edits a message. Returns all messages of the preview after
+        it."""
         content = Content(text=step.text)
         placed = list(delivery.placed)
         # A step may be an edit although no message was sent yet, if the text before it was shown as

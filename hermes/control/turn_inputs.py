@@ -68,8 +68,9 @@ def new_turn(
 
 
 def is_detached(event: MessageEvent, decisions: Iterable[Decision] = ()) -> bool:
-    """Returns whether the turn that `event` opened continues without readers. A turn with a
-    decision of a person does, because this person may have decided in another request."""
+    """Returns whether the turn that `event` opened continues without readers. If a person has
+    decided about the turn, it continues, because the decision may have come in another request than
+    the one that reads the events."""
     if not isinstance(event.body, Asked) or event.body.detached:
         return True
     return any(isinstance(one, Approved | Denied) for one in decisions)

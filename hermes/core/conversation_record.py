@@ -65,8 +65,9 @@ class ConversationRecord:
         return self._normal(path) in self._files
 
     def was_mentioned(self, text: str) -> bool:
-        """Returns whether a person or a result that others have written contains the text. The
-        model can compose the results of other tools, and the arguments that a result repeats."""
+        """Returns whether the text is in a message of a person, or in a result that is written by
+        others, such as a web page. Other results do not count, because the model can make a tool
+        print any text."""
         people = (one for one in self._turn.history if isinstance(one, UserMessage))
         return any(text in one.text for one in people if not one.summary) or any(
             call.name in self._untrusted
@@ -115,7 +116,8 @@ def _downloads(arguments: str) -> bool:
 
 
 def _decoded(arguments: str) -> str:
-    """Returns the arguments with each character in one spelling."""
+    """Returns the arguments with JSON escapes decoded, so that all spellings of a text are
+    equal."""
     try:
         return msgspec.json.encode(msgspec.json.decode(arguments)).decode()
     except (msgspec.DecodeError, UnicodeError, RecursionError):

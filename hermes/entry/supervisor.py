@@ -118,7 +118,7 @@ class _Supervisor:
             await anyio.sleep(pause)
 
     def _failed(self, reason: str, level: int) -> float:
-        """Notes the failure. Returns the pause before the next connection."""
+        """Counts and logs the failure. Returns the pause before the next connection."""
         if self._worked_for >= self._times.healthy:
             self._failures = 0
         pause = _at(self._times.reconnect, self._failures)
@@ -264,7 +264,8 @@ class AdapterRun:
                 return f"a message was not accepted within {limit:g} s"
             if left <= 0:
                 return f"nothing was heard from the platform for {limit:g} s"
-            # Checks again early, because the limit is shorter after a message was accepted.
+            # The sleep is never longer than the limit on silence, because that limit applies again
+            # after a message was accepted.
             await anyio.sleep(min(left, self._silence))
 
 

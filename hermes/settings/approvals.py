@@ -22,7 +22,7 @@ class ApprovalSettings(Value):
     except for dangers that the sandbox contains. `ask` (or `manual`) asks about those too. `off`
     never asks. `smart`, a mode of Hermes Agent, is the same as `auto`."""
     backend_modes: dict[str, str] = msgspec.field(default_factory=dict)
-    """Modes for single backends of commands, by the name of the backend, instead of
+    """Modes for single backends of commands, by the name of the backend. Such a mode replaces
     approvals.mode."""
     timeout: Seconds = 3600.0
     """Seconds for which an approval waits for a decision."""
@@ -51,7 +51,7 @@ class ApprovalSettings(Value):
 
 
 def approval_problems(settings: ApprovalSettings) -> list[str]:
-    """Returns the problems of values that their type does not exclude."""
+    """Returns the problems of values that have the right type but are not allowed."""
     known = get_args(ModeName)
     return [
         f"approvals.backend_modes: {mode!r} is no mode: use one of {', '.join(known)}"

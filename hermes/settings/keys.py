@@ -10,7 +10,7 @@ from hermes.types.errors import ConfigError
 SHORTEST_KEY = 16
 """Minimum number of characters of a key."""
 FEWEST_UNKNOWN = 8
-"""A key must contain at least this number of letters and digits outside of well-known words and
+"""Minimum number of letters and digits of a key that are not part of well-known words and
 sequences."""
 FEWEST_DISTINCT = 5
 NEW_KEY_ADVICE = "`hermes gateway new-key` makes a good one"

@@ -280,8 +280,8 @@ class Schema(Value):
         return not unsupported_keys().isdisjoint((key, anywhere))
 
     def nearest_key(self, key: str, *, ours: bool = False, cutoff: float = 0.6) -> str | None:
-        """Returns the most similar key of the same section, or None. With `ours`, keys that only
-        Hermes Agent supports are left out."""
+        """Returns the most similar key of the same section, or None. If `ours` is true, keys that
+        only the program Hermes Agent supports are left out."""
         section, dot, name = key.rpartition(".")
         known = {*self.places, *self.sections, *(() if ours else unsupported_keys())}
         beside = {one.rpartition(".")[2] for one in known if one.rpartition(".")[0] == section}

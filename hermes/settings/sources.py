@@ -89,7 +89,8 @@ class Sources(Value):
     """All values that were found, before they are checked."""
 
     found: dict[str, tuple[FoundValue, ...]] = msgspec.field(default_factory=dict)
-    """The values of each setting that were found, in order of precedence: the last value wins."""
+    """All values of each setting that were found, those with the lowest precedence first. The last
+    value is used."""
     platforms: dict[str, PlatformSection] = msgspec.field(default_factory=dict)
     """The platforms' own settings, by platform."""
     dotenv: dict[str, str] = msgspec.field(default_factory=dict)

@@ -122,9 +122,9 @@ def link(platform: str, user_id: str, person: PersonId, now: float) -> Work[None
 
 
 def unlink(platform: str, user_id: str) -> Work[bool]:
-    """Makes the user id a separate person again. Returns whether the id was linked. If other ids
-    were linked to the person of this id, they stay linked to each other and become one person, who
-    is named for the first of them.
+    """Separates the user id from all ids that it is linked with. Returns False if it was not
+    linked. If several other ids remain, they stay one person, who is then named after the first of
+    them.
     """
     removed = yield (
         "delete from linked_ids where platform = ? and user_id = ? returning user_id",

@@ -157,8 +157,8 @@ def close_client_calls(turn: TurnId, now: float) -> Work[None]:
 def decide(
     question: str, state: str, answer: str | None, who: str, now: float, name: str | None = None
 ) -> Work[TurnId | None]:
-    """Records the decision of a person with this name. The message that shows the question is
-    edited. Returns the question's turn; None if the question was already decided."""
+    """Records the decision of the person `name`, and stores an edit of the message that shows the
+    question. Returns the question's turn; None if the question was already decided."""
     rows = yield (
         "update questions set state = ?, answer = ?, decided_by = ?, decided_at = ?,"
         " decided_name = ? where id = ? and state = 'open' returning turn, shown_in",

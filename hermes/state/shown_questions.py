@@ -1,5 +1,5 @@
-"""The messages that show open questions. When a question is closed, its message is edited: it says
-what was decided, and has no buttons any more."""
+"""The messages that show open questions. When a question is closed, its message is edited: the
+message then says what was decided, and its buttons are gone."""
 
 from msgspec.structs import replace
 
@@ -47,8 +47,8 @@ def _note(question: str, delivery: str) -> Work[bool]:
 
 
 def show_outcomes(delivery: str | None, now: float) -> Work[None]:
-    """Owes an edit of the messages of a delivery, which shows the outcomes of its closed questions.
-    Does nothing if no message shows the questions as open."""
+    """Stores an edit of the messages of a delivery. The edit shows the outcomes of the closed
+    questions. Does nothing if no message shows these questions as open."""
     rows = yield (
         "select content, placed from deliveries where id = ? and state = 'delivered'",
         (delivery,),
@@ -59,8 +59,8 @@ def show_outcomes(delivery: str | None, now: float) -> Work[None]:
     choices = []
     for one in content.choices:
         choices.append((yield from _with_outcome(one)))
-    # If an edit is refused, the message may have been deleted. A doubtful delivery does not send it
-    # again.
+    # If an edit is refused, the message may have been deleted. It is not sent again, because the
+    # new delivery is marked as doubtful.
     yield (
         "insert into deliveries (id, turn, agent, account, chat_id, thread_id, state, content,"
         " placed, doubtful, created_at) select ?, turn, agent, account, chat_id, thread_id,"

@@ -1,4 +1,4 @@
-"""An approval as a terminal shows it: its text, and the answers that decide it."""
+"""The text with which a terminal shows an approval, and the answers that a person can type."""
 
 from hermes.types.approvals import Grant, offered_grants, short_id
 from hermes.types.events import QuestionAsked
@@ -6,7 +6,8 @@ from hermes.types.messages import DENY
 from hermes.types.value import Value
 
 APPROVAL_BAR = "┃ "
-"""Begins every line of an approval, so that an approval can't be mistaken for other output."""
+"""The beginning of every line of an approval, so that an approval can't be mistaken for other
+output."""
 _NO = "No"
 """The label of the answer that denies."""
 _GRANT_WORDS: dict[Grant, tuple[str, ...]] = {
@@ -49,8 +50,8 @@ def decided(event: QuestionAsked, text: str) -> str | None:
 
 
 def refusal(event: QuestionAsked, text: str) -> str:
-    """Returns why the text, which selects no choice, is not taken as a message either. Returns ""
-    for any other text."""
+    """Returns why a text that selects no choice is refused, although other texts are taken as
+    messages; "" if the text is not refused."""
     word, count = _word(text), len(approval_answers(event))
     if word.isdecimal():
         return f"There are {count} choices: 1 to {count}."

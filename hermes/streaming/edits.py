@@ -19,8 +19,8 @@ _PATIENCE = 3
 _LONG_WORD = 24
 _TAIL = " \t\r\n…"
 _SOURCE = (1.25, 4)
-"""How much of the answer is parsed, as a multiple of the platform's limit for one message. The
-second number is used if the first number does not give enough text to fill the message."""
+"""Amount of Markdown that is parsed for one message, as a multiple of the platform's limit. The
+second number is used if the first does not give enough text to fill the message."""
 _PLACEHOLDER: Document = (Paragraph(children=(Text(text=PLACEHOLDER),)),)
 
 
@@ -79,8 +79,8 @@ class EditPlan:
         self._frame: tuple[str, str] | None = None
         """The last Markdown that was rendered, and the rendered text."""
         self._next: _Passed | None = None
-        """If the message that grows is full: the text up to the end of this message. Further text
-        no longer changes a full message. None if the message is not full."""
+        """The text up to the end of the message that grows, if this message is full; otherwise
+        None. Further text no longer changes a full message."""
         self._tree = IncrementalTree()
         self._framed_at = -math.inf
         self._called_at = -math.inf

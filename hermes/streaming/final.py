@@ -17,8 +17,8 @@ _CUT_REMARKS = {
 
 
 def final_content(view: View) -> Content | None:
-    """Returns the answer, the remarks about its end and the open questions, or None if all are
-    empty."""
+    """Returns the answer, the remarks about its end and the open questions; None if there are none
+    of these."""
     text = final_text(replace(view, questions=()))
     choices = tuple(map(choices_of, view.questions)) if _suspended(view) else ()
     return Content(text=text, choices=choices) if text or choices else None
@@ -55,7 +55,7 @@ def choices_of(question: QuestionAsked) -> Choices:
         # Blank lines separate the parts, because Markdown reads a line right below a list as part
         # of the list's last item.
         text=_joined(*parts),
-        # An approver in another chat needs the id.
+        # A person who decides from another chat needs the id.
         hint=how if question.kind == "approval" else "",
     )
 

@@ -146,8 +146,8 @@ class ChatStream:
         return b""
 
     def _begin(self, seq: int, text: str) -> bytes:
-        """Returns the first visible text of a segment. White space is held back until text
-        follows."""
+        """Begins a segment with its first visible text. White space before this text is held back
+        until the text arrives."""
         text = self._held + text
         if not text.strip():
             self._held = text

@@ -20,7 +20,7 @@ UNASKED = replace(DANGEROUS, approvals=ApprovalSettings(mode="off"))
 
 
 def dangerous_service(home: Path) -> GatewayOverrides:
-    """Returns the overrides of a service whose agent runs commands on this machine."""
+    """Returns the settings for a service whose agent runs commands on this machine."""
     backend = LocalBackend(home / "processes", EMPTY_ENVIRONMENT)
     return GatewayOverrides(tools=DANGEROUS.tools, backend=backend, unread_seconds=0.2)
 

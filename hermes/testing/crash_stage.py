@@ -193,7 +193,7 @@ class Stage:
 
 
 class SimulatedPerson:
-    """A person in a chat of their own."""
+    """A person who writes to the gateway in a separate chat."""
 
     def __init__(self, stage: Stage, account: str, chat: str) -> None:
         self._stage = stage

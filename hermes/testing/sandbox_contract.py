@@ -321,7 +321,7 @@ class SandboxContract:
         assert await sandbox.stat("late") is None
 
     @pytest.mark.parametrize("handle", ["", "x", "nowhere:1:2:3:4", "local:::", "memory:"])
-    async def test_a_handle_of_a_finished_command_ends_nothing(
+    async def test_a_handle_of_nothing_ends_nothing(
         self, backend: Callable[[], ExecutionBackend], handle: str
     ) -> None:
         assert not await backend().end(handle)

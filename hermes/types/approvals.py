@@ -59,7 +59,8 @@ class ProposedAction(Value):
     lasting: bool = True
     """Whether the action can be approved for longer than one call."""
     remarks: tuple[str, ...] = ()
-    """Sentences below the action, such as what the approval does not cover."""
+    """Sentences that the question shows below the action, for example about files that the approval
+    does not cover."""
     locate: Callable[[], Awaitable[CommandPlace]] | None = None
     """Finds out where a command would run, and hashes its scripts. It is called only if the action
     needs approval. None if the action is not a command."""

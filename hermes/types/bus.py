@@ -1,5 +1,5 @@
-"""The protocol of the bus, which carries messages between the processes of a store and may lose
-them."""
+"""The protocol of the bus. It carries messages between the processes that share a store, and may
+lose messages."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager

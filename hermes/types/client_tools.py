@@ -6,8 +6,8 @@ from hermes.types.value import Value
 
 
 class ClientTool(Value):
-    """A tool of the client. A call of the tool suspends the turn until the client sends the
-    result."""
+    """A tool that an API client runs itself. A call of the tool suspends the turn until the client
+    sends the result."""
 
     name: str
     description: str = ""

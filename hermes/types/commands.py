@@ -79,8 +79,9 @@ class CommandReply(Value):
     """The reply to a command, and the effects that follow its commit."""
 
     reply: str
-    """The text of the reply. If the command sends a message, the reply is not used, because the
-    message is answered instead. Only a message in the background has both."""
+    """The text of the reply. If the command sends a message, the message is answered instead, and
+    the reply is not used. Exception: if the message runs in the background, the reply is also
+    sent."""
     message: CommandMessage | None = None
     stop: TurnId | None = None
     """The turn that is interrupted after the commit, if there is one."""

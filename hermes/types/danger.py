@@ -28,7 +28,7 @@ class Verdict(Value):
     leaves: bool = False
     """Whether the command may send data over the network or write outside of the workspace."""
     downloads: bool = False
-    """Whether the command may print text from the network, which others have written."""
+    """Whether the command may print text from the network, which is written by others."""
     scripts: tuple[str, ...] = ()
     """Script files that the command runs, and whose content is not part of the command itself:
     `x.sh` in `bash x.sh`, `./x.sh`, `source x.sh` or `sh < x.sh`. The paths are relative to the

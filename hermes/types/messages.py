@@ -62,7 +62,8 @@ class UserMessage(Value, tag_field="role", tag="user"):
     """Whether this message is a summary that replaces earlier messages, and not the text of a
     person."""
     trusted: bool = False
-    """Whether this message is a summary of messages among which nothing was written by others."""
+    """Whether this message is a summary of messages that contain no text from strangers, such as
+    web pages."""
 
     @property
     def parts(self) -> tuple[str | Attachment, ...]:
@@ -312,8 +313,8 @@ class Choices(Value):
     """The text for platforms without buttons: the question, its choices, and how to answer by
     message."""
     hint: str = ""
-    """How to answer by message, to be shown between the prompt and the buttons. Empty if the
-    buttons are enough."""
+    """The instructions for answering with a message, which are shown between the prompt and the
+    buttons. Empty if the buttons are enough."""
     outcome: str = ""
     """The sentence at the end of `prompt` and `text` that says what was decided. Empty while the
     question is open. A question with an outcome has no buttons."""

@@ -106,8 +106,8 @@ class CanReact(Protocol):
 @runtime_checkable
 class CanDraft(Protocol):
     async def draft(self, target: Target, content: Content, key: str) -> bool:
-        """Shows the answer so far without a message, where the platform has drafts. The key is the
-        same for all drafts of one answer.
+        """Shows the answer so far as a draft, which is not a message. The key is the same for all
+        drafts of one answer.
 
         Returns False if the chat has no drafts; the preview is then a message.
         """

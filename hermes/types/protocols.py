@@ -45,8 +45,8 @@ class Checkpoint(Protocol):
         ...
 
     def uses_files(self) -> None:
-        """Notes that the turn uses files of the agent. The note is stored together with the next
-        message. From then on, only nodes that have these files run the session."""
+        """Records that the turn uses files of the agent. This is stored together with the next
+        message. From then on, only nodes (machines) that have these files run the session."""
         ...
 
     async def compacted(self, first: int, last: int, summary: UserMessage) -> None:

@@ -71,7 +71,8 @@ class ToolContext(Protocol):
         ...
 
     def was_mentioned(self, text: str) -> bool:
-        """Returns whether a person or the result of a tool has mentioned exactly this text."""
+        """Returns whether a message of a person, or a result that is written by others (such as a
+        web page), contains exactly this text."""
         ...
 
     def redact(self, text: str) -> str:

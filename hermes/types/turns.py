@@ -25,7 +25,8 @@ from hermes.types.value import Value
 
 class Approved(Value, tag=True):
     digest: str
-    """Hash of the text that the person saw. The approval is for this text only."""
+    """Hash of everything that the approval is bound to: the action as the person saw it, and the
+    place where it runs."""
 
 
 class Denied(Value, tag=True):

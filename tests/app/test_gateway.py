@@ -1,4 +1,4 @@
-"""A gateway is opened with plugins and agents, and with invalid settings."""
+"""A gateway can be opened with plugins and several agents. Invalid settings are refused."""
 
 from pathlib import Path
 

@@ -438,7 +438,8 @@ async def test_before_a_page_was_read_and_for_mentioned_addresses_nobody_is_aske
 async def test_the_second_of_two_decisions_at_the_same_time_changes_nothing(
     tmp_path: Path, workspace: Path
 ) -> None:
-    """Its transaction reads the approval as open, and then waits for the lock of the session."""
+    """The transaction of the second decision reads the approval while it is open, and then waits
+    for the lock of the session."""
     server = ChatServer()
     model = ScriptedModel([runs("rm -rf a"), says("done")])
 

@@ -141,7 +141,7 @@ async def test_a_code_of_an_admin_pairs_the_first_stranger_who_sends_it(tmp_path
         assert (by, role) == ("plain:1", "user")
 
 
-async def test_a_stranger_who_guesses_is_locked_and_others_are_not(tmp_path: Path) -> None:
+async def test_only_the_codes_of_a_stranger_who_guesses_are_refused(tmp_path: Path) -> None:
     async with gateway_with_chat(tmp_path) as (gateway, server):
         for number in range(5):
             await gateway.accept(message(new_code(), number=number))

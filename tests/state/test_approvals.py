@@ -97,7 +97,9 @@ async def test_approvals_are_found_by_person_and_conversation(store: Store) -> N
     assert await store.read(approvals.find, "a") is None
 
 
-async def test_an_approval_of_another_thread_or_agent_is_not_meant(store: Store) -> None:
+async def test_an_approval_of_another_thread_or_agent_does_not_belong_to_this_conversation(
+    store: Store,
+) -> None:
     await asked(store, "a", session=replace(KEY, thread="9"))
     await show(store, "a", thread="9")
     here, there = SOURCE, replace(SOURCE, thread_id="9")
@@ -107,7 +109,9 @@ async def test_an_approval_of_another_thread_or_agent_is_not_meant(store: Store)
     assert ids(await store.read(approvals.asked_in, ANN, other, there)) == []
 
 
-async def test_an_approval_that_was_not_shown_yet_is_not_meant(store: Store) -> None:
+async def test_an_approval_that_was_not_shown_yet_can_not_be_decided_by_a_bare_word(
+    store: Store,
+) -> None:
     await asked(store, "a")
     await show(store, "a")
     assert ids(await store.read(approvals.asked_in, ANN, KEY, SOURCE)) == ["a"]

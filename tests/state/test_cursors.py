@@ -1,4 +1,4 @@
-"""Only the process that holds an account can move its cursor."""
+"""Only the process that serves an account can move its cursor."""
 
 from pathlib import Path
 

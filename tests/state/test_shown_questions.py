@@ -1,4 +1,4 @@
-"""The message of a closed question says what was decided, and has no buttons any more."""
+"""The message of a closed question says what was decided, and its buttons are gone."""
 
 from collections.abc import AsyncIterator
 from functools import partial

@@ -1,4 +1,5 @@
-"""An approval can be decided by a number, a letter or a word, and is told apart from other text."""
+"""A person decides an approval by typing a number, a letter or a word. Other output can't be
+mistaken for an approval."""
 
 import pytest
 

@@ -38,7 +38,7 @@ class SandboxNetwork:
         folder: Path,
         proxy: EgressProxy | None = None,
     ) -> None:
-        """`folder` is the folder in which the proxy creates its socket."""
+        """`folder` is the folder of the socket."""
         self._policy = policy
         self._folder = folder
         self._missing = policy.mode != "none" and level != NETWORK_LEVEL

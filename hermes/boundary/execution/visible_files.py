@@ -41,7 +41,7 @@ def _examined_at(instant: int) -> SettingsFiles:
 
 
 def examined(folder: str) -> SettingsFiles:
-    """Divides the files in the folder."""
+    """Divides the files in the folder into those that every user may read and the others."""
     opened: list[str] = []
     mixed: list[str] = [folder]
     closed: list[str] = []

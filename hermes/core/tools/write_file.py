@@ -54,8 +54,8 @@ async def review_write(context: ToolContext, arguments: WriteFile) -> ProposedAc
 
 
 async def _destroys_nothing(sandbox: Sandbox, path: str, data: bytes) -> bool:
-    """Returns whether the write loses no content. After a crash, a repeated write finds the file
-    that it has already written."""
+    """Returns whether the write destroys no content: there is no file, or it already has the new
+    content. The latter happens if a write is repeated after a crash."""
     try:
         info = await sandbox.stat(path)
         if info is None or info.kind != "file" or info.size == 0:

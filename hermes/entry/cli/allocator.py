@@ -1,4 +1,4 @@
-"""Settings of the C library's memory allocator for a process that runs for a long time."""
+"""Adjusts the C library's memory allocator for a process that runs for a long time."""
 
 import ctypes
 from contextlib import suppress

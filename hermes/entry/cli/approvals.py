@@ -43,9 +43,9 @@ INTERNAL = ("digest", "lasting_digest")
 def approvals() -> None:
     """Decide what the agent may do. Without a command: `hermes approvals list`.
 
-    An action that needs approval waits until somebody decides, also across restarts. Who runs this
-    command is the operator and may decide every approval. A running gateway continues the turn at
-    once. If no gateway runs, the next start of Hermes continues it.
+    An action that needs approval waits until somebody decides, also across restarts. The person who
+    runs this command is the operator, and may decide every approval. A running gateway continues
+    the turn at once. If no gateway runs, the next start of Hermes continues it.
 
     \b
     hermes approvals list
@@ -61,8 +61,8 @@ def approvals() -> None:
 def list_(runtime: Runtime, as_json: bool) -> None:
     """List the actions that wait for a decision, and then the rules.
 
-    A rule is an approval for longer than one time. Each action is shown exactly as it would be
-    done.
+    A rule is an approval that lasts for longer than one action. Each action is shown exactly as it
+    would be done.
 
     \b
     hermes approvals list
@@ -87,9 +87,9 @@ def list_(runtime: Runtime, as_json: bool) -> None:
 def approve(runtime: Runtime, id: str, grant: Grant | None) -> None:
     """Approve the action with this ID. The turn that waits for it continues.
 
-    ID is what `hermes approvals list` shows. `--session` and `--always` store a rule for exactly
-    this action of this person; `hermes approvals revoke` deletes the rule. The exit code is 2 if no
-    such action waits.
+    `hermes approvals list` shows the ID. `--session` and `--always` store a rule for exactly this
+    action of this person; `hermes approvals revoke` deletes the rule. The exit code is 2 if no such
+    action waits.
 
     \b
     hermes approvals approve 9f3a2b1c
@@ -106,7 +106,7 @@ def approve(runtime: Runtime, id: str, grant: Grant | None) -> None:
 def deny(runtime: Runtime, id: str, reason: tuple[str, ...]) -> None:
     """Deny the action with this ID. The agent is told the REASON, and its turn continues.
 
-    ID is what `hermes approvals list` shows. The exit code is 2 if no such action waits.
+    `hermes approvals list` shows the ID. The exit code is 2 if no such action waits.
 
     \b
     hermes approvals deny 9f3a2b1c

@@ -65,8 +65,8 @@ def read_mentions(text: str, folder: Path) -> MessageFiles:
     """Returns the message with its files. If a file can't be attached, raises a FileNotAttached
     that says why.
 
-    Paths are relative to the folder. A word such as `@alice` that names no file is left as it is.
-    `@@name` means the text `@name`, and attaches no file. This function blocks.
+    Paths are relative to the folder. A word such as `@alice` that names no file stays unchanged.
+    `@@name` stands for the text `@name`, and attaches no file. This function blocks.
     """
     mentions = list(_mentions(text, folder))
     files = {one.path: one for one in mentions if not one.escaped}

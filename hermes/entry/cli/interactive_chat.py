@@ -54,7 +54,8 @@ class SessionSelection(Value):
     latest: bool = False
     """Whether to use the most recently used session."""
     own_model: bool = False
-    """Whether the command names a model, which replaces the model that was chosen with /model."""
+    """Whether the command line names a model. This model replaces the one that was chosen with
+    /model."""
 
 
 class LastExchange(Value):
@@ -136,7 +137,7 @@ class InteractiveChat:
         return True
 
     async def _continue(self, gateway: Gateway, session: TerminalSession) -> None:
-        """Shows the turn that has continued without an input of the person, or asks the open
+        """Shows the turn that has continued although the person has typed nothing, or asks the open
         question again."""
         await session.ask_again()
         if not session.asked:
@@ -184,7 +185,8 @@ class InteractiveChat:
         return None
 
     async def _read_line(self, session: TerminalSession) -> str | None:
-        """Reads a line, until the turn that waits for the person continues without it."""
+        """Reads a line. Stops waiting for it if the turn that waits for the person continues,
+        because it was decided elsewhere."""
         if not session.asked:
             return await self._terminal.read()
 

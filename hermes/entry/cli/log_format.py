@@ -1,4 +1,5 @@
-"""Formats a log record as one line, in text or JSON. No text in a record can forge a line."""
+"""Formats a log record as one line, in text or JSON. A text with line breaks can't add another line
+to the log."""
 
 import logging
 import time

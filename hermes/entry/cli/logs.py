@@ -52,7 +52,8 @@ class ServiceLog:
 
     @contextmanager
     def paused_on_screen(self) -> Iterator[None]:
-        """Holds back the lines for stderr until the block ends. The file gets them at once."""
+        """Holds back lines for stderr until the block ends. The log file gets these lines at
+        once."""
         self._screen.paused = True
         try:
             yield

@@ -10,8 +10,8 @@ from hermes.types.messages import Pressed, Refused
 
 
 class OpenQuestions:
-    """Asks one question at a time. What the person types is for the question that was shown last,
-    and for no other."""
+    """Asks one question at a time. A text that the person types answers only the question that was
+    shown last."""
 
     def __init__(self) -> None:
         self._waiting: list[QuestionAsked] = []
@@ -31,7 +31,7 @@ class OpenQuestions:
         self._shown = ""
 
     def replace(self, stored: Sequence[OpenQuestion]) -> None:
-        """Takes over the questions that are open in the store."""
+        """Replaces the questions by those that are open in the store."""
         known = {one.id: one for one in self._waiting}
         self._waiting.clear()
         for one in stored:

@@ -37,7 +37,7 @@ def sandbox() -> None:
     """Show and manage the sandboxes of conversations. Without a command: `hermes sandbox list`.
 
     A sandbox contains the files of a conversation, its /tmp and its home directory. SESSION is an
-    id that `list` shows, a whole session key, or a name as for `hermes sessions`.
+    id that `list` shows, a whole session key, or a name that `hermes sessions` accepts.
     """
 
 

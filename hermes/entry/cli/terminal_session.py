@@ -100,7 +100,8 @@ class TerminalSession:
         self.interrupts = Interrupts()
         self._answers = answers
         self._continued: tuple[Following, ExitStack] | None = None
-        """The turn that has continued without an input of the person, and is not shown yet."""
+        """A turn that has continued although the person has typed nothing here, and that is not
+        shown yet."""
         self._questions = OpenQuestions()
         self._queued: list[SentMessage] = []
         """Messages that were sent while a turn ran, and whose turns are not shown yet."""
@@ -163,7 +164,8 @@ class TerminalSession:
 
     @property
     def continued(self) -> bool:
-        """Whether the turn that waited for the person has continued without an input."""
+        """Whether the turn that waited for the person has continued although the person has typed
+        nothing here."""
         return self._continued is not None
 
     async def await_decision(self) -> None:

@@ -24,8 +24,8 @@ DELAY_SECONDS = 1.0
 """Seconds by which the error for a wrong key is delayed, after the address has sent GUESSES wrong
 keys."""
 DELAYED = 32
-"""The answer to a request with a wrong key is delayed. This is the maximum number of answers that
-are delayed at the same time. Further wrong keys are answered at once."""
+"""Maximum number of answers to wrong keys that are delayed at the same time. If there are more,
+further wrong keys are answered at once."""
 KEY_CHARACTERS = 1024
 """Maximum length of a key. A longer key is wrong, and is not hashed."""
 

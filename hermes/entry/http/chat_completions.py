@@ -197,8 +197,8 @@ def end_of(event: AgentEvent, form: ResponseFormat | None) -> AgentEvent:
 
 
 def reply_of(receipt: Accepted | Duplicate) -> str | None:
-    """Returns the reply if the request was a command such as /new, which starts no turn. Otherwise
-    returns None."""
+    """Returns the reply to a command such as /new, which starts no turn; None if the request has
+    started a turn."""
     return receipt.reply if isinstance(receipt, Accepted) else None
 
 
@@ -222,7 +222,7 @@ def to_event(
     form: ResponseFormat | None,
 ) -> MessageEvent:
     """Converts the request to a message event in the session `session`. If `session` is empty, the
-    event gets a session of its own."""
+    event gets a new session that no other request uses."""
     principal = principal_of(request)
     key = _header(request, "idempotency-key")
     tools = client_tools(asked.tools)

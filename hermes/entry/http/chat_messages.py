@@ -70,7 +70,7 @@ class ReadMessages(Value):
     """The messages for the turn. Without a session, these are the whole history. In a session, they
     are the new messages. If `results` is not empty, they are the messages after the results."""
     results: tuple[ToolMessage, ...] = ()
-    """Results of calls that this gateway has made. They resume a turn."""
+    """Results of client tools that a turn of this gateway has called. They resume this turn."""
 
 
 def attached_contents(
@@ -117,8 +117,8 @@ def read_messages(
             raise bad_request("No user message found in messages.", param="messages")
         return ReadMessages(messages=_paired(said))
     if news and isinstance(news[0][1], ToolMessage):
-        # These results answer calls that this gateway did not make, so the model has to see the
-        # calls too.
+        # The results answer calls that do not come from this gateway, so the model has to see these
+        # calls, too.
         news = said[max(last, 0) :]
     if not news:
         raise bad_request("The last message must be the user's.", param="messages")

@@ -88,8 +88,9 @@ USUAL_LIMITS = ClientLimits()
 class ConnectionTable:
     """All open connections, with the time at which each began to wait for its client.
 
-    A connection that waits for its client may be closed to make room for another client. A
-    connection whose client waits for us is never closed to make room.
+    If the server waits for the client of a connection, the connection may be closed to make room
+    for another client. If the client waits for the server, the connection is never closed for this
+    reason.
     """
 
     def __init__(

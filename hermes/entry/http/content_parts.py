@@ -77,7 +77,7 @@ Attached = Mapping[tuple[int, int], Attachment | str]
 """The attachments of a request. A key is a pair: the index of the message, and the index of the
 part in that message.
 
-A text file is represented by its text.
+For a text file, the value is its text.
 """
 NOTHING_ATTACHED: Attached = MappingProxyType({})
 

@@ -2,9 +2,9 @@
 and checks the host, the origin, the key and the size of a request.
 
 A middleware that refuses a request answers it itself. `ErrorMiddleware` is the innermost one: it
-turns the errors of endpoints and mounted apps into responses. If a middleware has nothing to do
-after the response, it returns the awaitable of the next app instead of awaiting it, which is
-faster.
+turns the errors of endpoints and mounted apps into responses. A middleware that has nothing to do
+after the response does not await the next app. It returns the awaitable of that app instead, which
+is faster.
 """
 
 import ipaddress

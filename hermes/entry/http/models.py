@@ -37,11 +37,10 @@ class RequestedModel(Value):
 
 
 class Models:
-    """The listed names of the agents, and the aliases of the default agent.
-
-    `sole` means that one agent is hosted. That agent then answers to every name without a slash,
-    because many clients send the name of another vendor's model. With several agents, a misspelt
-    name is an error, because the request must never reach another agent.
+    """The listed names of the agents, and the aliases of the default agent. `sole` means that only
+    one agent is hosted. Then this agent answers to every name without a slash, because many clients
+    send the name of a well-known model. With several agents, a misspelt name is an error, because
+    the request must never reach another agent.
     """
 
     def __init__(

@@ -36,10 +36,10 @@ class ApprovalRequestBody(msgspec.Struct):
     """`once`, `session` (for the rest of the conversation), `always` or `deny`. `approve`,
     `approved` and `allow` mean `once`."""
     approval_id: str | None = None
-    """The id of the approval, whole or as the question shows it. It may be left out if the run
-    waits for only one decision."""
+    """The complete id of the approval, or the short form in the question. This field may be left
+    out if the run waits for only one decision."""
     reason: str | None = None
-    """Why the action is denied. The model reads it."""
+    """The reason for a denial, which the model is told."""
 
 
 class ApprovalResponse(WireValue):

@@ -37,7 +37,7 @@ class RunEvents:
             events = await following.next(0)
             while events or not following.ended:
                 parts = _rendered(events, frames)
-                events = ()  # must not be held while a slow client reads
+                events = ()  # frees the memory before a slow client reads
                 for part in parts:
                     if isinstance(part, bytes):
                         await out.send(part)

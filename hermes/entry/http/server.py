@@ -228,7 +228,7 @@ def bind(host: str, port: int) -> socket.socket:
     except (
         socket.gaierror,
         TypeError,
-    ) as error:  # a TypeError means that the name can't be encoded
+    ) as error:  # a TypeError means that the host name can't be encoded
         listening.close()
         raise ConfigError(
             f"{host!r} is not a known host name: set another API_SERVER_HOST"

@@ -97,7 +97,8 @@ class LineEditor:
             return None
 
     def leave(self) -> None:
-        """Ends `read` as if the person had left. The next `read` begins with what was typed."""
+        """Ends `read` as if the person had left. The text that was typed so far is kept for the
+        next `read`."""
         if self._session.app.is_running:
             self._draft = self._session.default_buffer.text
             self._session.app.exit(exception=EOFError())

@@ -36,7 +36,7 @@ from hermes.types.events import (
 from hermes.types.identity import CallId
 
 REDRAW_SECONDS = 1 / 15
-"""Minimum time in seconds between two drawings."""
+"""Minimum number of seconds between two drawings."""
 IDLE = 0.1
 """Seconds after which the spinner is drawn again."""
 SHARE = 4

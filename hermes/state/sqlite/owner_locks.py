@@ -1,7 +1,7 @@
-"""Proves which processes are alive.
+"""Finds out which processes of the store are alive.
 
 Each process holds a lock on a file of its own. The kernel frees the lock when the process ends for
-any reason. So the proof does not depend on clocks or process ids.
+any reason. So the result does not depend on clocks or process ids.
 """
 
 from collections.abc import Iterable

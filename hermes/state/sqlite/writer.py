@@ -88,7 +88,8 @@ class Writer:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._batch: list[Job] = []
         self._closed = False
-        # This is the only thread that we start. It owns the connection and serves the queue.
+        # This is the only thread that Hermes starts itself. It owns the connection and runs the
+        # queued transactions.
         self._thread = threading.Thread(  # noqa: TID251
             target=self._write, name="hermes-store", daemon=True
         )

@@ -226,7 +226,7 @@ async def test_a_command_runs_after_the_fork_server_was_killed(
         assert (ended.text, ended.code, ended.left) == ("still\n", 0, 0)
 
 
-async def test_without_its_folder_a_command_does_not_start(
+async def test_a_command_does_not_start_if_its_folder_is_missing(
     local: Foreground, tmp_path: Path
 ) -> None:
     with pytest.raises(ToolFailed, match=r"could not be started: .*No such file or directory"):

@@ -127,7 +127,7 @@ async def test_commands_run_without_a_network_if_the_proxy_can_not_start(
 
 
 @pytest.mark.parametrize("policy", [LISTED, OPEN])
-async def test_at_a_level_that_can_not_restrict_the_network_commands_have_none(
+async def test_a_level_that_can_not_guard_the_network_has_none(
     tmp_path: Path, policy: NetworkPolicy
 ) -> None:
     network = SandboxNetwork(policy, "landlock", tmp_path / "network")

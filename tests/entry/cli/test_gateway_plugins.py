@@ -64,7 +64,7 @@ def plugged(environ: dict[str, str], home: Path, tmp_path: Path) -> dict[str, st
     return {**environ, "CHAT_BOT_TOKEN": "t", "PYTHONPATH": f"{site}{os.pathsep}{root}"}
 
 
-def test_with_everything_on_a_service_listens_on_this_machine_only_and_wants_its_key(
+def test_a_service_with_all_features_listens_on_this_machine_only_and_requires_its_key(
     plugged: dict[str, str], home: Path
 ) -> None:
     (home / "config.yaml").write_text("platforms: {chat: {mode: push}}\n")

@@ -38,7 +38,9 @@ from hermes.types.errors import Rejected
 from hermes.types.messages import Attachment, UserMessage
 from hermes.types.web import WebFile
 
-OPEN_DOOR = replace(TEST_OVERRIDES, download=Egress(allowed=lambda address, port: True).download)
+LOCAL_DOWNLOADS = replace(
+    TEST_OVERRIDES, download=Egress(allowed=lambda address, port: True).download
+)
 """Options of a gateway that may fetch files from this machine, which is otherwise forbidden."""
 PAYLOADS = Path(__file__).parents[2] / "core" / "models" / "payloads"
 
@@ -254,7 +256,7 @@ async def test_an_image_on_the_web_is_fetched(tmp_path: Path) -> None:
     files = {"/cat.png": answer(PNG, media_type="image/png")}
     async with (
         serving_site(files) as site,
-        serving(tmp_path, overrides=OPEN_DOOR) as service,
+        serving(tmp_path, overrides=LOCAL_DOWNLOADS) as service,
         client_of(service) as client,
     ):
         url = f"http://127.0.0.1:{site.port}/cat.png"

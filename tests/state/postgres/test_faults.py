@@ -109,7 +109,7 @@ async def test_one_in_three_commits_may_fail_with_a_conflict(tmp_path: Path) -> 
     assert commits >= 30
 
 
-async def test_the_backend_of_the_lock_may_be_ended_while_a_turn_runs(
+async def test_the_connection_that_holds_the_lock_may_be_ended_while_a_turn_runs(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     databases = shared_databases()

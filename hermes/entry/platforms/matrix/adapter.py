@@ -77,7 +77,8 @@ class MatrixAdapter:
         try:
             await self._api.call("POST", api_path("rooms", room_id, "join"), object, {})
         except (Rejected, Disconnected) as error:
-            # A homeserver may never let us join. The other rooms must not wait for it.
+            # A homeserver may never let the bot join this room. The other rooms must not wait for
+            # that.
             log.warning("%s can't join %s, invite it again: %s", self.account, room_id, error)
 
     async def _missed(self, us: str, room_id: str, news: Timeline, since: str) -> list[RoomEvent]:
@@ -157,7 +158,8 @@ class MatrixAdapter:
         return await self._api.send(http.PlatformRequest(method="GET", path=path, seconds=seconds))
 
     async def _put(self, room_id: str, message: Mapping[str, object], key: str) -> str:
-        """Sends a message once, however often the key is used. Returns the id of its event."""
+        """Sends a message. If a message with this key was sent before, nothing is sent again.
+        Returns the id of the message's event."""
         path = api_path("rooms", room_id, "send", "m.room.message", key)
         message = {**message, "m.mentions": {}}
         return (await self._api.call("PUT", path, dict[str, str], message))["event_id"]

@@ -17,7 +17,8 @@ class RoomCache:
         self._direct_rooms = api_path("user", us, "account_data", "m.direct")
 
     def notice(self, room_id: str, news: Timeline) -> None:
-        """Finds changes in the news of a room. Must be called before `get`."""
+        """Looks for changes of the room's state among new events of the room. Must be called before
+        `get`."""
         if news.limited or any(event.type in FACTS for event in news.events):
             self._rooms.pop(room_id, None)
 

@@ -61,7 +61,7 @@ class TelegramAdapter:
                 while True:
                     await self._api.call("setWebhook", bool, {**place, "allowed_updates": UPDATES})
                     ready()
-                    await anyio.sleep(POLL_SECONDS)  # Then set it again, if a program removed it.
+                    await anyio.sleep(POLL_SECONDS)  # then set again, in case it was removed
             # Telegram refuses polls while a webhook is set.
             await self._api.call("deleteWebhook", bool, {})
             offset = int(cursor.value or 0)
@@ -90,7 +90,8 @@ class TelegramAdapter:
             try:
                 await self._api.call("answerCallbackQuery", bool, answer)
             except HermesError as error:
-                # Harmless: the button shows its spinner longer. Telegram refuses late answers.
+                # Telegram refuses late answers. This does no harm: the button only shows its
+                # spinner for longer.
                 log.info("a button press of %s was not answered: %s", self.account, error)
 
     async def _recipient(self) -> updates.Recipient:

@@ -33,7 +33,7 @@ word. A text of at least this length may continue in the next message."""
 
 
 class Recipient(Value):
-    """Our account, and the bot's own user on Telegram."""
+    """The account that receives an update, and the bot's user on Telegram."""
 
     account: str
     user: User
@@ -62,7 +62,8 @@ def to_event(us: Recipient, update: Update, now: float) -> MessageEvent | None:
 
 
 def _cut_with(text: str) -> str | None:
-    """Returns the text that the client has removed after a long text, if it has cut the text."""
+    """If the sender's client may have cut a long text here, returns the white space that the client
+    has removed at the cut."""
     units = utf16_units(text)
     if units < CUT_UNITS:
         return None
