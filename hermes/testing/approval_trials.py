@@ -65,11 +65,14 @@ class CommandModel:
     def __init__(self) -> None:
         self.next: Sequence[str] = ()
         self.text = "done"
+        self.called = False
+        """Whether the commands in `next` were called."""
         self.results: list[str] = []
         """The results of the last commands, in the order of the commands."""
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
         if self.next and isinstance(request.messages[-1], UserMessage):
+            self.called = True
             made = tuple(("terminal", {"command": command}) for command in self.next)
             return await calls(*made)(request, emit)
         found = [one.text for one in request.messages if isinstance(one, ToolMessage)]
@@ -91,10 +94,9 @@ class ApprovalTrial:
     async def request(self, *commands: str) -> list[OpenApproval]:
         """Lets the agent run the commands. Returns the open approvals as soon as the turn waits or
         has ended."""
-        before = len(self.server.messages)
-        self.model.next, self.model.results = commands, []
+        self.model.next, self.model.results, self.model.called = commands, [], False
         self.server.says("go on", self.chat, kind="group")
-        await until(lambda: len(self.server.messages) > before, REACTION_SECONDS)
+        await until(lambda: self.model.called, REACTION_SECONDS)
         await until(lambda: not self.gateway.busy, REACTION_SECONDS)
         found = await self.gateway.read(approvals.all_open)
         self.asked += len(found)
