@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from benchmarks import (
+    approvals,
     chats,
     crowds,
     danger,
@@ -75,6 +76,9 @@ def _alone(measured: Callable[[Record, Sizes], Awaitable[None]]) -> Phase:
 
 SHORT["sandbox"] = _alone(sandboxes.sandbox)
 LONG["races"] = _alone(sandboxes.races)
+LONG["approvals"] = _alone(approvals.approvals)
+LONG["approved_scripts"] = _alone(approvals.approved_scripts)
+LONG["killed_approvals"] = approvals.killed_approvals
 CHATS: dict[str, Phase] = {
     "waiting": _alone(chats.waiting),
     "repeats": _alone(chats.repeats),

@@ -36,11 +36,11 @@ class Target:
         self._headers = {"Authorization": f"Bearer {key}"}
         self._asked = 0
 
-    def request(self, *, stream: bool = False, session: str = "") -> bytes:
+    def request(self, *, stream: bool = False, session: str = "", text: str = "") -> bytes:
         """Returns the HTTP request with one message of a user: in the named session, or without a
-        session if `session` is empty."""
+        session if `session` is empty. Without a text, each request has another text."""
         self._asked += 1
-        content = f"Hello, this is line {self._asked}."
+        content = text or f"Hello, this is line {self._asked}."
         body = {
             "model": self._model,
             "stream": stream,

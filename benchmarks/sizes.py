@@ -58,6 +58,16 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Number of random conversations whose session keys are compared."""
     fuzzed_commands: int = 10_000
     """Number of random shell commands that the danger detector judges."""
+    answered_rounds: int = 1000
+    """Number of times that two to five pending approvals are decided in random order."""
+    similar_commands: int = 500
+    """Number of commands that resemble an approved one."""
+    forged_answers: int = 200
+    """Number of attempts to decide by others than the person."""
+    script_races: int = 100
+    """Number of approved scripts that are changed."""
+    pending_approvals: int = 100
+    """Number of approvals that are pending when the gateway is killed."""
     samples: int = 100_000
     """Number of wrong keys for which the benchmark measures how long the check takes."""
     reader_minutes: float = 5.0

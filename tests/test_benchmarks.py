@@ -17,23 +17,47 @@ from benchmarks.record import Figure, Record
 from benchmarks.report import Row, rows, table
 from benchmarks.sizes import Sizes
 
-TINY = Sizes(latency=5, rounds=1, tools=3, old=3, grown=1, sandboxed=10, attacks=1, races=500)
+TINY = Sizes(
+    latency=5,
+    rounds=1,
+    tools=3,
+    old=3,
+    grown=1,
+    sandboxed=10,
+    attacks=1,
+    races=500,
+    answered_rounds=2,
+    similar_commands=5,
+    forged_answers=30,
+    script_races=8,
+    pending_approvals=3,
+)
+NEVER = (
+    *("approvals.swapped", "approvals.unasked", "approvals.accepted"),
+    *("scripts.before", "scripts.copied"),
+    *("killed_approvals.executed", "killed_approvals.lost", "killed_approvals.twice"),
+)
+"""Figures of approvals that must be 0."""
 
 
 @pytest.mark.slow
 def test_a_tiny_run_measures_every_kind_of_load_without_an_error() -> None:
     record = Record()
     names = ["prompt", "latency", "tools", "growth", "sandbox", "limits", "races"]
+    names += ["approvals", "approved_scripts", "killed_approvals"]
     anyio.run(measure, names, TINY, record, backend_options={"use_uvloop": True})
     assert record.samples == []
     assert record.errors == 0
     measured = {row.bar.key.partition(".")[0] for row in rows(record)}
     assert measured == {
-        *("prompt", "latency", "cpu", "tool", "growth", "sandbox", "limits", "races", "errors")
+        *("prompt", "latency", "cpu", "tool", "growth", "sandbox", "limits", "races", "errors"),
+        *("approvals", "scripts", "killed_approvals"),
     }
     assert "| added time to first token, median ms |" in table(record)
     seen = {key: figure.ours for key, figure in record.figures.items()}
     assert seen["races.escapes"] == 0
+    assert seen["killed_approvals.pending"] == 3
+    assert [key for key, figure in seen.items() if key in NEVER and figure] == []
     assert seen["sandbox.cpu"] < 30
     # Other programs may make this machine slow.
     assert seen["limits.health"] < 500 + 5 * seen["limits.calm"]

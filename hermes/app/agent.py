@@ -54,6 +54,7 @@ from hermes.settings.network import network_policy
 from hermes.state.memory import Memory, NoteLimits
 from hermes.state.paths import Home
 from hermes.state.spill import Spill
+from hermes.text.redact import redact_known
 from hermes.text.redact import redact_tokens as redact_secrets
 from hermes.types.agents import HostedAgent
 from hermes.types.errors import ConfigError
@@ -176,7 +177,7 @@ class AgentBuilder:
                     self.profile.approvals,
                     self._store,
                     isolated=self.backend.isolation != "none",
-                    redact=self._redact,
+                    redact=partial(redact_known, secrets=tuple(settings.secrets())),
                 ),
             ),
             threshold=compression.threshold if compression.enabled else None,

@@ -195,6 +195,9 @@ class Outbox:
             )
             if delivery is None:
                 return False
+            if delivery.state == "dead":
+                self.on_question_lost()
+                return True
             if delivery.state == "ready":
                 await anyio.sleep(max(delivery.not_before - time.time(), 0.0))
                 return True

@@ -161,7 +161,8 @@ def take_next(
 
     Only the process that serves the account may call this. If the delivery is *sending* already, an
     attempt to send it was interrupted. It is then doubtful: the chat may or may not have got it. A
-    delivery that can't be read, or whose chat is gone, is marked as *dead*.
+    delivery that can't be read, or whose chat is gone, is marked as *dead*. It is
+    returned if it was to show a question, whose turn must be resumed.
     """
     owner, epoch = lease
     rows = yield (
@@ -180,12 +181,13 @@ def take_next(
         found = _delivery(tuple(columns))
     except msgspec.DecodeError as error:
         log.error("delivery %s to %s can't be read, it is dead: %s", rows[0][0], account, error)
-        yield from mark_dead(rows[0][0], rows[0][8], f"can't be read: {error}", now)
+        if (yield from mark_dead(rows[0][0], rows[0][8], f"can't be read: {error}", now)):
+            return _dead(rows[0][0], account, chat_id)
         return (yield from take_next(account, chat_id, lease, now))
     if gone is not None:
         log.error("a message to %s is not sent, because its chat is gone: %s", account, gone)
-        yield from give_up_chat(account, chat_id, gone, now)
-        return None
+        asked = yield from give_up_chat(account, chat_id, gone, now)
+        return _dead(found.id, account, chat_id) if asked else None
     if found.not_before > now:
         return found
     doubtful = found.doubtful or found.state == "sending"
@@ -197,6 +199,11 @@ def take_next(
     return msgspec.structs.replace(
         found, state="sending", attempts=found.attempts + 1, doubtful=doubtful
     )
+
+
+def _dead(id: str, account: str, chat_id: str) -> Delivery:
+    target = Target(account=account, chat_id=chat_id)
+    return Delivery(id=id, target=target, state="dead", content=Content(text=""))
 
 
 def mark_previewed(id: str, epoch: int, placed: tuple[Placed, ...]) -> Work[None]:

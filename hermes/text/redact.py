@@ -86,12 +86,22 @@ def redact_tokens(text: str, secrets: Iterable[str] = ()) -> str:
     This function is for text that a model works on. A password in an example is kept, so that code
     stays intact.
     """
+    text = redact_known(text, secrets)
+    for shape in _TOKENS:
+        text = shape.sub(_masked, text)
+    return text
+
+
+def redact_known(text: str, secrets: Iterable[str]) -> str:
+    """Masks the given secrets only.
+
+    This function is for text that a person approves. There, a pattern for secrets could mask a part
+    of a command that is no secret.
+    """
     known = {secret for secret in secrets if len(secret) >= _SHORTEST}
     # A secret that contains another secret must be replaced first, or a part of it would remain.
     for secret in sorted(known, key=len, reverse=True):
         text = text.replace(secret, mask(secret))
-    for shape in _TOKENS:
-        text = shape.sub(_masked, text)
     return text
 
 

@@ -8,6 +8,9 @@ DangerEffect = Literal["machine", "unclear", "other"]
 """The harm that a danger can do. `machine`: only the system outside of a sandbox. `unclear`:
 anything that the command can reach, because the command can't be understood completely. `other`:
 files of the workspace, or systems elsewhere."""
+ScriptLanguage = Literal["shell", "python", "program", "other", "several"]
+"""How a script is run: by a shell, by Python, as a program whose first line decides, by another
+program, or in several of these ways."""
 VerdictOutcome = Literal["run", "ask", "never"]
 """`run` needs no approval, `ask` needs one, and `never` is refused even if all approvals are
 switched off."""
@@ -37,3 +40,5 @@ class Verdict(Value):
     not exist. Programs in the program folders of the system are not listed. If a path is known only
     when the command runs, or if the command can't be checked, the list is incomplete and the
     outcome is not `run`."""
+    languages: tuple[ScriptLanguage, ...] = ()
+    """For each script, how it is run."""

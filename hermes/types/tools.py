@@ -11,7 +11,7 @@ from hermes.types.errors import ToolFailed
 from hermes.types.execution import CommandPlace, Sandbox
 from hermes.types.identity import CallId
 from hermes.types.messages import ToolCall
-from hermes.types.sending import Messenger
+from hermes.types.sending import Messenger, OutgoingFile
 from hermes.types.turns import Decision, Question, Turn
 from hermes.types.value import Value
 
@@ -64,6 +64,11 @@ class ToolContext(Protocol):
     def place(self) -> CommandPlace | None:
         """The place to which the approval of the call is bound; None if the call needed no
         approval. A command must run in this place."""
+        ...
+
+    @property
+    def outgoing(self) -> dict[str, OutgoingFile]:
+        """The files that the call sends, by path. The review of the call reads them."""
         ...
 
     def knows_file(self, path: str) -> bool:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import anyio
 import pytest
 from msgspec.structs import replace
 
@@ -12,12 +13,12 @@ from hermes.core.tools.clarify import clarify_tool
 from hermes.core.tools.terminal import terminal_tools
 from hermes.core.tools.web_extract import web_extract_tool
 from hermes.settings.approvals import ApprovalSettings
-from hermes.state import approvals, turns
+from hermes.state import approvals, chats, turns
 from hermes.state.approvals import OpenApproval
 from hermes.testing.approvals import DANGEROUS, make_folders, results, runs
 from hermes.testing.platforms import ChatServer, PlainAdapter, RichAdapter, Update, to_event
 from hermes.testing.rows import NOW
-from hermes.testing.running import QUIET, rows, running, until
+from hermes.testing.running import QUIET, held, rows, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, says
 from hermes.types.approvals import Grant, short_id
 from hermes.types.errors import Rejected
@@ -336,6 +337,33 @@ async def test_a_turn_continues_if_its_question_can_not_be_delivered(
     assert (workspace / "a").exists()
     (told,) = results(model)
     assert told.startswith("Nobody has seen the question about this action")
+
+
+async def test_a_question_to_a_chat_that_is_gone_ends_the_wait(
+    tmp_path: Path, workspace: Path
+) -> None:
+    server, go = ChatServer(), anyio.Event()
+    model = ScriptedModel([held(go, runs("rm -rf a")), says("done")])
+    async with running(tmp_path, [PlainAdapter(server)], model, DANGEROUS) as gateway:
+        server.says("clean up")
+        await until(lambda: model.requests)
+        await gateway._store.run(chats.mark_gone, "plain", "1", "the person has left", NOW)
+        go.set()
+        await until(lambda: model.requests[1:])
+    assert (workspace / "a").exists()
+    assert results(model)[0].startswith("Nobody has seen the question about this action")
+
+
+async def test_nothing_in_a_command_hides_the_rest_of_it(tmp_path: Path, workspace: Path) -> None:
+    server = ChatServer()
+    command = "echo -----BEGIN PRIVATE KEY-----; rm -rf bearer ../../photos"
+    model = ScriptedModel([runs(command), says("done")])
+    async with running(tmp_path, [PlainAdapter(server)], model, DANGEROUS) as gateway:
+        server.says("clean up")
+        await until(server.texts)
+        await until(lambda: not gateway.busy)
+        assert "\nrm -rf bearer ../../photos\n" in server.texts()[0]
+        assert "Reason: deletes" in server.texts()[0]
 
 
 async def test_a_stop_while_an_approval_waits_cancels_it(tmp_path: Path, workspace: Path) -> None:

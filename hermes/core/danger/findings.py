@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hermes.core.danger.holes import shown
 from hermes.core.danger.spoofing import visible
 from hermes.core.danger.syntax import NotParsed
-from hermes.types.danger import DangerEffect, Verdict, VerdictOutcome
+from hermes.types.danger import DangerEffect, ScriptLanguage, Verdict, VerdictOutcome
 
 MAX_COMMANDS = 250
 """Largest number of programs that are evaluated for one command. A program that runs several times
@@ -45,7 +45,7 @@ class Findings:
         self._effect: DangerEffect = "machine"
         self._commands = 0
         self._work = MIN_WORK + WORK_PER_CHARACTER * len(command)
-        self._scripts: dict[str, None] = {}
+        self._scripts: dict[str, ScriptLanguage] = {}
         self._lines: list[str] = []
         self._length = 0
 
@@ -75,9 +75,12 @@ class Findings:
             raise NotParsed("the command is too long after its expansion")
         self._lines.append(line)
 
-    def add_script(self, path: str) -> None:
+    def add_script(self, path: str, language: ScriptLanguage) -> None:
         """Records a file whose content decides what the command does."""
-        self._scripts[path] = None
+        known = self._scripts.get(path, "other")
+        if known not in ("other", language):
+            language = "several" if language != "other" else known
+        self._scripts[path] = language
 
     def enter(self) -> None:
         """Begins to evaluate a nested command. Raises NotParsed if it is nested too deeply."""
@@ -108,6 +111,7 @@ class Findings:
             leaves=self.leaves,
             downloads=self.downloads and self.leaves,
             scripts=tuple(self._scripts),
+            languages=tuple(self._scripts.values()),
         )
 
 

@@ -11,6 +11,7 @@ from hermes.core.danger.options import ParsedOptions, names
 from hermes.core.danger.outputs import text_of
 from hermes.core.danger.python_code import judge_python
 from hermes.core.danger.script_code import judge_code
+from hermes.types.danger import ScriptLanguage
 
 SHELLS = names("sh bash dash zsh ksh ksh93 mksh ash rbash yash fish csh tcsh oksh posh")
 _STDIN = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
@@ -66,7 +67,7 @@ def run_shell(call: Invocation) -> str:
     parsed = call.options(("o", "O", "rcfile", "init-file"), permute=False)
     operands = [*dropwhile(lambda one: one[:1] == "+", parsed.operands)]
     for file in parsed.values("rcfile", "init-file"):
-        _run_content(call, _file_code(call, file) or "")
+        _run_content(call, _file_code(call, file, "shell") or "")
     if parsed.has("c", "command"):
         text = [*parsed.values("command"), *operands]
         return _run_command_string(call, text)
@@ -105,16 +106,16 @@ def _run_content(
 
 
 def _run_file(call: Invocation, operands: list[str]) -> str:
-    content = _file_code(call, operands[0])
+    content = _file_code(call, operands[0], "shell")
     return ANYTHING if content is None else _run_content(call, content, operands[1:])
 
 
-def _file_code(call: Invocation, file: str) -> str | None:
+def _file_code(call: Invocation, file: str, language: ScriptLanguage = "other") -> str | None:
     """Returns the content of a file of code that the program runs; None if the command has not
     written it."""
     content = call.scope.content(file)
     if content is None or not is_known(content):
-        call.add_script(file)
+        call.add_script(file, language)
     return content
 
 
@@ -159,7 +160,8 @@ def _run_source(
     """Judges code that an interpreter reads from a file or from its input. Returns the output of
     the interpreter."""
     if parsed.operands and parsed.operands[0] not in _STDIN:
-        content = _file_code(call, parsed.operands[0])
+        language: ScriptLanguage = "python" if judge is _python else "other"
+        content = _file_code(call, parsed.operands[0], language)
         if content is None:
             return derived(call.stdin or "")
     else:

@@ -9,7 +9,7 @@ from typing import Protocol
 from hermes.core.danger.findings import Findings
 from hermes.core.danger.options import ParsedOptions, parse_options
 from hermes.core.danger.scope import ShellScope
-from hermes.types.danger import DangerEffect, VerdictOutcome
+from hermes.types.danger import DangerEffect, ScriptLanguage, VerdictOutcome
 
 _PROGRAM_FILE = re.compile(
     r"(?:/usr(?:/local)?|/opt/homebrew|/snap)?/s?bin/|/(?:dev|proc)/|/nix/store/"
@@ -83,7 +83,7 @@ class Invocation:
         scope.enter_folder(folder)
         return scope
 
-    def add_script(self, operand: str) -> None:
+    def add_script(self, operand: str, language: ScriptLanguage = "other") -> None:
         """Records that the program runs the file that an operand names. A file whose path is not
         known needs approval."""
         paths = self.scope.script_paths(operand)
@@ -95,18 +95,18 @@ class Invocation:
             )
         elif not self.shell.findings.elsewhere:
             for path in paths:
-                self._add_script(path)
+                self._add_script(path, language)
 
     def add_read_scripts(self) -> None:
         """Records every file that the command has read as a script, because the program runs text
         that may come from any of them."""
         for path in self.scope.reads:
-            self._add_script(path)
+            self._add_script(path, "other")
         self.scope.reads.clear()
 
-    def _add_script(self, path: str) -> None:
+    def _add_script(self, path: str, language: ScriptLanguage) -> None:
         if not _PROGRAM_FILE.match(path):
-            self.shell.findings.add_script(self.scope.copies.get(path, path))
+            self.shell.findings.add_script(self.scope.copies.get(path, path), language)
 
     def path(self, text: str) -> str:
         """Returns the path that an operand names: absolute, or relative to the folder in which the

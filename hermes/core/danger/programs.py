@@ -136,7 +136,7 @@ def run_program(call: Invocation) -> str:
     if "/" in call.word:
         content = call.scope.content(call.word)
         if content is None or not is_known(content):
-            call.add_script(call.word)
+            call.add_script(call.word, "program")
         if content is not None:
             return run_written_file(call, content)
     _judge(call)

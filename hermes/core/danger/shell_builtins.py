@@ -65,7 +65,7 @@ def evaluate_source(call: Invocation) -> str:
         return run_known(call, call.stdin or "")
     content = call.scope.content(file)
     if content is None or not is_known(content):
-        call.add_script(file)
+        call.add_script(file, "shell")
     if content is not None:
         return run_known(call, content)
     if classify(call.path(file)) == "temporary":

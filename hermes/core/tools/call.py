@@ -23,7 +23,7 @@ from hermes.types.execution import CommandPlace, ExecutionBackend, Sandbox, Sand
 from hermes.types.identity import CallId
 from hermes.types.messages import ToolCall, ToolMessage
 from hermes.types.protocols import Checkpoint, Emit
-from hermes.types.sending import Messenger
+from hermes.types.sending import Messenger, OutgoingFile
 from hermes.types.tools import AnyTool, NeedsClient, NeedsPerson
 from hermes.types.turns import Decision, Turn
 
@@ -79,6 +79,7 @@ class CallContext:
         self.call = call
         self.sandbox = sandbox
         self.place: CommandPlace | None = None
+        self.outgoing: dict[str, OutgoingFile] = {}
         self._record = record or ConversationRecord(turn, ())
         self._emit = emit
         self._checkpoint = checkpoint

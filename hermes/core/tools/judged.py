@@ -5,6 +5,7 @@ import anyio.to_thread
 from hermes.core.danger.detector import judge
 from hermes.types.danger import Verdict
 
+_END = "HERMES_END_OF_INPUT"
 JUDGED_AT_ONCE = 4000
 """A command with at most this number of characters is judged in the event loop, because that takes
 less time than a thread."""
@@ -15,3 +16,11 @@ async def judged(command: str) -> Verdict:
     if len(command) <= JUDGED_AT_ONCE:
         return judge(command)
     return await anyio.to_thread.run_sync(judge, command)
+
+
+def with_input(command: str, text: str) -> str:
+    """Returns a shell command that runs the command with this text as its input."""
+    end = _END
+    while end in text:
+        end += "_"
+    return f"{{\n{command}\n}} <<'{end}'\n{text}\n{end}\n"

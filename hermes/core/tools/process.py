@@ -7,7 +7,7 @@ import msgspec
 
 from hermes.core.approvals import fenced
 from hermes.core.context_files import end_watching
-from hermes.core.tools.judged import judged
+from hermes.core.tools.judged import judged, with_input
 from hermes.core.tools.results import Redact
 from hermes.text.console import console_text
 from hermes.text.quantity import counted
@@ -70,19 +70,23 @@ async def review_input(context: ToolContext, arguments: ProcessAction) -> Propos
     text = arguments.text
     if arguments.action != "write":
         return None
+    process = await (await context.sandbox.process(arguments.id)).status()
     verdict = await judged(text)
+    # The process may also be an interpreter that reads code from its input.
+    script = await judged(with_input(process.command, text))
+    if verdict.outcome == "run" and (await judged(process.command)).outcome == "run":
+        verdict = script
     whole = arguments.newline or text.endswith("\n")
     if verdict.outcome == "run" and whole:
         return None
-    process = await (await context.sandbox.process(arguments.id)).status()
     return ProposedAction(
         kind="send input to a running command",
         shown=text,
         reason=verdict.reason
         if verdict.outcome != "run"
         else "a later input can complete this one",
-        # The process may not be a shell, so a person can approve any input, even `rm -rf /`.
-        outcome="ask",
+        # If the process is no shell, even the input `rm -rf /` can be approved.
+        outcome="never" if script.outcome == "never" else "ask",
         contained=whole and verdict.effect == "machine",
         facts=(process.id, "line" if arguments.newline else "text"),
         remarks=(f"The command is:\n{fenced(process.command)}",),

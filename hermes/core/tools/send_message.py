@@ -35,7 +35,7 @@ class MessageToSend(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 async def _send_message(context: ToolContext, arguments: MessageToSend) -> str:
-    files = [await _file(context.sandbox, path) for path in arguments.files]
+    files = [await _reviewed(context, path) for path in arguments.files]
     # The text is redacted, because the model may have written a secret into it.
     text = context.redact(arguments.text)
     results = await context.messenger.send(arguments.to, text, tuple(files), mirror=True)
@@ -50,7 +50,7 @@ async def review_message(context: ToolContext, arguments: MessageToSend) -> Prop
     others = await context.messenger.others(arguments.to)
     if not others:
         return None
-    files = [await _file(context.sandbox, path) for path in arguments.files]
+    files = [await _reviewed(context, path) for path in arguments.files]
     attached = [f"[file {file.name}, {counted(len(file.data), 'byte')}]" for file in files]
     text = "\n".join(filter(None, [context.redact(arguments.text), *attached]))
     return ProposedAction(
@@ -61,6 +61,14 @@ async def review_message(context: ToolContext, arguments: MessageToSend) -> Prop
         facts=tuple(hashlib.sha256(file.data).hexdigest() for file in files),
         lasting=False,
     )
+
+
+async def _reviewed(context: ToolContext, path: str) -> OutgoingFile:
+    """Returns the file as it was when the call was reviewed, because a running command can change
+    it afterwards."""
+    if path not in context.outgoing:
+        context.outgoing[path] = await _file(context.sandbox, path)
+    return context.outgoing[path]
 
 
 async def _file(sandbox: Sandbox, path: str) -> OutgoingFile:

@@ -9,17 +9,23 @@ from msgspec.structs import replace
 
 from hermes.core.approvals import fenced
 from hermes.core.context_files import rename_watched, watched
-from hermes.core.tools.judged import judged
+from hermes.core.tools.judged import judged, with_input
 from hermes.core.tools.process import process_tool
 from hermes.types.approvals import ProposedAction
-from hermes.types.danger import Verdict, VerdictOutcome
+from hermes.types.danger import ScriptLanguage, Verdict, VerdictOutcome
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import CommandOutcome, Sandbox
 from hermes.types.tools import AnyTool, Tool, ToolContext
 
 _RANK: dict[VerdictOutcome, int] = {"run": 0, "ask": 1, "never": 2}
-_HERE = "HERMES_END_OF_SCRIPT"
-SHELL_SUFFIXES = (".sh", ".bash", ".zsh", ".ksh")
+TEMPORARY_FOLDERS = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108
+"""Folders outside of the workspace in which a command can store a script unasked."""
+_FOREIGN = Verdict(outcome="run", reason="", resolved="", leaves=True)
+"""The verdict on a script that is only hashed. It may do anything that the sandbox allows."""
+_UNCHECKED = Verdict(
+    outcome="ask", reason="can't be checked", resolved="", effect="unclear", leaves=True
+)
+"""The verdict on a script whose content would have to be judged, and can't be."""
 MOST_SCRIPTS = 5
 """Maximum number of scripts of one command that the danger detector reads."""
 LONGEST_COMMAND = 600.0
@@ -71,15 +77,12 @@ def is_contained(verdict: Verdict, sandbox: Sandbox) -> bool:
 
 async def _with_scripts(context: ToolContext, workdir: str, verdict: Verdict) -> Verdict:
     """Returns the worst of the verdict and the verdicts on the scripts in the workspace."""
-    for number, script in enumerate(verdict.scripts):
-        path = posixpath.normpath(posixpath.join(workdir, script))
-        command = await _as_command(context.sandbox, path) if number < MOST_SCRIPTS else None
-        if command is None:
-            # The detector can't judge this file, which may do anything that the sandbox allows. The
-            # approval still covers its hash.
-            verdict = replace(verdict, leaves=True)
-            continue
-        inner = await judged(command)
+    for number, (script, language) in enumerate(
+        zip(verdict.scripts, verdict.languages, strict=True)
+    ):
+        inner = _UNCHECKED
+        if number < MOST_SCRIPTS:
+            inner = await _script_verdict(context.sandbox, workdir, script, language)
         if _RANK[inner.outcome] > _RANK[verdict.outcome]:
             reason = f"{script}: {inner.reason}"
             verdict = replace(verdict, outcome=inner.outcome, reason=reason)
@@ -90,20 +93,43 @@ async def _with_scripts(context: ToolContext, workdir: str, verdict: Verdict) ->
     return verdict
 
 
-async def _as_command(sandbox: Sandbox, path: str) -> str | None:
-    """Returns a command that does the same as the script. None if the script can't be read, or is
-    neither a shell script nor a Python script."""
+async def _script_verdict(
+    sandbox: Sandbox, workdir: str, script: str, language: ScriptLanguage
+) -> Verdict:
+    """Returns the verdict on a script that is run like this. The content of a program in another
+    language is not judged, like that of the programs that a build runs."""
+    path = posixpath.normpath(posixpath.join(workdir, script))
     try:
-        text = (await sandbox.read(path)).decode()
-    except (ToolFailed, UnicodeDecodeError):
-        return None
-    suffix = posixpath.splitext(path)[1]
-    first = text.partition("\n")[0] if text.startswith("#!") else ""
-    if suffix == ".py" or "python" in first:
-        return f"python3 - <<'{_HERE}'\n{text}\n{_HERE}\n"
-    if suffix in SHELL_SUFFIXES or (not suffix and (not first or first.endswith("sh"))):
-        return text
-    return None
+        if script.startswith("~") or await sandbox.stat(path) is None:
+            return _FOREIGN
+        data = await sandbox.read(path)
+    except ToolFailed:
+        return _UNCHECKED if path.startswith(TEMPORARY_FOLDERS) else _FOREIGN
+    first, _, _ = data.partition(b"\n")
+    if language == "program":
+        language = _language_of(first)
+    if language == "other":
+        return _FOREIGN
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return _UNCHECKED
+    if language == "several":
+        return _UNCHECKED
+    return await judged(text if language == "shell" else with_input("python3 -", text))
+
+
+def _language_of(first_line: bytes) -> ScriptLanguage:
+    """Returns the language of a program file. A text file without an interpreter is run by a
+    shell."""
+    if not first_line.startswith(b"#!"):
+        return "other" if b"\0" in first_line else "shell"
+    words = first_line[2:].decode(errors="replace").split()
+    names = [posixpath.basename(word) for word in words if not word.startswith("-")]
+    name = names[1] if names[:1] == ["env"] and names[1:] else "".join(names[:1])
+    if name.startswith("python"):
+        return "python"
+    return "shell" if name.endswith("sh") else "other"
 
 
 def terminal_tools(timeout: float, isolation: str, *, offline: bool = False) -> tuple[AnyTool, ...]:

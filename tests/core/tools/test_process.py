@@ -135,8 +135,18 @@ async def test_dangerous_input_of_a_process_needs_approval(processes: ProcessCal
         assert await processes.reviewed(id=id, **harmless) is None
     action = await processes.reviewed(action="write", id=id, text="rm -rf /")
     assert action is not None
-    assert (action.outcome, action.shown) == ("ask", "rm -rf /")
+    assert (action.outcome, action.shown) == ("never", "rm -rf /")
     assert action.remarks == ("The command is:\n```\nbash\n```",)
     part = await processes.reviewed(action="write", id=id, text="ls", newline=False)
     assert part is not None
     assert part.reason == "a later input can complete this one"
+    words = await processes.reviewed(
+        action="write", id=await processes.start("cat"), text="rm -rf /"
+    )
+    assert words is not None
+    assert words.outcome == "ask"
+    python = await processes.start("python3 -i")
+    code = "__import__('shutil').rmtree('photos')"
+    asked = await processes.reviewed(action="write", id=python, text=f'f"{{{code}}}"')
+    assert asked is not None
+    assert "deletes photos" in asked.reason

@@ -110,3 +110,15 @@ async def test_a_message_to_another_chat_needs_approval(tmp_path: Path) -> None:
     changed = await review(send_message, turn, there, messenger=messenger)
     assert changed is not None
     assert changed.facts != action.facts
+
+
+async def test_a_file_that_is_changed_after_the_review_is_sent_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"content")
+    turn, messenger = a_turn(workspace=tmp_path), FakeMessenger(DELIVERED)
+    notes = Notebook()
+    context = CallContext(turn, CALL, files_of(turn), lambda event: None, notes, str, messenger)
+    call = send_message.bind('{"to": "chat:2", "files": ["f"]}')
+    assert await call.review(context) is not None
+    (tmp_path / "f").write_bytes(b"changed")
+    await call.run(context)
+    assert messenger.sent[0][2] == (OutgoingFile(name="f", data=b"content"),)

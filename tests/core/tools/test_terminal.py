@@ -353,6 +353,48 @@ async def test_the_scripts_of_a_command_are_judged(
         assert [Path(one.path).name for one in (await found.locate()).scripts] == [name]
 
 
+@pytest.mark.parametrize(
+    ("command", "text", "outcome"),
+    [
+        ("bash x.txt", b"rm -rf photos", "ask"),
+        (". ./x.inc", b"rm -rf photos", "ask"),
+        ("python3 x.txt", b"import shutil; shutil.rmtree('photos')", "ask"),
+        ("./x", b"#!/bin/bash -e\nrm -rf photos", "ask"),
+        ("./x", b"#!/usr/bin/env -S bash -e\nrm -rf photos", "ask"),
+        ("./x.txt", b"rm -rf photos", "ask"),
+        ("bash x.js", b"rm -rf photos", "ask"),
+        ("bash x", b"#!/usr/bin/perl\nrm -rf photos", "ask"),
+        ("bash x", b"rm -rf photos # \xff", "ask"),
+        ("bash x; python3 x", b"echo", "ask"),
+        ("bash 1.sh; bash 2.sh; bash 3.sh; bash 4.sh; bash 5.sh; bash 6.sh", b"echo", "ask"),
+        ("bash /tmp/no-such-folder/../x.sh", b"", "ask"),
+        ("bash missing.sh", b"", "run"),
+        ("./x", b"\x7fELF\0\1", "run"),
+        ("./x.py", b"#!/usr/bin/env python3\nprint(1)", None),
+        ("bash x", b"echo hello", None),
+    ],
+)
+async def test_a_script_is_judged_in_the_language_in_which_it_runs(
+    local: LocalBackend, tmp_path: Path, command: str, text: bytes, outcome: str | None
+) -> None:
+    for name in ("x", "x.txt", "x.inc", "x.js", "x.py"):
+        (tmp_path / name).write_bytes(text)
+    found = await reviewed(local, tmp_path, command)
+    assert (found and found.outcome) == outcome
+
+
+async def test_python_code_can_not_pretend_that_it_has_ended(
+    local: LocalBackend, tmp_path: Path
+) -> None:
+    code = "\"{__import__('shutil').rmtree('photos')}\""
+    (tmp_path / "x.py").write_text(
+        f"HERMES_END_OF_INPUT = 1\nHERMES_END_OF_INPUT\neval({code!r}); f{code}"
+    )
+    found = await reviewed(local, tmp_path, "python3 x.py")
+    assert found is not None
+    assert found.reason.startswith("x.py: ")
+
+
 async def test_a_sandbox_with_files_of_the_user_contains_fewer_dangers(
     local: LocalBackend, tmp_path: Path
 ) -> None:
