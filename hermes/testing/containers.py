@@ -24,7 +24,7 @@ from hermes.types.identity import new_id
 
 PROGRAMS = (
     *("bash", "sh", "cat", "chmod", "dd", "env", "grep", "head", "id", "ls", "ln", "mkdir"),
-    *("rm", "setsid", "sleep", "touch", "wc"),
+    *("mv", "rm", "setsid", "sleep", "touch", "wc"),
 )
 BASE_PYTHON = Path(sys.base_prefix)
 FOLDERS = ("dev", "etc", "home", "proc", "run", "sys", "tmp", "usr", "var", "var/tmp")

@@ -61,6 +61,9 @@ class ContainerView(Value):
     hidden: tuple[Path, ...] = ()
     """Folders on this machine that are hidden if they are inside the workspace or a mount."""
     mounts: tuple[Mount, ...] = ()
+    copies: tuple[tuple[Path, str], ...] = ()
+    """Copies of files on this machine, each with the path of the file in the container. Commands
+    see the copy there and can't change it."""
     filter: Path | None = None
     """The file with the system calls that commands may use; None for the engine's own list."""
     limits: CommandLimits = CommandLimits()
@@ -130,13 +133,16 @@ def _mounts(view: ContainerView) -> tuple[str, ...]:
             if secret.is_relative_to(path):
                 place = Path(inside, secret.relative_to(path))
                 bound += ["--tmpfs", f"{place}:ro,mode=000,size=4k"]
+    for copy, script in view.copies:
+        target = _named(Path(script))
+        bound += ["--mount", f"type=bind,source={_named(copy)},target={target},readonly"]
     return tuple(bound)
 
 
 def _named(path: Path) -> str:
     if "," in str(path) or '"' in str(path):
         raise ToolFailed(
-            f"The folder {str(path)!r} can't be in a container: rename it without , or \"."
+            f"The path {str(path)!r} can't be in a container: rename it without , or \"."
         )
     return str(path)
 
@@ -230,9 +236,10 @@ class Container:
 
     async def _ensure(self, view: ContainerView) -> None:
         wanted = f"true {view.labels[SETTINGS_LABEL]}"
-        if await self._state() == wanted:
+        if (state := await self._state()) == wanted:
             return
-        await self.clear()
+        if state:
+            await self.clear()
         arguments = run_arguments(view, keep_user=self._engine.rootless_podman)
         answer = await self._engine.call(*arguments)
         # Another process may have started the same container just now.

@@ -9,10 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from hermes.boundary.execution.docker import DockerBackend
+from hermes.boundary.execution.sandbox_folders import sandbox_id
 from hermes.testing.containers import WORKSPACE_INSIDE, ContainerStage
 from hermes.testing.machine_contract import (
     check_killed_gateway,
+    check_pinned_script,
     check_race,
+    check_swapped_script,
     output_of,
     private_scope,
 )
@@ -48,6 +51,54 @@ async def test_a_killed_gateway_leaves_no_command_running(
 ) -> None:
     backend = empty.backend(tmp_path)
     await check_killed_gateway(empty.options(tmp_path), backend, WORKSPACE_INSIDE)
+
+
+@pytest.fixture
+def work(empty: ContainerStage) -> Path:
+    """Returns the folder on this machine with the workspace of `private_scope`."""
+    id = sandbox_id(private_scope(WORKSPACE_INSIDE), "session")
+    return empty.sandboxes / "docker" / id / "workspace"
+
+
+async def test_a_replaced_script_never_runs(
+    empty: ContainerStage, tmp_path: Path, work: Path
+) -> None:
+    sandbox = await empty.backend(tmp_path).open(private_scope(WORKSPACE_INSIDE))
+    await sandbox.write("f", b"x")
+    await check_swapped_script(sandbox, work, 2)
+    assert not any(only_for_one_command(name) for name in empty.names())
+
+
+async def test_an_approved_script_is_a_copy_that_nobody_can_change(
+    empty: ContainerStage, tmp_path: Path, work: Path
+) -> None:
+    sandbox = await empty.backend(tmp_path).open(private_scope(WORKSPACE_INSIDE))
+    await sandbox.write("f", b"x")
+    recorded = await check_pinned_script(sandbox, work)
+    assert only_for_one_command(recorded.handles[0].split(":")[1])
+    assert not any(only_for_one_command(name) for name in empty.names())
+
+
+def only_for_one_command(name: str) -> bool:
+    """Returns whether the container with this name is for one command only."""
+    return name.count("-") == 3
+
+
+async def test_the_container_of_one_command_is_removed_after_a_crash(
+    empty: ContainerStage, tmp_path: Path, work: Path
+) -> None:
+    backend = empty.backend(tmp_path)
+    sandbox = await backend.open(private_scope(WORKSPACE_INSIDE))
+    await sandbox.write("x.sh", b"sleep 600")
+    await check_killed_gateway(empty.options(tmp_path), backend, WORKSPACE_INSIDE, "x.sh")
+    assert not any(only_for_one_command(name) for name in empty.names())
+    place = await sandbox.locate(".", ["x.sh"])
+    process = await sandbox.start("sh x.sh", place=place)
+    (only,) = filter(only_for_one_command, empty.names())
+    assert await backend.close_idle(0.0) == 0
+    assert not (await process.kill()).running
+    assert await backend.close_idle(0.0) >= 1
+    assert only not in empty.names()
 
 
 async def test_file_tools_win_the_race_against_links(empty: ContainerStage, tmp_path: Path) -> None:
