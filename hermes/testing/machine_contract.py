@@ -104,7 +104,7 @@ async def check_pinned_script(sandbox: Sandbox, workspace: Path) -> RecordedComm
 async def check_killed_gateway(
     options: BackendOptions, backend: ExecutionBackend, workspace: str, *scripts: str
 ) -> None:
-    """Starts a command with approved scripts in a child process, and kills this process. Checks that
+    """Starts a command with approved scripts in a child process, and kills it. Checks that
     the command ends by itself, that it has run once, and that its files stay."""
     scope = private_scope(workspace)
     sandbox = await backend.open(scope)

@@ -12,6 +12,7 @@ import anyio.to_thread
 
 from hermes.boundary.execution.bubblewrap import HOME_INSIDE
 from hermes.boundary.execution.container_engine import ContainerEngine
+from hermes.boundary.execution.container_limits import ContainerLimits
 from hermes.boundary.execution.handles import CALL_MARK
 from hermes.boundary.execution.sandbox_folders import SandboxFolder
 from hermes.boundary.execution.visible_files import contains_system
@@ -43,6 +44,24 @@ while [ "$idle" -lt "$1" ]; do
   if [ $# -gt 2 ] || [ -s "$used" ]; then idle=0; : > "$used"; fi
 done
 """
+
+
+class ContainerUse(Value):
+    """The latest use of a running container."""
+
+    at: float
+    """The time on the monotonic clock."""
+    process: int
+    """The id of its first process on this machine."""
+
+
+class ContainerState(Value):
+    """A container that exists."""
+
+    running: bool
+    settings: str
+    """The hash of its settings."""
+    process: int
 
 
 class ContainerView(Value):
@@ -204,12 +223,12 @@ class Container:
         self,
         engine: ContainerEngine,
         name: str,
-        used: MutableMapping[str, float],
+        used: MutableMapping[str, ContainerUse],
         view: Callable[[], ContainerView] | None = None,
         files: tuple[str, int] = ("", 0),
     ) -> None:
-        """`used` contains the time at which this process last used each container. `view` describes
-        the container; None if the container is already running."""
+        """`used` contains the last use of each container by this process. `view` describes the
+        container; None if the container is already running."""
         self._engine = engine
         self._container = name
         self._used = used
@@ -226,36 +245,50 @@ class Container:
 
     async def prepare(self) -> None:
         """Starts the container if it does not run yet."""
-        if time.monotonic() - self._used.get(self._container, -SHORTEST_IDLE) < SHORTEST_IDLE / 2:
+        used = self._used.get(self._container)
+        if used and time.monotonic() - used.at < SHORTEST_IDLE / 2:
             return
         await self._engine.require()
         if self._view:
             view = await anyio.to_thread.run_sync(self._view)
-            await self._ensure(view)
-        self._used[self._container] = time.monotonic()
+            process = await self._ensure(view)
+            self._used[self._container] = ContainerUse(at=time.monotonic(), process=process)
 
-    async def _ensure(self, view: ContainerView) -> None:
-        wanted = f"true {view.labels[SETTINGS_LABEL]}"
-        if (state := await self._state()) == wanted:
-            return
+    async def _ensure(self, view: ContainerView) -> int:
+        """Starts the container, unless it runs with the same settings. Returns its first
+        process."""
+        settings = view.labels[SETTINGS_LABEL]
+        if (state := await self._state()) and state.running and state.settings == settings:
+            return state.process
         if state:
             await self.clear()
         arguments = run_arguments(view, keep_user=self._engine.rootless_podman)
         answer = await self._engine.call(*arguments)
         # Another process may have started the same container just now.
-        if answer.code and await self._state() != wanted:
+        state = await self._state()
+        if not (state and state.running and state.settings == settings):
             raise ToolFailed(
                 f"The container can't be started: {answer.error.strip()[-500:]}. `hermes doctor`"
                 " shows what is missing."
             )
+        return state.process
 
-    async def _state(self) -> str:
-        text = f'{{{{.State.Running}}}} {{{{index .Config.Labels "{SETTINGS_LABEL}"}}}}'
+    async def _state(self) -> ContainerState | None:
+        label = f'{{{{index .Config.Labels "{SETTINGS_LABEL}"}}}}'
+        text = f"{{{{.State.Running}}}} {{{{.State.Pid}}}} {label}"
         answer = await self._engine.call("container", "inspect", "--format", text, self._container)
-        return answer.output.strip()
+        if answer.code:
+            return None
+        running, process, settings = answer.output.strip().split(" ", 2)
+        return ContainerState(running=running == "true", settings=settings, process=int(process))
 
     async def runs(self) -> bool:
-        return (await self._state()).startswith("true ")
+        state = await self._state()
+        return state is not None and state.running
+
+    def watch(self) -> Callable[[], str]:
+        used = self._used.get(self._container)
+        return ContainerLimits(used.process if used else 0).reached
 
     def client(self, mark: str, *arguments: str, lasting: bool = False) -> tuple[str, ...]:
         marked = ("--env", f"{CALL_MARK}={mark}")

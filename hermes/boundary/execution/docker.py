@@ -21,6 +21,7 @@ from hermes.boundary.execution.container import (
     SETTINGS_LABEL,
     Container,
     ContainerFolders,
+    ContainerUse,
     ContainerView,
     name_prefix,
 )
@@ -57,7 +58,7 @@ class DockerBackend:
         self._prefix = name_prefix(self._folders)
         self._engine = ContainerEngine(clients.containers.program, clients.environment)
         self._background = Background(options.processes)
-        self._used: dict[str, float] = {}
+        self._used: dict[str, ContainerUse] = {}
 
     @property
     def isolation(self) -> str:
