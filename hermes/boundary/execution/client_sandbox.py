@@ -20,7 +20,7 @@ from hermes.boundary.execution.client_commands import (
 )
 from hermes.boundary.execution.command_place import PLACE_CHANGED
 from hermes.boundary.execution.launch import CommandLaunch, Restrictions
-from hermes.boundary.execution.local import LocalProcess
+from hermes.boundary.execution.local import LocalProcess, with_remark
 from hermes.boundary.execution.process import KILL_GRACE
 from hermes.boundary.execution.shell_supervisor import input_lines, orders
 from hermes.types.errors import ToolFailed
@@ -99,6 +99,8 @@ class CommandSetting(Value):
     end: Callable[[str], Awaitable[bool]]
     """Ends a command by its handle, like the method of the backend."""
     pinned: PinnedMachine = no_pinned_machine
+    remark: Callable[[], str] = lambda: ""
+    """Returns a text that is added to the output of a foreground command."""
 
     def variables(self) -> dict[str, str]:
         """Returns the variables that commands see in addition to the variables of the machine on
@@ -174,7 +176,8 @@ class ClientSandbox:
         wanted = await self._command(command, workdir)
         check = partial(self._check, place, workdir)
         async with self._machine_for(place) as machine:
-            return await ClientCommands(machine).run(wanted, seconds, observer, check)
+            outcome = await ClientCommands(machine).run(wanted, seconds, observer, check)
+        return with_remark(outcome, self._setting.remark())
 
     async def start(
         self, command: str, *, workdir: str = ".", place: CommandPlace | None = None

@@ -4,7 +4,7 @@ import hashlib
 import os
 import resource
 import time
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from pathlib import Path
 
 import anyio
@@ -80,6 +80,8 @@ class ContainerView(Value):
     hidden: tuple[Path, ...] = ()
     """Folders on this machine that are hidden if they are inside the workspace or a mount."""
     mounts: tuple[Mount, ...] = ()
+    variables: Mapping[str, str] = {}
+    """Variables that all programs in the container see."""
     copies: tuple[tuple[Path, str], ...] = ()
     """Copies of files on this machine, each with the path of the file in the container. Commands
     see the copy there and can't change it."""
@@ -105,6 +107,7 @@ def run_arguments(view: ContainerView, *, keep_user: bool) -> tuple[str, ...]:
         *("--tmpfs", f"/tmp:{_TEMPORARY}", "--tmpfs", f"/var/tmp:{_TEMPORARY}"),  # noqa: S108
         *("--mount", f"type=bind,source={_named(view.empty)},target=/sys/devices,readonly"),
         *_mounts(view),
+        *(f"--env={name}={value}" for name, value in view.variables.items()),
         *("--env", f"HOME={HOME_INSIDE}", "--workdir", view.shown, "--stop-signal", "KILL"),
         *options.arguments,
         *("--entrypoint", "sh", options.image, "-c", _FIRST_PROCESS, "hermes", str(lasting)),
@@ -226,13 +229,16 @@ class Container:
         used: MutableMapping[str, ContainerUse],
         view: Callable[[], ContainerView] | None = None,
         files: tuple[str, int] = ("", 0),
+        connect: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
         """`used` contains the last use of each container by this process. `view` describes the
-        container; None if the container is already running."""
+        container; None if the container is already running. `connect` connects its network, and gets its first
+        process; None for no network."""
         self._engine = engine
         self._container = name
         self._used = used
         self._view = view
+        self._connect = connect
         self.files = files
 
     @property
@@ -252,6 +258,8 @@ class Container:
         if self._view:
             view = await anyio.to_thread.run_sync(self._view)
             process = await self._ensure(view)
+            if self._connect and not (used and used.process == process):
+                await self._connect(process)
             self._used[self._container] = ContainerUse(at=time.monotonic(), process=process)
 
     async def _ensure(self, view: ContainerView) -> int:

@@ -26,6 +26,7 @@ from hermes.boundary.execution.container import (
     name_prefix,
 )
 from hermes.boundary.execution.container_engine import ENGINE_ADVICE, ContainerEngine
+from hermes.boundary.execution.container_network import connect_container, network_finding
 from hermes.boundary.execution.container_places import ContainerPlaces
 from hermes.boundary.execution.container_seccomp import written_profile
 from hermes.boundary.execution.local import LocalSandbox
@@ -35,6 +36,7 @@ from hermes.boundary.execution.sandbox_folders import (
     known_sandboxes,
     sandbox_id,
 )
+from hermes.boundary.execution.sandbox_network import SandboxNetwork
 from hermes.types.execution import (
     BackendFinding,
     BackendManifest,
@@ -58,11 +60,14 @@ class DockerBackend:
         self._prefix = name_prefix(self._folders)
         self._engine = ContainerEngine(clients.containers.program, clients.environment)
         self._background = Background(options.processes)
+        self._network = SandboxNetwork(
+            options.network, options.processes.with_name("network"), separate=True
+        )
         self._used: dict[str, ContainerUse] = {}
 
     @property
     def isolation(self) -> str:
-        return "a container: read-only system, no capabilities; no network"
+        return f"a container: read-only system, no capabilities; {self._network.description}"
 
     async def check(self) -> Sequence[BackendFinding]:
         if problem := await self._engine.find():
@@ -75,11 +80,9 @@ class DockerBackend:
         works = BackendFinding(
             level="ok", text=f"Commands run in containers of {image} ({program})."
         )
-        if self._options.network.mode == "none":
-            return (works,)
-        text = "Commands have no network: containers do not support terminal.network."
-        hint = "Set terminal.network to none, or terminal.backend to sandbox."
-        return (works, BackendFinding(level="warning", text=text, hint=hint))
+        if missing := network_finding(self._options.network, self._engine):
+            return missing
+        return (works, *self._network.findings())
 
     async def open(self, scope: SandboxScope) -> ClientSandbox:
         own = SandboxFolder(self._folders, scope, self._options.sharing)
@@ -89,7 +92,11 @@ class DockerBackend:
         name = f"{self._prefix}{own.id}"
         view = partial(self._view, scope, own, workspace, folders)
         size = (str(workspace), self._options.limits.workspace_bytes)
-        container = Container(self._engine, name, self._used, partial(view, name), size)
+        await self._network.start()
+        connect = None
+        if self._network.used:
+            connect = partial(connect_container, self._network.folder, own.id)
+        container = Container(self._engine, name, self._used, partial(view, name), size, connect)
         owner = folders.new_files_owner
         mounts = self._options.mounts
         files = LocalSandbox(scope, None, None, workspace, prepare=folders.ensure, owner=owner)
@@ -111,7 +118,7 @@ class DockerBackend:
             if not copies:
                 return None
             only = f"{name}-{new_id()}"
-            return Container(self._engine, only, {}, partial(view, only, copies), size)
+            return Container(self._engine, only, {}, partial(view, only, copies), size, connect)
 
         setting = CommandSetting(
             backend=CONTAINER_BACKEND,
@@ -122,6 +129,7 @@ class DockerBackend:
             sandbox=own.id,
             end=self.end,
             pinned=pinned,
+            remark=partial(self._network.remark, own.id),
         )
         return ClientSandbox(setting, container, files, places, self._background)
 
@@ -158,6 +166,7 @@ class DockerBackend:
             user=folders.user(),
             hidden=tuple(dict.fromkeys(one for one in hidden if one.is_dir())),
             mounts=self._options.mounts,
+            variables=self._network.environment(),
             copies=copies,
             filter=written_profile(self._folders) if self._engine.is_podman else None,
             limits=self._options.limits,
@@ -214,7 +223,8 @@ class DockerBackend:
         return closed
 
     async def aclose(self) -> None:
-        """Does nothing: an unused container ends by itself."""
+        """Ends the proxy. An unused container ends by itself."""
+        await self._network.aclose()
 
     async def _remove(self, id: str) -> None:
         """Removes the containers of a sandbox, if there is an engine."""

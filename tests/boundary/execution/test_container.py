@@ -30,6 +30,7 @@ VIEW = ContainerView(
     user=64_200,
     hidden=(Path("/h/2/workspace/secret"), Path("/elsewhere")),
     mounts=(Mount(path="/data"), Mount(path="/out", writable=True)),
+    variables={"http_proxy": "http://127.0.0.1:3128"},
     copies=((Path("/h/2/approved/1.0"), "/srv/project/x.sh"),),
     filter=Path("/h/seccomp.json"),
     limits=CommandLimits(
@@ -75,6 +76,7 @@ def test_the_command_line_of_a_container_is_exact() -> None:
         *("--volume", "/a:/b:ro"),
         *("--tmpfs", "/srv/project/secret:ro,mode=000,size=4k"),
         *("--mount", "type=bind,source=/h/2/approved/1.0,target=/srv/project/x.sh,readonly"),
+        "--env=http_proxy=http://127.0.0.1:3128",
         *("--env", "HOME=/home/sandbox", "--workdir", "/srv/project", "--stop-signal", "KILL"),
         *("--dns=1.1.1.1", "--entrypoint", "sh", "image:1", "-c"),
     ]

@@ -22,12 +22,18 @@ from hermes.testing.machine_contract import (
     output_of,
     private_scope,
 )
+from hermes.testing.network_checks import (
+    LISTED_HOSTS,
+    OPEN_NETWORK,
+    check_own_machine,
+    check_refused_host,
+)
 from hermes.testing.resource_attacks import RESOURCE_ATTACKS, ResourceAttack
 from hermes.testing.running import until
 from hermes.testing.sandbox_contract import RecordedCommand
 from hermes.testing.tool_contract import SandboxToolsContract
 from hermes.types.errors import ToolFailed
-from hermes.types.execution import ExecutionBackend, NetworkPolicy
+from hermes.types.execution import ExecutionBackend
 
 
 class TestPodman(SandboxToolsContract):
@@ -103,6 +109,17 @@ async def test_the_container_of_one_command_is_removed_after_a_crash(
     assert not (await process.kill()).running
     assert await backend.close_idle(0.0) >= 1
     assert only not in empty.names()
+
+
+async def test_commands_reach_allowed_hosts_only_and_never_this_machine(
+    empty: ContainerStage, tmp_path: Path
+) -> None:
+    for policy, check in ((LISTED_HOSTS, check_refused_host), (OPEN_NETWORK, check_own_machine)):
+        backend = DockerBackend(replace(empty.options(tmp_path), network=policy))
+        assert [one.level for one in await backend.check()] == ["ok", "ok"]
+        assert "through the proxy" in backend.isolation
+        await check(await backend.open(private_scope(WORKSPACE_INSIDE)))
+        await backend.aclose()
 
 
 async def test_file_tools_win_the_race_against_links(empty: ContainerStage, tmp_path: Path) -> None:
@@ -226,6 +243,4 @@ async def test_the_backend_reports_what_is_missing(empty: ContainerStage, tmp_pa
         with pytest.raises(ToolFailed):
             await sandbox.run("echo > ran", RecordedCommand(), seconds=30.0)
         assert await sandbox.stat("ran") is None
-    with_network = DockerBackend(replace(options, network=NetworkPolicy(mode="open")))
-    assert [one.level for one in await with_network.check()] == ["ok", "warning"]
     assert await backend.close_idle(0.0) == 0
