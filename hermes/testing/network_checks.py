@@ -38,8 +38,8 @@ async def check_refused_host(sandbox: Sandbox) -> None:
 
 
 async def check_own_machine(sandbox: Sandbox) -> None:
-    """Checks that a command with the policy `OPEN_NETWORK` can't reach a server on this machine. The server
-    takes the place of the gateway's API."""
+    """Checks that a command with the policy `OPEN_NETWORK` can't reach a server on this machine,
+    which takes the place of the gateway's API."""
     async with serving({}, host="0.0.0.0") as site:  # noqa: S104  # all addresses are tried
         places = [f"{host}:{site.port}" for host in own_names()]
         targets = [f"CONNECT {place}" for place in places]

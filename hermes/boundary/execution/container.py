@@ -232,8 +232,8 @@ class Container:
         connect: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
         """`used` contains the last use of each container by this process. `view` describes the
-        container; None if the container is already running. `connect` connects its network, and gets its first
-        process; None for no network."""
+        container; None if the container is already running. `connect` connects its network, and
+        gets its first process; None for no network."""
         self._engine = engine
         self._container = name
         self._used = used
@@ -305,7 +305,9 @@ class Container:
     def terminal(self, folder: str) -> tuple[str, ...]:
         marked = ("--env", f"{CALL_MARK}=shell", "--workdir", folder)
         shell = "command -v bash >/dev/null && exec bash; exec sh"
-        return (self._engine.program, "exec", "-it", *marked, self._container, "sh", "-c", shell)
+        # Docker refuses `-t` if the input is not a terminal.
+        kind = "-it" if os.isatty(0) else "-i"
+        return (self._engine.program, "exec", kind, *marked, self._container, "sh", "-c", shell)
 
     def failure(self, said: str) -> ToolFailed:
         self._used.pop(self._container, None)

@@ -85,8 +85,9 @@ class DockerBackend:
         return (works, *self._network.findings())
 
     async def open(self, scope: SandboxScope) -> ClientSandbox:
-        own = SandboxFolder(self._folders, scope, self._options.sharing)
         owned = self._options.own_workspaces and self._options.sharing != "agent"
+        chosen = "" if owned else scope.workspace
+        own = SandboxFolder(self._folders, scope, self._options.sharing, chosen)
         workspace = own.workspace if owned else Path(scope.workspace)
         folders = ContainerFolders(own, workspace)
         name = f"{self._prefix}{own.id}"

@@ -73,8 +73,9 @@ class SingularityBackend:
         return (BackendFinding(level="ok", text=text),)
 
     async def open(self, scope: SandboxScope) -> LocalSandbox:
-        own = SandboxFolder(self._folders, scope, self._options.sharing)
         owned = self._options.own_workspaces and self._options.sharing != "agent"
+        chosen = "" if owned else scope.workspace
+        own = SandboxFolder(self._folders, scope, self._options.sharing, chosen)
         workspace = own.workspace if owned else Path(scope.workspace)
         folders = ContainerFolders(own, workspace)
         launcher = ContainerLauncher(self._options, self._program, scope, own, workspace)

@@ -66,10 +66,8 @@ async def test_a_command_reaches_the_proxy_and_the_forwarder_ends_with_its_conta
     await proxy.start(tmp_path)
     async with serving({"/": answer("hello")}) as site:
         fetch = f"printf 'GET http://localhost:{site.port}/ HTTP/1.1\\r\\n\\r\\n' >&4; cat <&4"
-        async with container(f"{ASK_PROXY}; exec 4<>/dev/tcp/127.0.0.1/3128; {fetch}") as (
-            process,
-            pid,
-        ):
+        command = f"{ASK_PROXY}; exec 4<>/dev/tcp/127.0.0.1/3128; {fetch}"
+        async with container(command) as (process, pid):
             await connect_container(tmp_path, "s1", pid)
             # Another process of Hermes may use the same container.
             await connect_container(tmp_path, "s2", pid)
