@@ -2,6 +2,7 @@
 killed."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
@@ -21,25 +22,31 @@ class HandleOnOutput(RecordedCommand):
         sys.stdout.flush()
 
 
-def command_line(options: BackendOptions, scope: SandboxScope, command: str) -> list[str]:
-    """Returns the command line of a process that runs the command."""
+def command_line(
+    options: BackendOptions, scope: SandboxScope, command: str, *scripts: str
+) -> list[str]:
+    """Returns the command line of a process that runs the command, for which a person has approved
+    the scripts."""
     texts = [msgspec.json.encode(one, enc_hook=str).decode() for one in (options, scope)]
-    return [sys.executable, "-m", __name__, *texts, command]
+    return [sys.executable, "-m", __name__, *texts, command, *scripts]
 
 
-async def run(options: BackendOptions, scope: SandboxScope, command: str) -> None:
+async def run(
+    options: BackendOptions, scope: SandboxScope, command: str, scripts: Sequence[str]
+) -> None:
     kind = SshBackend if options.clients.ssh.host else DockerBackend
     backend: ExecutionBackend = kind(options)
     sandbox = await backend.open(scope)
-    await sandbox.run(command, HandleOnOutput(), seconds=600.0)
+    place = await sandbox.locate(".", scripts)
+    await sandbox.run(command, HandleOnOutput(), seconds=600.0, place=place)
 
 
 def main() -> None:
-    given, scope, command = sys.argv[1:]
+    given, scope, command, *scripts = sys.argv[1:]
     options = msgspec.json.decode(
         given, type=BackendOptions, dec_hook=lambda kind, value: Path(value)
     )
-    anyio.run(run, options, msgspec.json.decode(scope, type=SandboxScope), command)
+    anyio.run(run, options, msgspec.json.decode(scope, type=SandboxScope), command, scripts)
 
 
 if __name__ == "__main__":

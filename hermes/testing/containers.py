@@ -23,11 +23,12 @@ from hermes.types.execution_clients import ClientOptions, ContainerOptions
 from hermes.types.identity import new_id
 
 PROGRAMS = (
-    *("bash", "sh", "cat", "chmod", "dd", "env", "grep", "head", "id", "ls", "ln", "mkdir"),
-    *("rm", "setsid", "sleep", "touch", "wc"),
+    *("bash", "sh", "cat", "chmod", "date", "dd", "env", "grep", "head", "id", "ls", "ln", "mkdir"),
+    *("mv", "rm", "setsid", "sleep", "touch", "tr", "wc"),
 )
 BASE_PYTHON = Path(sys.base_prefix)
 FOLDERS = ("dev", "etc", "home", "proc", "run", "sys", "tmp", "usr", "var", "var/tmp")
+LIMITS = CommandLimits(processes=100, memory=300_000_000, workspace_bytes=50_000_000)
 WORKSPACE_INSIDE = "/srv/project"
 _PROBE_SECONDS = 60.0
 
@@ -54,7 +55,7 @@ class ContainerStage:
             sandboxes=self.sandboxes,
             own_workspaces=True,
             mounts=(Mount(path=str(BASE_PYTHON)),),
-            limits=CommandLimits(processes=100, memory=300_000_000, workspace_bytes=50_000_000),
+            limits=LIMITS,
             clients=ClientOptions(environment=child_environment({}), containers=containers),
         )
 

@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import anyio
+import pytest
 
 from hermes.boundary.execution.handles import CALL_MARK
 from hermes.control.routing import DEFAULT_AGENT
@@ -41,15 +42,74 @@ def marked_processes(mark: str) -> list[int]:
     return found
 
 
+class Swap(RecordedCommand):
+    """Replaces a script after the first check of the place, and before the command begins."""
+
+    def __init__(self, script: Path, *, rename: bool) -> None:
+        super().__init__()
+        self._script = script
+        self._rename = rename
+
+    async def started(self, handle: str) -> None:
+        await super().started(handle)
+        if self._rename:
+            other = self._script.with_name("other")
+            other.write_text("echo evil")
+            other.rename(self._script)
+        else:
+            self._script.write_text("echo evil")
+
+
+async def check_swapped_script(sandbox: Sandbox, workspace: Path, rounds: int) -> None:
+    """Replaces an approved script right before its command begins. `workspace` is a folder on this
+    machine. Checks that the command never runs."""
+    for rename in (True, False) * (rounds // 2):
+        (workspace / "x.sh").write_text("echo approved")
+        place = await sandbox.locate(".", ["x.sh"])
+        swap = Swap(workspace / "x.sh", rename=rename)
+        with pytest.raises(ToolFailed, match=r"x.sh has changed since the approval"):
+            await sandbox.run("bash x.sh; echo > ran", swap, seconds=30.0, place=place)
+        assert swap.handles
+    assert await sandbox.stat("ran") is None
+
+
+async def check_pinned_script(sandbox: Sandbox, workspace: Path) -> RecordedCommand:
+    """Changes an approved script after its command has begun, on this machine and by the command
+    itself. Checks that both have no effect on the command."""
+    script = workspace / "x.sh"
+    script.write_text("#!/bin/sh\ncat .go >/dev/null; echo tampered >> x.sh; echo approved\n")
+    script.chmod(0o755)
+    os.mkfifo(workspace / ".go")
+    (workspace / ".go").chmod(0o666)
+    place = await sandbox.locate(".", ["./x.sh"])
+
+    class Change(RecordedCommand):
+        def progress(self, text: str) -> None:
+            assert text == "begun"
+            script.write_text("echo evil")
+            (workspace / ".go").write_text("")
+
+    change = Change()
+    # The command can't replace the file either.
+    attack = "rm -f x.sh; echo evil > y; chmod +x y; mv -f y x.sh"
+    outcome = await sandbox.run(f"{attack}; echo begun; ./x.sh", change, seconds=30.0, place=place)
+    lines = outcome.text.splitlines()
+    assert "begun" in lines
+    assert lines[-1] == "approved"
+    assert "cannot create x.sh" in outcome.text
+    assert script.read_text() == "echo evil"
+    return change
+
+
 async def check_killed_gateway(
-    options: BackendOptions, backend: ExecutionBackend, workspace: str
+    options: BackendOptions, backend: ExecutionBackend, workspace: str, *scripts: str
 ) -> None:
-    """Starts a command in a child process and kills this process. Checks that the command ends by
-    itself, that it has run once, and that its files stay."""
+    """Starts a command with approved scripts in a child process, and kills it. Checks that
+    the command ends by itself, that it has run once, and that its files stay."""
     scope = private_scope(workspace)
     sandbox = await backend.open(scope)
     child = await anyio.open_process(
-        command_line(options, scope, DAEMON), stderr=None, start_new_session=True
+        command_line(options, scope, DAEMON, *scripts), stderr=None, start_new_session=True
     )
     assert child.stdout
     handle = (await child.stdout.receive()).decode().strip()

@@ -103,23 +103,24 @@ class SandboxContract:
         for path in ("./a//f", "a/./f", "a/f/.", f"{self.workspace(tmp_path)}/a/f"):
             assert await sandbox.read(path) == b"x"
 
-    @pytest.mark.parametrize("path", WRONG_PATHS)
-    async def test_no_path_leads_outside(self, sandbox: Sandbox, path: str) -> None:
+    async def test_no_path_leads_outside(self, sandbox: Sandbox) -> None:
         await sandbox.write("a/f", b"x")
-        with pytest.raises(ToolFailed):
-            await sandbox.read(path)
-        with pytest.raises(ToolFailed):
-            await sandbox.write(path, b"x")
-        with pytest.raises(ToolFailed):
-            await sandbox.list(path)
-        with pytest.raises(ToolFailed):
-            await sandbox.stat(path)
-        with pytest.raises(ToolFailed):
-            await sandbox.remove(path)
-        with pytest.raises(ToolFailed):
-            await sandbox.search(SearchQuery(pattern="x", path=path))
-        with pytest.raises(ToolFailed):
-            await sandbox.start("echo x > ran", workdir=path)
+        # A sandbox for each path would be slow on another machine.
+        for path in WRONG_PATHS:
+            with pytest.raises(ToolFailed):
+                await sandbox.read(path)
+            with pytest.raises(ToolFailed):
+                await sandbox.write(path, b"x")
+            with pytest.raises(ToolFailed):
+                await sandbox.list(path)
+            with pytest.raises(ToolFailed):
+                await sandbox.stat(path)
+            with pytest.raises(ToolFailed):
+                await sandbox.remove(path)
+            with pytest.raises(ToolFailed):
+                await sandbox.search(SearchQuery(pattern="x", path=path))
+            with pytest.raises(ToolFailed):
+                await sandbox.start("echo x > ran", workdir=path)
         assert [info.name for info in await sandbox.list(".")] == ["a"]
 
     async def test_a_folder_can_not_be_used_as_a_file_nor_a_file_as_a_folder(
@@ -320,11 +321,12 @@ class SandboxContract:
         assert not ended[0].timed_out
         assert await sandbox.stat("late") is None
 
-    @pytest.mark.parametrize("handle", ["", "x", "nowhere:1:2:3:4", "local:::", "memory:"])
     async def test_a_handle_of_nothing_ends_nothing(
-        self, backend: Callable[[], ExecutionBackend], handle: str
+        self, backend: Callable[[], ExecutionBackend]
     ) -> None:
-        assert not await backend().end(handle)
+        opened = backend()
+        for handle in ("", "x", "nowhere:1:2:3:4", "local:::", "memory:"):
+            assert not await opened.end(handle)
 
     async def test_a_command_with_a_nul_character_is_refused(self, sandbox: Sandbox) -> None:
         with pytest.raises(ToolFailed):

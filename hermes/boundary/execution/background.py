@@ -72,9 +72,8 @@ class BackgroundProcess(Value):
     """Whether the command runs in a sandbox of bubblewrap."""
     sandbox: str = ""
     """The id of the sandbox in which the command runs; empty if it runs in none."""
-    mark: str = ""
-    """The text in the environment by which the command's processes on another machine are found;
-    empty for a command of this machine."""
+    handle: str = ""
+    """The handle of the command on another machine; empty for a command of this machine."""
 
 
 class Background:
@@ -105,7 +104,7 @@ class Background:
                 boot=boot_id(),
                 wrapped=launch.restrictions.wrapped,
                 sandbox=launch.sandbox,
-                mark=launch.mark,
+                handle=launch.handle,
             )
             _fill(folder / "input", launch.input)
             await anyio.to_thread.run_sync(_keep, folder, record)

@@ -72,9 +72,9 @@ class ControlGroup:
 
     def exceeded(self) -> str:
         """Returns the limit that the command has reached; empty if it has reached none."""
-        if _count(f"{self.folder}/memory.events", "oom_kill"):
+        if event_count(f"{self.folder}/memory.events", "oom_kill"):
             return "memory"
-        return "processes" if _count(f"{self.folder}/pids.events", "max") else ""
+        return "processes" if event_count(f"{self.folder}/pids.events", "max") else ""
 
     def end(self) -> None:
         """Kills all processes of the group, and deletes the group as soon as they have ended."""
@@ -105,7 +105,8 @@ def _remove_left(parent: str) -> None:
                 os.rmdir(f"{parent}/{name}")  # noqa: PTH106
 
 
-def _count(path: str, name: str) -> int:
+def event_count(path: str, name: str) -> int:
+    """Returns a count from a file with the events of a group; 0 if there is no such file."""
     for line in _content(path).splitlines():
         key, _, number = line.partition(" ")
         if key == name:

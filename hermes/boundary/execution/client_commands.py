@@ -15,8 +15,9 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from hermes.boundary.execution.foreground import OUTPUT_GRACE, report_progress
+from hermes.boundary.execution.handles import CALL_MARK
 from hermes.boundary.execution.output import Output
-from hermes.boundary.execution.process import KILL_GRACE
+from hermes.boundary.execution.process import KILL_GRACE, end_marked
 from hermes.boundary.execution.shell_supervisor import (
     SUPERVISOR,
     SUPERVISOR_NAME,
@@ -82,6 +83,12 @@ class Machine(Protocol):
         that the client outlives this process."""
         ...
 
+    def watch(self) -> Callable[[], str] | None:
+        """Returns a function that returns the limit which the commands on the machine have reached
+        since this call; empty for none. Both may block. Returns None if the machine has no
+        limits."""
+        ...
+
     def terminal(self, folder: str) -> tuple[str, ...]:
         """Returns the command line of an interactive shell in this folder of the machine."""
         ...
@@ -120,7 +127,8 @@ class ClientCommands:
             await client.become_ready()
             await observer.started(f"{self._machine.name}:{mark}")
             await check()
-            outcome = await _attend(client, seconds, observer, SizeWatch(self._machine.files))
+            watch = await anyio.to_thread.run_sync(LimitWatch, self._machine)
+            outcome = await _attend(client, seconds, observer, watch)
         finally:
             with anyio.CancelScope(shield=True):
                 ended = await client.finish()
@@ -176,21 +184,32 @@ def supervised(machine: Machine, mark: str, kind: str) -> tuple[str, ...]:
     return machine.client(mark, *arguments, lasting=kind == "background")
 
 
-class SizeWatch:
-    """Watches the size of the files that a command writes."""
+class LimitWatch:
+    """Watches the limits of a command."""
 
-    def __init__(self, files: tuple[str, int]) -> None:
-        self._folder, self._limit = files
+    def __init__(self, machine: Machine) -> None:
+        folder, limit = machine.files
+        self._meter = FileMeter((folder,), limit) if folder and limit else None
+        self._reached = machine.watch()
 
-    async def exceeded(self) -> None:
-        """Returns as soon as the limit is exceeded."""
-        if not (self._folder and self._limit):
+    async def wait(self) -> str:
+        """Returns the name of a limit as soon as it is exceeded."""
+        if not (self._meter or self._reached):
             await anyio.sleep_forever()
-        meter = FileMeter((self._folder,), self._limit)
-        full = False
-        while not full:
+        found = ""
+        while not found:
             await anyio.sleep(METER_SECONDS)
-            full = await anyio.to_thread.run_sync(meter.full, (), abandon_on_cancel=True)
+            found = await anyio.to_thread.run_sync(self._check, abandon_on_cancel=True)
+        return found
+
+    async def reached(self) -> str:
+        """Returns the limit of the machine that was reached; empty for none."""
+        return await anyio.to_thread.run_sync(self._reached) if self._reached else ""
+
+    def _check(self) -> str:
+        if self._reached and (found := self._reached()):
+            return found
+        return "workspace" if self._meter and self._meter.full(()) else ""
 
 
 class Client:
@@ -204,6 +223,7 @@ class Client:
         self._orders = process.stdin
         self._output = process.stdout
         self._reports = BufferedByteReceiveStream(process.stderr)
+        self._mark = mark
         self._prefix = f"hermes-{mark} "
         self._prepared = prepared
         self._machine = machine
@@ -247,6 +267,12 @@ class Client:
         self.begun.set()
         self.over.set()
 
+    async def kill(self) -> None:
+        """Kills the processes of the command and its supervisor from this machine, which sees the
+        processes in its containers. A supervisor can't start a program to find them, if the
+        command has reached a limit."""
+        await anyio.to_thread.run_sync(end_marked, f"{CALL_MARK}={self._mark}")
+
     async def read(self) -> None:
         """Reads the output until its end."""
         with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
@@ -282,7 +308,7 @@ class Client:
 
 
 async def _attend(
-    client: Client, seconds: float, observer: CommandObserver, files: SizeWatch
+    client: Client, seconds: float, observer: CommandObserver, watch: LimitWatch
 ) -> CommandOutcome | None:
     """Lets the command begin, and waits for its end. Returns None if nobody knows how the command
     ended."""
@@ -291,9 +317,10 @@ async def _attend(
 
         async def measure() -> None:
             nonlocal exceeded
-            await files.exceeded()
-            exceeded = "workspace"
+            exceeded = await watch.wait()
             await client.order(b"kill\n")
+            if exceeded != "workspace":
+                await client.kill()
 
         for task in (client.read, client.follow, measure):
             group.start_soon(task)
@@ -314,7 +341,8 @@ async def _attend(
         with anyio.move_on_after(OUTPUT_GRACE):
             await client.silent.wait()
         group.cancel_scope.cancel()
-    if client.result is None and not limit.cancelled_caught:
+    exceeded = exceeded or await watch.reached()
+    if client.result is None and not (limit.cancelled_caught or exceeded):
         return None
     code, left = client.result or (-9, 0)
     return CommandOutcome(

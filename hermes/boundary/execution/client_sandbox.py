@@ -2,7 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +20,7 @@ from hermes.boundary.execution.client_commands import (
 )
 from hermes.boundary.execution.command_place import PLACE_CHANGED
 from hermes.boundary.execution.launch import CommandLaunch, Restrictions
-from hermes.boundary.execution.local import LocalProcess
+from hermes.boundary.execution.local import LocalProcess, with_remark
 from hermes.boundary.execution.process import KILL_GRACE
 from hermes.boundary.execution.shell_supervisor import input_lines, orders
 from hermes.types.errors import ToolFailed
@@ -74,6 +75,17 @@ class SandboxPlaces(Protocol):
         ...
 
 
+PinnedMachine = Callable[[CommandPlace], Awaitable[Machine | None]]
+"""Returns a machine for one command, on which nothing but the command's own start replaces its
+approved scripts; None if the usual machine is as good. Raises ToolFailed if a script is not the
+approved one."""
+
+
+async def no_pinned_machine(place: CommandPlace) -> Machine | None:
+    """Is the `PinnedMachine` of a backend that can't protect scripts."""
+    return None
+
+
 class CommandSetting(Value):
     """The properties that all commands of a sandbox share."""
 
@@ -84,6 +96,11 @@ class CommandSetting(Value):
     sandbox: str
     """The id of the sandbox."""
     private_files: bool
+    end: Callable[[str], Awaitable[bool]]
+    """Ends a command by its handle, like the method of the backend."""
+    pinned: PinnedMachine = no_pinned_machine
+    remark: Callable[[], str] = lambda: ""
+    """Returns a text that is added to the output of a foreground command."""
 
     def variables(self) -> dict[str, str]:
         """Returns the variables that commands see in addition to the variables of the machine on
@@ -112,7 +129,6 @@ class ClientSandbox:
         self._files = files
         self._places = places
         self._background = background
-        self._commands = ClientCommands(machine)
 
     @property
     def private_files(self) -> bool:
@@ -159,23 +175,48 @@ class ClientSandbox:
     ) -> CommandOutcome:
         wanted = await self._command(command, workdir)
         check = partial(self._check, place, workdir)
-        return await self._commands.run(wanted, seconds, observer, check)
+        async with self._machine_for(place) as machine:
+            outcome = await ClientCommands(machine).run(wanted, seconds, observer, check)
+        return with_remark(outcome, self._setting.remark())
 
     async def start(
         self, command: str, *, workdir: str = ".", place: CommandPlace | None = None
     ) -> "ClientProcess":
         wanted = await self._command(command, workdir)
-        await self._machine.prepare()
-        await self._check(place, workdir)
+        async with self._machine_for(place, lasting=True) as machine:
+            await machine.prepare()
+            await self._check(place, workdir)
+            launch = self._launch(wanted, machine)
+            record = await self._background.start(command, launch, self._setting.scope)
+        return self._process(record.id)
+
+    @asynccontextmanager
+    async def _machine_for(
+        self, place: CommandPlace | None, *, lasting: bool = False
+    ) -> AsyncIterator[Machine]:
+        """Yields the machine for a command. A machine for this command alone is cleared afterwards.
+        If it is `lasting`, it is cleared only after an error."""
+        own = await self._setting.pinned(place) if place else None
+        begun = False
+        try:
+            yield own or self._machine
+            begun = True
+        finally:
+            if own and not (lasting and begun):
+                with anyio.CancelScope(shield=True):
+                    await own.clear()
+
+    def _launch(self, wanted: ClientCommand, machine: Machine) -> CommandLaunch:
+        """Describes the client of a background command."""
         prepared = orders(wanted.command, wanted.folder, wanted.environment)
-        folder, limit = self._machine.files
+        folder, limit = machine.files
         limits = CommandLimits(
             processes=0, memory=0, cpu_seconds=0, file_bytes=0, workspace_bytes=limit
         )
         mark = new_id()
-        launch = CommandLaunch(
-            arguments=supervised(self._machine, mark, "background"),
-            environment=self._machine.environment,
+        return CommandLaunch(
+            arguments=supervised(machine, mark, "background"),
+            environment=machine.environment,
             folder=Path("/"),
             restrictions=Restrictions(
                 limits=limits if folder else None,
@@ -185,10 +226,8 @@ class ClientSandbox:
             sandbox=self._setting.sandbox,
             secrets=tuple(self._setting.secrets.values()),
             input=prepared + b"go\n",
-            mark=mark,
+            handle=f"{machine.name}:{mark}",
         )
-        record = await self._background.start(command, launch, self._setting.scope)
-        return self._process(record.id)
 
     async def processes(self) -> Sequence[ProcessStatus]:
         session = self._setting.scope.session
@@ -204,7 +243,7 @@ class ClientSandbox:
         return self._machine.terminal(await self._places.folder("."))
 
     def _process(self, id: str) -> "ClientProcess":
-        return ClientProcess(id, self._setting.scope, self._background, self._commands)
+        return ClientProcess(id, self._setting, self._background)
 
     async def _check(self, place: CommandPlace | None, workdir: str) -> None:
         """Raises ToolFailed if the command would not run in the approved place."""
@@ -231,14 +270,12 @@ class ClientProcess:
     """A background process on another machine. A program on this machine has started the process,
     follows it, and outlives the gateway."""
 
-    def __init__(
-        self, id: str, scope: SandboxScope, background: Background, commands: ClientCommands
-    ) -> None:
+    def __init__(self, id: str, setting: CommandSetting, background: Background) -> None:
         self.id = id
-        self._session = scope.session
+        self._session = setting.scope.session
         self._background = background
-        self._commands = commands
-        self._client = LocalProcess(id, scope, background)
+        self._end = setting.end
+        self._client = LocalProcess(id, setting.scope, background)
 
     async def status(self) -> ProcessStatus:
         return await self._client.status()
@@ -260,7 +297,7 @@ class ClientProcess:
                 status = await self.wait(KILL_GRACE)
         if status.running or status.code is None:
             record = self._background.record(self.id, self._session)
-            await self._commands.end(record.mark)
+            await self._end(record.handle)
             status = await self._background.kill(self.id, self._session)
         return status
 

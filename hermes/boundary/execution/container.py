@@ -4,7 +4,7 @@ import hashlib
 import os
 import resource
 import time
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from pathlib import Path
 
 import anyio
@@ -12,6 +12,7 @@ import anyio.to_thread
 
 from hermes.boundary.execution.bubblewrap import HOME_INSIDE
 from hermes.boundary.execution.container_engine import ContainerEngine
+from hermes.boundary.execution.container_limits import ContainerLimits
 from hermes.boundary.execution.handles import CALL_MARK
 from hermes.boundary.execution.sandbox_folders import SandboxFolder
 from hermes.boundary.execution.visible_files import contains_system
@@ -45,6 +46,24 @@ done
 """
 
 
+class ContainerUse(Value):
+    """The latest use of a running container."""
+
+    at: float
+    """The time on the monotonic clock."""
+    process: int
+    """The id of its first process on this machine."""
+
+
+class ContainerState(Value):
+    """A container that exists."""
+
+    running: bool
+    settings: str
+    """The hash of its settings."""
+    process: int
+
+
 class ContainerView(Value):
     """The files, limits and owner of a container."""
 
@@ -61,6 +80,11 @@ class ContainerView(Value):
     hidden: tuple[Path, ...] = ()
     """Folders on this machine that are hidden if they are inside the workspace or a mount."""
     mounts: tuple[Mount, ...] = ()
+    variables: Mapping[str, str] = {}
+    """Variables that all programs in the container see."""
+    copies: tuple[tuple[Path, str], ...] = ()
+    """Copies of files on this machine, each with the path of the file in the container. Commands
+    see the copy there and can't change it."""
     filter: Path | None = None
     """The file with the system calls that commands may use; None for the engine's own list."""
     limits: CommandLimits = CommandLimits()
@@ -83,6 +107,7 @@ def run_arguments(view: ContainerView, *, keep_user: bool) -> tuple[str, ...]:
         *("--tmpfs", f"/tmp:{_TEMPORARY}", "--tmpfs", f"/var/tmp:{_TEMPORARY}"),  # noqa: S108
         *("--mount", f"type=bind,source={_named(view.empty)},target=/sys/devices,readonly"),
         *_mounts(view),
+        *(f"--env={name}={value}" for name, value in view.variables.items()),
         *("--env", f"HOME={HOME_INSIDE}", "--workdir", view.shown, "--stop-signal", "KILL"),
         *options.arguments,
         *("--entrypoint", "sh", options.image, "-c", _FIRST_PROCESS, "hermes", str(lasting)),
@@ -130,13 +155,16 @@ def _mounts(view: ContainerView) -> tuple[str, ...]:
             if secret.is_relative_to(path):
                 place = Path(inside, secret.relative_to(path))
                 bound += ["--tmpfs", f"{place}:ro,mode=000,size=4k"]
+    for copy, script in view.copies:
+        target = _named(Path(script))
+        bound += ["--mount", f"type=bind,source={_named(copy)},target={target},readonly"]
     return tuple(bound)
 
 
 def _named(path: Path) -> str:
     if "," in str(path) or '"' in str(path):
         raise ToolFailed(
-            f"The folder {str(path)!r} can't be in a container: rename it without , or \"."
+            f"The path {str(path)!r} can't be in a container: rename it without , or \"."
         )
     return str(path)
 
@@ -198,16 +226,19 @@ class Container:
         self,
         engine: ContainerEngine,
         name: str,
-        used: MutableMapping[str, float],
+        used: MutableMapping[str, ContainerUse],
         view: Callable[[], ContainerView] | None = None,
         files: tuple[str, int] = ("", 0),
+        connect: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
-        """`used` contains the time at which this process last used each container. `view` describes
-        the container; None if the container is already running."""
+        """`used` contains the last use of each container by this process. `view` describes the
+        container; None if the container is already running. `connect` connects its network, and
+        gets its first process; None for no network."""
         self._engine = engine
         self._container = name
         self._used = used
         self._view = view
+        self._connect = connect
         self.files = files
 
     @property
@@ -220,35 +251,52 @@ class Container:
 
     async def prepare(self) -> None:
         """Starts the container if it does not run yet."""
-        if time.monotonic() - self._used.get(self._container, -SHORTEST_IDLE) < SHORTEST_IDLE / 2:
+        used = self._used.get(self._container)
+        if used and time.monotonic() - used.at < SHORTEST_IDLE / 2:
             return
         await self._engine.require()
         if self._view:
             view = await anyio.to_thread.run_sync(self._view)
-            await self._ensure(view)
-        self._used[self._container] = time.monotonic()
+            process = await self._ensure(view)
+            if self._connect and not (used and used.process == process):
+                await self._connect(process)
+            self._used[self._container] = ContainerUse(at=time.monotonic(), process=process)
 
-    async def _ensure(self, view: ContainerView) -> None:
-        wanted = f"true {view.labels[SETTINGS_LABEL]}"
-        if await self._state() == wanted:
-            return
-        await self.clear()
+    async def _ensure(self, view: ContainerView) -> int:
+        """Starts the container, unless it runs with the same settings. Returns its first
+        process."""
+        settings = view.labels[SETTINGS_LABEL]
+        if (state := await self._state()) and state.running and state.settings == settings:
+            return state.process
+        if state:
+            await self.clear()
         arguments = run_arguments(view, keep_user=self._engine.rootless_podman)
         answer = await self._engine.call(*arguments)
         # Another process may have started the same container just now.
-        if answer.code and await self._state() != wanted:
+        state = await self._state()
+        if not (state and state.running and state.settings == settings):
             raise ToolFailed(
                 f"The container can't be started: {answer.error.strip()[-500:]}. `hermes doctor`"
                 " shows what is missing."
             )
+        return state.process
 
-    async def _state(self) -> str:
-        text = f'{{{{.State.Running}}}} {{{{index .Config.Labels "{SETTINGS_LABEL}"}}}}'
+    async def _state(self) -> ContainerState | None:
+        label = f'{{{{index .Config.Labels "{SETTINGS_LABEL}"}}}}'
+        text = f"{{{{.State.Running}}}} {{{{.State.Pid}}}} {label}"
         answer = await self._engine.call("container", "inspect", "--format", text, self._container)
-        return answer.output.strip()
+        if answer.code:
+            return None
+        running, process, settings = answer.output.strip().split(" ", 2)
+        return ContainerState(running=running == "true", settings=settings, process=int(process))
 
     async def runs(self) -> bool:
-        return (await self._state()).startswith("true ")
+        state = await self._state()
+        return state is not None and state.running
+
+    def watch(self) -> Callable[[], str]:
+        used = self._used.get(self._container)
+        return ContainerLimits(used.process if used else 0).reached
 
     def client(self, mark: str, *arguments: str, lasting: bool = False) -> tuple[str, ...]:
         marked = ("--env", f"{CALL_MARK}={mark}")
@@ -257,7 +305,9 @@ class Container:
     def terminal(self, folder: str) -> tuple[str, ...]:
         marked = ("--env", f"{CALL_MARK}=shell", "--workdir", folder)
         shell = "command -v bash >/dev/null && exec bash; exec sh"
-        return (self._engine.program, "exec", "-it", *marked, self._container, "sh", "-c", shell)
+        # Docker refuses `-t` if the input is not a terminal.
+        kind = "-it" if os.isatty(0) else "-i"
+        return (self._engine.program, "exec", kind, *marked, self._container, "sh", "-c", shell)
 
     def failure(self, said: str) -> ToolFailed:
         self._used.pop(self._container, None)

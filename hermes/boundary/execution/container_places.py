@@ -4,15 +4,17 @@ mounted in the container."""
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import anyio.to_thread
+from msgspec.structs import replace
 
 from hermes.boundary.execution.bubblewrap import HOME_INSIDE
-from hermes.boundary.execution.command_place import ScriptFiles, VisibleFolder
+from hermes.boundary.execution.command_place import PlaceCheck, ScriptFiles, VisibleFolder
 from hermes.boundary.execution.local import folder_in
 from hermes.types.errors import ToolFailed
-from hermes.types.execution import SandboxScope, Script
+from hermes.types.execution import CommandPlace, SandboxScope, Script
 
 UNKNOWN_FOLDERS = ("/dev", "/proc", "/run", "/sys", "/tmp", "/var/tmp")  # noqa: S108
 """Folders of a container that commands can change and that this machine does not see."""
@@ -29,14 +31,22 @@ class ContainerPlaces:
         workspace: Path,
         visible: Sequence[VisibleFolder],
         prepare: Callable[[], None],
+        hidden: Sequence[Path] = (),
     ) -> None:
-        """`visible` lists the folders of this machine that are mounted in the container. `prepare`
-        creates the workspace."""
+        """`visible` lists the folders of this machine that are mounted in the container, and
+        `hidden` those that commands can't see there. `prepare` creates the workspace."""
         self._image = image
         self._shown = Path(scope.workspace)
         self._workspace = workspace
         self._prepare = prepare
-        self._files = ScriptFiles(str(HOME_INSIDE), visible, ())
+        self._visible = visible
+        self._hidden = hidden
+
+    @cached_property
+    def _files(self) -> ScriptFiles:
+        visible = [replace(one, real=one.real.resolve()) for one in self._visible]
+        hidden = [one.resolve() for one in self._hidden]
+        return ScriptFiles(str(HOME_INSIDE), visible, (), hidden)
 
     async def folder(self, workdir: str) -> str:
         return await anyio.to_thread.run_sync(self._folder, workdir)
@@ -46,6 +56,18 @@ class ContainerPlaces:
             return tuple(self._script(folder, name) for name in names)
 
         return await anyio.to_thread.run_sync(read)
+
+    async def copies(self, place: CommandPlace, folder: Path) -> tuple[tuple[Path, str], ...]:
+        """Copies the approved scripts that are not part of the image into a folder of this machine.
+        Returns each copy with the path of its script. Raises ToolFailed if a script is not the
+        approved one."""
+
+        def copied() -> tuple[tuple[Path, str], ...]:
+            own = tuple(one for one in place.scripts if self._files.folder_of(one.path))
+            check = PlaceCheck(place.backend, {}, self._files)
+            return tuple(check.copies(replace(place, scripts=own), folder))
+
+        return await anyio.to_thread.run_sync(copied)
 
     def _folder(self, workdir: str) -> str:
         self._prepare()

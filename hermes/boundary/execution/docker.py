@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from hermes.boundary.execution.background import Background
 from hermes.boundary.execution.bubblewrap import HOME_INSIDE
-from hermes.boundary.execution.client_commands import ClientCommands
+from hermes.boundary.execution.client_commands import ClientCommands, Machine
 from hermes.boundary.execution.client_sandbox import ClientSandbox, CommandSetting
 from hermes.boundary.execution.command_place import VisibleFolder
 from hermes.boundary.execution.container import (
@@ -21,10 +21,12 @@ from hermes.boundary.execution.container import (
     SETTINGS_LABEL,
     Container,
     ContainerFolders,
+    ContainerUse,
     ContainerView,
     name_prefix,
 )
 from hermes.boundary.execution.container_engine import ENGINE_ADVICE, ContainerEngine
+from hermes.boundary.execution.container_network import connect_container, network_finding
 from hermes.boundary.execution.container_places import ContainerPlaces
 from hermes.boundary.execution.container_seccomp import written_profile
 from hermes.boundary.execution.local import LocalSandbox
@@ -34,13 +36,16 @@ from hermes.boundary.execution.sandbox_folders import (
     known_sandboxes,
     sandbox_id,
 )
+from hermes.boundary.execution.sandbox_network import SandboxNetwork
 from hermes.types.execution import (
     BackendFinding,
     BackendManifest,
     BackendOptions,
+    CommandPlace,
     SandboxInfo,
     SandboxScope,
 )
+from hermes.types.identity import new_id
 
 
 class DockerBackend:
@@ -55,11 +60,14 @@ class DockerBackend:
         self._prefix = name_prefix(self._folders)
         self._engine = ContainerEngine(clients.containers.program, clients.environment)
         self._background = Background(options.processes)
-        self._used: dict[str, float] = {}
+        self._network = SandboxNetwork(
+            options.network, options.processes.with_name("network"), separate=True
+        )
+        self._used: dict[str, ContainerUse] = {}
 
     @property
     def isolation(self) -> str:
-        return "a container: read-only system, no capabilities; no network"
+        return f"a container: read-only system, no capabilities; {self._network.description}"
 
     async def check(self) -> Sequence[BackendFinding]:
         if problem := await self._engine.find():
@@ -72,24 +80,24 @@ class DockerBackend:
         works = BackendFinding(
             level="ok", text=f"Commands run in containers of {image} ({program})."
         )
-        if self._options.network.mode == "none":
-            return (works,)
-        text = "Commands have no network: containers do not support terminal.network."
-        hint = "Set terminal.network to none, or terminal.backend to sandbox."
-        return (works, BackendFinding(level="warning", text=text, hint=hint))
+        if missing := network_finding(self._options.network, self._engine):
+            return missing
+        return (works, *self._network.findings())
 
     async def open(self, scope: SandboxScope) -> ClientSandbox:
-        own = SandboxFolder(self._folders, scope, self._options.sharing)
         owned = self._options.own_workspaces and self._options.sharing != "agent"
+        chosen = "" if owned else scope.workspace
+        own = SandboxFolder(self._folders, scope, self._options.sharing, chosen)
         workspace = own.workspace if owned else Path(scope.workspace)
         folders = ContainerFolders(own, workspace)
-        container = Container(
-            self._engine,
-            f"{self._prefix}{own.id}",
-            self._used,
-            partial(self._view, scope, own, workspace, folders),
-            (str(workspace), self._options.limits.workspace_bytes),
-        )
+        name = f"{self._prefix}{own.id}"
+        view = partial(self._view, scope, own, workspace, folders)
+        size = (str(workspace), self._options.limits.workspace_bytes)
+        await self._network.start()
+        connect = None
+        if self._network.used:
+            connect = partial(connect_container, self._network.folder, own.id)
+        container = Container(self._engine, name, self._used, partial(view, name), size, connect)
         owner = folders.new_files_owner
         mounts = self._options.mounts
         files = LocalSandbox(scope, None, None, workspace, prepare=folders.ensure, owner=owner)
@@ -103,7 +111,16 @@ class DockerBackend:
                 *(VisibleFolder(shown=Path(one.path), real=Path(one.path)) for one in mounts),
             ],
             folders.ensure,
+            self._hidden(scope),
         )
+
+        async def pinned(place: CommandPlace) -> Machine | None:
+            copies = await places.copies(place, own.approved)
+            if not copies:
+                return None
+            only = f"{name}-{new_id()}"
+            return Container(self._engine, only, {}, partial(view, only, copies), size, connect)
+
         setting = CommandSetting(
             backend=CONTAINER_BACKEND,
             private_files=owned,
@@ -111,17 +128,32 @@ class DockerBackend:
             environment=self._options.environment,
             secrets=self._options.secrets,
             sandbox=own.id,
+            end=self.end,
+            pinned=pinned,
+            remark=partial(self._network.remark, own.id),
         )
         return ClientSandbox(setting, container, files, places, self._background)
 
+    def _hidden(self, scope: SandboxScope) -> tuple[Path, ...]:
+        home = (Path(scope.home),) if scope.home else ()
+        return (*home, *self._options.hidden)
+
     def _view(
-        self, scope: SandboxScope, own: SandboxFolder, workspace: Path, folders: ContainerFolders
+        self,
+        scope: SandboxScope,
+        own: SandboxFolder,
+        workspace: Path,
+        folders: ContainerFolders,
+        name: str,
+        copies: tuple[tuple[Path, str], ...] = (),
     ) -> ContainerView:
-        """Describes the container, and creates its folders."""
+        """Describes the container with this name, and creates its folders. With copies of scripts,
+        the container is for one command."""
         folders.ensure()
-        hidden = (Path(scope.home), *self._options.hidden) if scope.home else self._options.hidden
+        hidden = (one.resolve() for one in self._hidden(scope))
+        containers = self._options.clients.containers
         view = ContainerView(
-            name=f"{self._prefix}{own.id}",
+            name=name,
             labels={
                 HOME_LABEL: str(self._folders.resolve()),
                 "hermes.agent": scope.agent,
@@ -133,11 +165,13 @@ class DockerBackend:
             # The container has a /tmp of its own, so this folder stays empty.
             empty=own.temporary.resolve(),
             user=folders.user(),
-            hidden=tuple(dict.fromkeys(one.resolve() for one in hidden if one.is_dir())),
+            hidden=tuple(dict.fromkeys(one for one in hidden if one.is_dir())),
             mounts=self._options.mounts,
+            variables=self._network.environment(),
+            copies=copies,
             filter=written_profile(self._folders) if self._engine.is_podman else None,
             limits=self._options.limits,
-            options=self._options.clients.containers,
+            options=replace(containers, idle_seconds=0) if copies else containers,
         )
         # Other sessions may share the container, so its labels do not count as settings.
         settings = repr(replace(view, labels={})).encode()
@@ -150,7 +184,12 @@ class DockerBackend:
         if kind != CONTAINER_BACKEND or not name.startswith(self._prefix) or not mark.isalnum():
             return False
         container = Container(self._engine, name, self._used)
-        return await container.runs() and await ClientCommands(container).end(mark)
+        if not await container.runs():
+            return False
+        ended = await ClientCommands(container).end(mark)
+        if "-" in name.removeprefix(self._prefix):
+            await container.clear()
+        return ended
 
     async def sandboxes(self) -> Sequence[SandboxInfo]:
         found = await anyio.to_thread.run_sync(lambda: list(known_sandboxes(self._folders)))
@@ -174,21 +213,27 @@ class DockerBackend:
         used = {one.id: one.used_at for one in await self.sandboxes()}
         closed = 0
         for name, home in await self._containers():
-            id = name.removeprefix(self._prefix)
-            idle = id not in busy and time.time() - used.get(id, 0.0) >= seconds
+            container = Container(self._engine, name, self._used)
+            id, _, _ = name.removeprefix(self._prefix).partition("-")
+            own = name.startswith(self._prefix) and id not in busy
+            idle = own and time.time() - used.get(id, 0.0) >= seconds
             lost = not await anyio.to_thread.run_sync(os.path.isdir, home)
-            if lost or (id != name and idle):
-                await Container(self._engine, name, self._used).clear()
+            if lost or (idle and not await _is_busy(container)):
+                await container.clear()
                 closed += 1
         return closed
 
     async def aclose(self) -> None:
-        """Does nothing: an unused container ends by itself."""
+        """Ends the proxy. An unused container ends by itself."""
+        await self._network.aclose()
 
     async def _remove(self, id: str) -> None:
-        """Removes the container of a sandbox, if there is an engine."""
-        if not await self._engine.find():
-            await Container(self._engine, f"{self._prefix}{id}", self._used).clear()
+        """Removes the containers of a sandbox, if there is an engine."""
+        if await self._engine.find():
+            return
+        for name, _ in await self._containers():
+            if name.startswith(f"{self._prefix}{id}"):
+                await Container(self._engine, name, self._used).clear()
 
     async def _containers(self) -> list[tuple[str, str]]:
         """Returns, for each container that Hermes has started, its name and the home to which it
@@ -199,6 +244,13 @@ class DockerBackend:
         answer = await self._engine.call("ps", "--filter", f"label={HOME_LABEL}", "--format", shown)
         lines = (line.partition("\t") for line in answer.output.splitlines())
         return [(name, home) for name, _, home in lines]
+
+
+async def _is_busy(container: Container) -> bool:
+    """Returns whether anything runs in the container besides its first process with its child, and
+    the shell that counts."""
+    code, said = await ClientCommands(container).call("set -- /proc/[0-9]*; echo $#")
+    return code == 0 and int(said) > 3
 
 
 DOCKER_BACKEND = BackendManifest(name=CONTAINER_BACKEND, make=DockerBackend)

@@ -78,14 +78,14 @@ def _forward(folder: str, sandbox: str, pipes: tuple[int, int], parent: int) -> 
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == parent:
-            _leave_descriptors({told, opened})
+            leave_descriptors({told, opened})
             os.setsid()
             # A command that gets SIGTERM may still need the network to clean up.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             os.chdir(folder)
             with os.fdopen(told) as file:
                 child = json.load(file)["child-pid"]
-            _join_namespaces(libc, child)
+            join_namespaces(libc, child)
             # The loopback interface may still be down, and then has no address.
             with socket.create_server(("", PROXY_PORT), backlog=MOST_CONNECTIONS) as listener:
                 os.write(opened, b"g")
@@ -96,7 +96,7 @@ def _forward(folder: str, sandbox: str, pipes: tuple[int, int], parent: int) -> 
         os._exit(1)
 
 
-def _leave_descriptors(kept: set[int]) -> None:
+def leave_descriptors(kept: set[int]) -> None:
     """Closes the output of the command and all other descriptors that this process has inherited.
     The output would otherwise seem to be unfinished after the end of the command."""
     with os.scandir("/proc/self/fd") as entries:
@@ -109,26 +109,35 @@ def _leave_descriptors(kept: set[int]) -> None:
         os.dup2(null, standard)
 
 
-def _join_namespaces(libc: ctypes.CDLL, pid: int) -> None:
+def join_namespaces(libc: ctypes.CDLL, pid: int) -> None:
     """Joins the network namespace of the process, and first the user namespace that owns it. The
     process itself may be in another user namespace already."""
     network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     owner = fcntl.ioctl(network, _NS_GET_USERNS)
+    # A process can't join the user namespace that it is in.
+    inside = os.path.samestat(os.fstat(owner), os.stat("/proc/self/ns/user"))  # noqa: PTH116
     for namespace, kind in ((owner, _CLONE_NEWUSER), (network, _CLONE_NEWNET)):
-        if libc.setns(namespace, kind):
+        if not (inside and namespace == owner) and libc.setns(namespace, kind):
             raise OSError(ctypes.get_errno(), "the namespaces of the sandbox can't be joined")
         os.close(namespace)
 
 
-def forward(listener: socket.socket, sandbox: str) -> NoReturn:
-    """Joins each connection of the listener with a connection to the proxy, for ever."""
+def forward(listener: socket.socket, sandbox: str, end: int | None = None) -> None:
+    """Joins each connection of the listener with a connection to the proxy, until the descriptor
+    `end` is readable."""
     connections: list[JoinedSockets] = []
     while True:
-        reading = [one for connection in connections for one in connection.sources()]
+        reading: list[socket.socket | int] = [
+            one for connection in connections for one in connection.sources()
+        ]
         writing = [one for connection in connections for one in connection.targets()]
+        if end is not None:
+            reading.append(end)
         if len(connections) < MOST_CONNECTIONS:
             reading.append(listener)
         readable, writable, _ = select.select(reading, writing, [])
+        if end in readable:
+            return
         for connection in connections:
             connection.advance({*readable, *writable})
         connections = [one for one in connections if not one.closed]
@@ -159,7 +168,7 @@ class JoinedSockets:
     def targets(self) -> list[socket.socket]:
         return [self._other[one] for one in self._pending]
 
-    def advance(self, ready: set[socket.socket]) -> None:
+    def advance(self, ready: set[socket.socket | int]) -> None:
         """Sends and receives with the sockets that are ready. Closes both sockets when both sides
         have ended, or one fails."""
         try:

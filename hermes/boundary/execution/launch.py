@@ -96,8 +96,8 @@ class CommandLaunch(Value):
     input: bytes = b""
     """The first input of a background command. The command gets this input even if the gateway
     ends."""
-    mark: str = ""
-    """The mark of the command on another machine; empty for a command of this machine."""
+    handle: str = ""
+    """The handle of the command on another machine; empty for a command of this machine."""
 
 
 class Launcher(Protocol):

@@ -192,9 +192,7 @@ class LocalSandbox:
         commands, launcher = self._commands()
         launch = await self._launch(launcher, command, workdir, place, background=False)
         outcome = await commands.foreground.run(launch, seconds, observer)
-        remark = self._remark()
-        text = "\n".join(filter(None, (outcome.text.removesuffix("\n"), remark)))
-        return replace(outcome, text=text) if remark else outcome
+        return with_remark(outcome, self._remark())
 
     async def start(
         self, command: str, *, workdir: str = ".", place: CommandPlace | None = None
@@ -275,6 +273,12 @@ class LocalProcess:
 
     async def kill(self) -> ProcessStatus:
         return await self._background.kill(self.id, self._session)
+
+
+def with_remark(outcome: CommandOutcome, remark: str) -> CommandOutcome:
+    """Adds the remark to the output, if there is one."""
+    text = "\n".join(filter(None, (outcome.text.removesuffix("\n"), remark)))
+    return replace(outcome, text=text) if remark else outcome
 
 
 def folder_in(workspace: Path, wanted: str) -> Path:

@@ -41,7 +41,7 @@ from hermes.boundary.execution.sandbox_folders import (
     known_sandboxes,
     sandbox_id,
 )
-from hermes.boundary.execution.sandbox_network import SandboxNetwork
+from hermes.boundary.execution.sandbox_network import NETWORK_LEVEL, SandboxNetwork
 from hermes.boundary.execution.scripts import script
 from hermes.boundary.execution.seatbelt import seatbelt_arguments, seatbelt_profile
 from hermes.boundary.execution.seccomp import filter_program
@@ -75,7 +75,9 @@ class SandboxBackend:
         self._level = level
         self._folders = (options.sandboxes or options.processes.parent / "sandboxes") / SANDBOX_NAME
         self._network = SandboxNetwork(
-            options.network, level, options.processes.with_name("network")
+            options.network,
+            options.processes.with_name("network"),
+            separate=level == NETWORK_LEVEL,
         )
         self.commands = LocalCommands(options.processes, options.environment)
 
@@ -96,7 +98,7 @@ class SandboxBackend:
         network = self._network
         confined = ConfinedLauncher(self._options, self._level, scope, own, workspace, network)
         await network.start()
-        remark = partial(network.remark, scope.session)
+        remark = partial(network.remark, str(scope.session))
         if not self._has_own_workspace:
             return LocalSandbox(scope, self.commands, confined, remark=remark)
         return LocalSandbox(

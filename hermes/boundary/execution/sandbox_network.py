@@ -28,21 +28,23 @@ SHOWN_HOSTS = 10
 
 
 class SandboxNetwork:
-    """The network of all sandboxes of a backend. Without a policy or at another level than
-    `NETWORK_LEVEL`, commands have no network."""
+    """The network of all sandboxes of a backend. Without a policy, and if commands can't be kept
+    away from other programs, commands have no network."""
 
     def __init__(
         self,
         policy: NetworkPolicy,
-        level: Level | None,
         folder: Path,
+        *,
+        separate: bool,
         proxy: EgressProxy | None = None,
     ) -> None:
-        """`folder` is the folder of the socket."""
+        """`folder` is the folder of the socket. `separate` says whether commands have a network
+        namespace of their own."""
         self._policy = policy
-        self._folder = folder
-        self._missing = policy.mode != "none" and level != NETWORK_LEVEL
-        used = policy.mode != "none" and level == NETWORK_LEVEL
+        self.folder = folder
+        self._missing = policy.mode != "none" and not separate
+        used = policy.mode != "none" and separate
         self._proxy = (proxy or _proxy(policy)) if used else None
 
     @property
@@ -71,26 +73,31 @@ class SandboxNetwork:
         starts."""
         if self._proxy is not None:
             try:
-                await self._proxy.start(self._folder)
+                await self._proxy.start(self.folder)
             except OSError as error:
                 # The files and all other commands of the sandbox can still be used.
                 log.error("commands have no network, because the proxy can't start: %s", error)
+
+    @property
+    def used(self) -> bool:
+        """Whether commands have a network."""
+        return self._proxy is not None
 
     def connected(self, arguments: tuple[str, ...], session: SessionKey) -> tuple[str, ...]:
         """Returns the command line that runs bubblewrap with these arguments and connects its
         network namespace with the proxy."""
         if self._proxy is None:
             return arguments
-        return tuple(script(forwarder, str(self._folder), str(session), *arguments))
+        return tuple(script(forwarder, str(self.folder), str(session), *arguments))
 
     def environment(self) -> dict[str, str]:
         """Returns the variables that tell commands where the proxy is."""
         return {} if self._proxy is None else proxy_environment()
 
-    def remark(self, session: SessionKey) -> str:
-        """Returns a sentence for the model about the hosts that were refused to the session since
+    def remark(self, sandbox: str) -> str:
+        """Returns a sentence for the model about the hosts that were refused to the sandbox since
         the last call; empty if no host was refused."""
-        refused = self._proxy.take_refused(str(session)) if self._proxy else ()
+        refused = self._proxy.take_refused(sandbox) if self._proxy else ()
         if not refused:
             return ""
         return (

@@ -87,7 +87,12 @@ follow() {
   self; watcher=$me
   echo "$watcher"
   read -r line && [ "$line" = go ] || return
-  children=; read -r children < "/proc/$$/task/$$/children"
+  # The process of `run` may not exist yet. It must not count as a process of the command.
+  set --
+  while [ $# -lt 2 ] && [ -e /proc/$$ ]; do
+    children=; read -r children < "/proc/$$/task/$$/children"
+    set -- $children
+  done
   own="$$ $watcher $children"
   echo go
   while IFS= read -r line; do

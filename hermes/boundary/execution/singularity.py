@@ -37,6 +37,7 @@ SINGULARITY_PROGRAMS = ("apptainer", "singularity")
 SINGULARITY_ADVICE = (
     "Install Apptainer (`apt install apptainer`), or set terminal.backend to another backend."
 )
+NO_NETWORK_ADVICE = "Set terminal.network to none, or terminal.backend to sandbox or docker."
 _SHELL = 'command -v bash >/dev/null && exec bash "$@"; exec sh "$@"'
 
 
@@ -60,6 +61,9 @@ class SingularityBackend:
         if self._program is None:
             text = f"Commands are refused: {' and '.join(SINGULARITY_PROGRAMS)} are not installed."
             return (BackendFinding(level="error", text=text, hint=SINGULARITY_ADVICE),)
+        if self._options.network.mode != "none":
+            text = "Commands are refused: containers of Apptainer have no network."
+            return (BackendFinding(level="error", text=text, hint=NO_NETWORK_ADVICE),)
         image = self._options.clients.containers.singularity_image
         if "://" not in image and not await anyio.Path(image).exists():
             text = f"Commands are refused: the image {image!r} does not exist."
@@ -69,8 +73,9 @@ class SingularityBackend:
         return (BackendFinding(level="ok", text=text),)
 
     async def open(self, scope: SandboxScope) -> LocalSandbox:
-        own = SandboxFolder(self._folders, scope, self._options.sharing)
         owned = self._options.own_workspaces and self._options.sharing != "agent"
+        chosen = "" if owned else scope.workspace
+        own = SandboxFolder(self._folders, scope, self._options.sharing, chosen)
         workspace = own.workspace if owned else Path(scope.workspace)
         folders = ContainerFolders(own, workspace)
         launcher = ContainerLauncher(self._options, self._program, scope, own, workspace)
@@ -159,6 +164,8 @@ class ContainerLauncher:
     def _arguments(self, inside: Path, *command: str) -> tuple[str, ...]:
         if self._program is None:
             raise ToolFailed(f"Commands can't run here. {SINGULARITY_ADVICE}")
+        if self._options.network.mode != "none":
+            raise ToolFailed(f"Commands can't have a network here. {NO_NETWORK_ADVICE}")
         self._folders.ensure()
         user, own = self._folders.user(), self._own
         shown = (

@@ -65,6 +65,7 @@ class SshBackend:
         setting = CommandSetting(
             backend=self._connection.name,
             private_files=True,
+            end=self.end,
             scope=scope,
             environment=self._options.environment,
             secrets=self._options.secrets,

@@ -87,6 +87,9 @@ class SshConnection:
         path = str(self._folder / "s")
         return (self._found(), "-S", path, *self._options(), "-T", self._ssh.host, remote)
 
+    def watch(self) -> None:
+        """Returns nothing, because the machine has no limits of ours."""
+
     def terminal(self, folder: str) -> tuple[str, ...]:
         remote = f'cd {shlex.quote(folder)} && exec "$SHELL" -i'
         return (self._found(), *self._options(), "-t", self._ssh.host, remote)

@@ -1,7 +1,7 @@
 """Tests foreground commands that run through a client program. A shell of this machine stands in
 for the client."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import anyio
@@ -25,6 +25,7 @@ class ThisMachine:
         self.files = (str(folder) if limit else "", limit)
         self.environment: Mapping[str, str] = {"PATH": "/usr/bin:/bin"}
         self.cleared = 0
+        self.reached: Callable[[], str] | None = None
         self._program = program
 
     async def prepare(self) -> None:
@@ -32,6 +33,9 @@ class ThisMachine:
 
     def client(self, mark: str, *arguments: str, lasting: bool = False) -> tuple[str, ...]:
         return (self._program, f"{CALL_MARK}={mark}", "sh", *arguments)
+
+    def watch(self) -> Callable[[], str] | None:
+        return self.reached
 
     def terminal(self, folder: str) -> tuple[str, ...]:
         return ("sh",)
@@ -94,3 +98,21 @@ async def test_a_command_that_has_killed_its_supervisor_is_ended_in_time(tmp_pat
     assert (outcome.timed_out, outcome.code) == (True, -9)
     assert not lives(int((tmp_path / "pid").read_text()))
     assert await ClientCommands(machine).end("unknown") is False
+
+
+async def test_a_command_that_reaches_a_limit_is_ended_without_its_supervisor(
+    tmp_path: Path,
+) -> None:
+    machine = ThisMachine(tmp_path)
+    machine.reached = lambda: "processes" if (tmp_path / "pid").exists() else ""
+    stopping = "kill -STOP $PPID; echo $$ > new; mv new pid; exec sleep 600"
+    outcome = await run(machine, tmp_path, stopping, 600.0)
+    assert (outcome.exceeded, outcome.timed_out, outcome.code) == ("processes", False, -9)
+    assert not lives(int((tmp_path / "pid").read_text()))
+
+
+async def test_a_limit_that_has_ended_a_command_is_reported(tmp_path: Path) -> None:
+    machine = ThisMachine(tmp_path)
+    machine.reached = lambda: "memory" if (tmp_path / "begun").exists() else ""
+    outcome = await run(machine, tmp_path, "echo > begun; kill -9 $$", 600.0)
+    assert (outcome.exceeded, outcome.code) == ("memory", -9)

@@ -11,10 +11,10 @@ from hermes.boundary.execution.local import LocalBackend, LocalSandbox
 from hermes.boundary.execution.sandbox import SandboxBackend
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.testing.commands import EMPTY_ENVIRONMENT, sandbox_backend
-from hermes.testing.sandbox_contract import RecordedCommand
+from hermes.testing.machine_contract import check_pinned_script, check_swapped_script
 from hermes.testing.turns import a_turn
 from hermes.types.errors import ToolFailed
-from hermes.types.execution import BackendOptions, CommandPlace, ExecutionBackend, SandboxScope
+from hermes.types.execution import BackendOptions, CommandPlace, SandboxScope
 
 RACES = 20
 
@@ -50,68 +50,22 @@ def scope(work: Path) -> SandboxScope:
     return SandboxScope(agent=DEFAULT_AGENT, session=a_turn().session, workspace=str(work))
 
 
-class Swap(RecordedCommand):
-    """Replaces a script after the first check of the place, and before the command begins."""
-
-    def __init__(self, script: Path, *, rename: bool) -> None:
-        super().__init__()
-        self._script = script
-        self._rename = rename
-
-    async def started(self, handle: str) -> None:
-        await super().started(handle)
-        if self._rename:
-            other = self._script.with_name("other")
-            other.write_text("echo evil")
-            other.rename(self._script)
-        else:
-            self._script.write_text("echo evil")
-
-
-async def never_runs_a_replaced_script(backend: ExecutionBackend, work: Path) -> None:
-    opened = await backend.open(scope(work))
-    for rename in (True, False) * (RACES // 2):
-        (work / "x.sh").write_text("echo approved")
-        place = await opened.locate(".", ["x.sh"])
-        swap = Swap(work / "x.sh", rename=rename)
-        with pytest.raises(ToolFailed, match=r"x.sh has changed since the approval"):
-            await opened.run("bash x.sh", swap, seconds=30.0, place=place)
-
-
 async def test_a_script_that_is_replaced_before_the_start_never_runs(
     work: Path, local: LocalBackend
 ) -> None:
-    await never_runs_a_replaced_script(local, work)
+    await check_swapped_script(await local.open(scope(work)), work, RACES)
 
 
 async def test_a_script_that_is_replaced_never_runs_in_a_sandbox(
     work: Path, sandbox: SandboxBackend
 ) -> None:
-    await never_runs_a_replaced_script(sandbox, work)
+    await check_swapped_script(await sandbox.open(scope(work)), work, RACES)
 
 
 async def test_a_sandbox_runs_a_copy_that_nobody_can_change(
     work: Path, sandbox: SandboxBackend
 ) -> None:
-    script = work / "x.sh"
-    script.write_text("#!/bin/sh\ncat .go >/dev/null; echo tampered >> x.sh; echo approved\n")
-    script.chmod(0o755)
-    os.mkfifo(work / ".go")
-    opened = await sandbox.open(scope(work))
-    place = await opened.locate(".", ["./x.sh"])
-
-    class Change(RecordedCommand):
-        def progress(self, text: str) -> None:
-            assert text == "begun"
-            script.write_text("echo evil")
-            (work / ".go").write_text("")
-
-    outcome = await opened.run("echo begun; ./x.sh", Change(), seconds=30.0, place=place)
-    lines = outcome.text.splitlines()
-    assert lines[0] == "begun"
-    assert lines[-1] == "approved"
-    assert "cannot create x.sh" in outcome.text
-    assert script.read_text() == "echo evil"
+    await check_pinned_script(await sandbox.open(scope(work)), work)
 
 
 async def test_a_link_in_a_sandbox_is_no_script(work: Path, sandbox: SandboxBackend) -> None:

@@ -30,6 +30,8 @@ VIEW = ContainerView(
     user=64_200,
     hidden=(Path("/h/2/workspace/secret"), Path("/elsewhere")),
     mounts=(Mount(path="/data"), Mount(path="/out", writable=True)),
+    variables={"http_proxy": "http://127.0.0.1:3128"},
+    copies=((Path("/h/2/approved/1.0"), "/srv/project/x.sh"),),
     filter=Path("/h/seccomp.json"),
     limits=CommandLimits(
         processes=9, memory=10_000_000, cpu_seconds=7, file_bytes=5, workspace_bytes=3
@@ -73,6 +75,8 @@ def test_the_command_line_of_a_container_is_exact() -> None:
         *("--mount", "type=bind,source=/out,target=/out"),
         *("--volume", "/a:/b:ro"),
         *("--tmpfs", "/srv/project/secret:ro,mode=000,size=4k"),
+        *("--mount", "type=bind,source=/h/2/approved/1.0,target=/srv/project/x.sh,readonly"),
+        "--env=http_proxy=http://127.0.0.1:3128",
         *("--env", "HOME=/home/sandbox", "--workdir", "/srv/project", "--stop-signal", "KILL"),
         *("--dns=1.1.1.1", "--entrypoint", "sh", "image:1", "-c"),
     ]
@@ -85,8 +89,11 @@ def test_a_rootless_podman_keeps_the_user() -> None:
 
 
 def test_a_path_that_the_engine_would_misread_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ToolFailed, match="can't be in a container"):
-        run_arguments(replace(VIEW, workspace=tmp_path / "a,readonly"), keep_user=False)
+    misread = tmp_path / "a,readonly"
+    copies = ((tmp_path, str(misread)),)
+    for view in (replace(VIEW, workspace=misread), replace(VIEW, copies=copies)):
+        with pytest.raises(ToolFailed, match="can't be in a container"):
+            run_arguments(view, keep_user=False)
 
 
 def test_homes_have_different_names(tmp_path: Path) -> None:

@@ -9,16 +9,18 @@ from hermes.boundary.execution.container_places import ContainerPlaces
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.testing.turns import PRIVATE, a_turn
 from hermes.types.errors import ToolFailed
-from hermes.types.execution import SandboxScope
+from hermes.types.execution import CommandPlace, SandboxScope
+
+SCOPE = SandboxScope(
+    agent=DEFAULT_AGENT, session=a_turn(source=PRIVATE).session, workspace="/srv/project"
+)
 
 
 @pytest.fixture
 def places(tmp_path: Path) -> ContainerPlaces:
-    scope = SandboxScope(
-        agent=DEFAULT_AGENT, session=a_turn(source=PRIVATE).session, workspace="/srv/project"
-    )
     visible = [VisibleFolder(shown=Path("/srv/project"), real=tmp_path)]
-    return ContainerPlaces("image:1", scope, tmp_path, visible, lambda: None)
+    hidden = [tmp_path / "hidden"]
+    return ContainerPlaces("image:1", SCOPE, tmp_path, visible, lambda: None, hidden)
 
 
 async def test_a_folder_is_named_as_commands_see_it(
@@ -48,3 +50,26 @@ async def test_a_script_that_this_machine_does_not_see_can_not_be_approved(
 ) -> None:
     with pytest.raises(ToolFailed, match="write it to the workspace"):
         await places.scripts("/srv/project", [path])
+
+
+async def test_only_scripts_that_commands_could_change_are_copied(
+    tmp_path: Path, places: ContainerPlaces
+) -> None:
+    (tmp_path / "x.sh").write_text("one")
+    names = ["x.sh", "no.sh", "/usr/bin/tool"]
+    scripts = await places.scripts("/srv/project", names)
+    place = CommandPlace(backend="docker", folder="/srv/project", scripts=scripts)
+    ((copy, path),) = await places.copies(place, tmp_path / "approved")
+    assert (copy.read_text(), path) == ("one", "/srv/project/x.sh")
+    (tmp_path / "x.sh").write_text("two")
+    with pytest.raises(ToolFailed, match="changed since the approval"):
+        await places.copies(place, tmp_path / "approved")
+
+
+async def test_a_file_that_commands_can_not_see_is_no_script(
+    tmp_path: Path, places: ContainerPlaces
+) -> None:
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / ".env").write_text("KEY=1")
+    with pytest.raises(ToolFailed, match="not a file that commands can read"):
+        await places.scripts("/srv/project", ["hidden/.env"])

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from hermes.boundary.execution.singularity import SingularityBackend
 from hermes.testing.machine_contract import private_scope
+from hermes.testing.network_checks import LISTED_HOSTS, OPEN_NETWORK
 from hermes.testing.sandbox_contract import RecordedCommand
 from hermes.types.errors import ToolFailed
-from hermes.types.execution import BackendOptions, Mount
+from hermes.types.execution import BackendOptions, Mount, NetworkPolicy
 from hermes.types.execution_clients import ClientOptions, ContainerOptions
 
 # The program prints its arguments and the variables that it passes on, and ends with the exit code
@@ -121,3 +122,13 @@ async def test_sandboxes_are_listed_and_reset(tmp_path: Path) -> None:
     assert await backend.sandboxes() == []
     assert await backend.close_idle(0.0) == 0
     assert not await backend.end("local:::")
+
+
+@pytest.mark.parametrize("policy", [LISTED_HOSTS, OPEN_NETWORK])
+async def test_with_a_network_commands_are_refused(tmp_path: Path, policy: NetworkPolicy) -> None:
+    backend = SingularityBackend(replace(options(tmp_path), network=policy))
+    (found,) = await backend.check()
+    assert (found.level, "Set terminal.network to none" in found.hint) == ("error", True)
+    sandbox = await backend.open(private_scope("/srv/project"))
+    with pytest.raises(ToolFailed, match=r"Set terminal\.network to none"):
+        await sandbox.run("true", RecordedCommand(), seconds=30.0)

@@ -1,6 +1,7 @@
 """The command `hermes sandbox`."""
 
 import json
+import os
 import subprocess
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -11,10 +12,12 @@ from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
 from hermes.app.application import Application
+from hermes.boundary.execution.container import CONTAINER_USER
 from hermes.control.sessions import NoSuchSession
 from hermes.entry.cli.main import cli
 from hermes.entry.cli.sandbox import sandbox
 from hermes.settings import Settings
+from hermes.testing.containers import ContainerStage
 from hermes.types.errors import ConfigError
 from hermes.types.execution import SandboxInfo
 from hermes.types.identity import AgentId, PersonId, SessionKey
@@ -169,5 +172,38 @@ def test_a_person_can_look_into_the_sandbox_of_a_conversation(
     assert invoke("sandbox", "list").stdout.rstrip().endswith("A weekend")
     done = hermes("sandbox", "shell", "trip", stdin="cat ~/note; exit 5\n")
     assert (done.returncode, done.stdout) == (5, "kept\n"), done.stderr
+    assert invoke("sandbox", "reset", "--yes", "trip").exit_code == 0
+    assert invoke("sandbox", "list", "--json").stdout == ""
+
+
+def test_a_person_can_look_into_a_container(
+    hermes: Run,
+    environ: dict[str, str],
+    tmp_path: Path,
+    containers: ContainerStage,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Commands in a container never run as root, so the directory can't belong to root.
+    project = tmp_path / "project"
+    project.mkdir()
+    if os.geteuid() == 0:
+        os.chown(project, CONTAINER_USER, CONTAINER_USER)
+    monkeypatch.chdir(project)
+    chosen = {
+        "TERMINAL_ENV": "docker",
+        "TERMINAL_DOCKER_IMAGE": containers.image,
+        "HERMES_DOCKER_BINARY": str(containers.engine),
+    }
+    runner = CliRunner(env={**environ, **chosen})
+    asked = 'tool:terminal{"command":"echo kept > ~/note"}'
+
+    def invoke(*args: str) -> Result:
+        return runner.invoke(cli, args, obj=Application())
+
+    assert invoke("chat", "-s", "trip", "-q", asked).exit_code == 0
+    (listed,) = invoke("sandbox", "list", "--json").stdout.splitlines()
+    assert json.loads(listed)["session"] == KEY
+    done = hermes("sandbox", "shell", "trip", stdin="cat ~/note; pwd; exit 5\n", **chosen)
+    assert (done.returncode, done.stdout) == (5, f"kept\n{project}\n"), done.stderr
     assert invoke("sandbox", "reset", "--yes", "trip").exit_code == 0
     assert invoke("sandbox", "list", "--json").stdout == ""
