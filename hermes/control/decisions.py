@@ -42,8 +42,8 @@ class Decisions:
 
     def take_word(self, message: Incoming, now: float) -> Work[IntakeResult | None]:
         """Handles a bare yes or no. It decides an approval if exactly one waits for the person in
-        this conversation, and is refused if there are several. Returns None if there is none, or
-        for any other message."""
+        this conversation, and is refused if there are several. Returns None if no
+        approval waits, or for any other message."""
         event, person = message.event, message.person
         word = bare_word(event)
         if word is None:

@@ -72,7 +72,7 @@ class RemoteReader:
         self._reading.close()
 
     def batch(self) -> LiveEvents | None:
-        """Returns the events to send now; None if there are none."""
+        """Returns the events to send now; None if there are no such events."""
         log = self.log
         if log.finished:
             return LiveEvents(turn=log.turn, kept=log.kept, first=0, over=True)

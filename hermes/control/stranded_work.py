@@ -29,18 +29,18 @@ class FailedMessage(Value):
 
     message: str
     following: Claim | None = None
-    """The next turn of the session, if it can be run here."""
+    """The next turn of the session, if this process can run it."""
 
 
 class StrandedWork:
-    """Fails the turns and messages that have waited in vain for a node with their files.
+    """Fails the turns and messages that have waited too long for a node with their files.
 
     Only the process that does the maintenance calls `look`, once a second.
     """
 
     def __init__(self, store: Store, transactions: TurnTransactions, start: StartTurn) -> None:
-        """After a message was failed, `start` is called with the next turn of its session, if the
-        turn can be run here."""
+        """After `look` has failed a waiting message, it calls `start` with the next turn of the
+        session, if this process can run that turn."""
         self._store = store
         self._transactions = transactions
         self._start = start

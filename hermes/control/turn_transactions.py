@@ -87,7 +87,7 @@ class Claim(Value):
     before: History | None = None
     """The history of the session as it was stored when the turn was opened."""
     spans: tuple[Span, ...] = ()
-    """For each message of the history, the stored rows that it stands for."""
+    """For each message of the history, the stored rows that it represents."""
 
 
 class Closing(Value):

@@ -112,8 +112,8 @@ class AuditTrail(Value):
     messages: tuple[AuditedMessage, ...]
     """The message that has opened the turn, and the messages that have answered its questions."""
     turn: AuditedTurn | None
-    """The turn that has answered the message; None if there is none, for example because the
-    message is a command."""
+    """The turn that has answered the message; None if no turn has answered it, for example because
+    the message is a command."""
     model_calls: tuple[AuditedModelCall, ...] = ()
     deliveries: tuple[AuditedDelivery, ...] = ()
 

@@ -8,8 +8,7 @@ from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
 SHORT_ID_CHARS = 8
-"""Number of characters that are shown of a random chat name. They are the last characters of the
-name."""
+"""If a chat name is random, only this number of characters from its end is shown."""
 SHORTEST_END = 6
 """Minimum number of characters with which the end of a chat name can select a session. A shorter
 text must be the beginning of the name."""

@@ -141,10 +141,10 @@ _MAY_TAKE = (
 
 
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
-    """Returns the session's oldest waiting row that this process may take; None if there is none. A
-    row that replaces an edited message comes before all others. A gateway may take the rows of all
-    gateways, so that a session's messages are answered in order. A terminal may take only its own
-    rows.
+    """Returns the session's oldest waiting row that this process may take; None if there is no such
+    row. A row that replaces an edited message comes before all others. A gateway may take the rows
+    of all gateways, so that a session's messages are answered in order. A terminal may take only
+    its own rows.
     """
     parameters = (session, owner, owner)
     rows = yield (

@@ -95,7 +95,7 @@ def requests(now: float) -> Work[list[PairingRequest]]:
 
 
 def requested(digest: str, account: str, now: float) -> Work[PairingRequest | None]:
-    """Returns the request whose code has this hash; None if there is no valid one."""
+    """Returns the request whose code has this hash; None if no valid code of a request has it."""
     rows = yield (
         "select account, user_id, user_name, chat_id, made_at from pairing_codes"
         " where hash = ? and account = ? and user_id is not null and made_at > ?",
@@ -106,7 +106,8 @@ def requested(digest: str, account: str, now: float) -> Work[PairingRequest | No
 
 
 def offered(digest: str, account: str, now: float) -> Work[str | None]:
-    """Returns the admin who has made the code with this hash; None if there is no valid one."""
+    """Returns the admin who has made the code with this hash; None if no admin has made a valid
+    code with this hash."""
     rows = yield (
         "select made_by from pairing_codes"
         " where hash = ? and account = ? and user_id is null and made_at > ?",

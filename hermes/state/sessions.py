@@ -31,7 +31,7 @@ class SessionRow(Value):
     """Creation time of the session. It distinguishes the session from a deleted session with the
     same key."""
     used_before: float | None
-    """Start time of the session's previous turn; None if there was none."""
+    """Start time of the session's previous turn; None if there was no previous turn."""
     prompt: str | None
     """The hash of the session's stored system prompt; None if a new prompt must be written."""
     compaction: int

@@ -46,7 +46,7 @@ class History(Value):
     change."""
     messages: tuple[Message, ...] = ()
     spans: tuple[Span, ...] = ()
-    """For each message, the rows that it stands for. A summary stands for all rows that it
+    """For each message, the rows that it represents. A summary represents all rows that it
     replaces."""
 
 

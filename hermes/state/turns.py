@@ -99,7 +99,7 @@ def get(turn: str) -> Work[TurnRow | None]:
 
 
 def open_in(session: str) -> Work[TurnRow | None]:
-    """Returns the session's running or suspended turn; None if it has none."""
+    """Returns the session's running or suspended turn; None if it has no such turn."""
     rows = yield (
         f"select {_COLUMNS} from turns"  # noqa: S608
         " where session = ? and state in ('running', 'suspended')",

@@ -17,8 +17,8 @@ _CUT_REMARKS = {
 
 
 def final_content(view: View) -> Content | None:
-    """Returns the answer, the remarks about its end and the open questions; None if there are none
-    of these."""
+    """Returns the answer, the remarks about its end and the open questions; None if there is
+    nothing to show."""
     text = final_text(replace(view, questions=()))
     choices = tuple(map(choices_of, view.questions)) if _suspended(view) else ()
     return Content(text=text, choices=choices) if text or choices else None

@@ -79,8 +79,8 @@ class FakePlatform(Protocol):
 
     @property
     def start(self) -> str | None:
-        """A cursor from before the first message of the test, so that the adapter receives all
-        messages. None if the adapter receives all messages even without a cursor."""
+        """A cursor that is older than the first message of the test, so that the adapter receives
+        all messages. None if the adapter receives all messages even without a cursor."""
         ...
 
     @property

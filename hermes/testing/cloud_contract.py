@@ -29,10 +29,10 @@ class FakeCloud(Protocol):
     """A fake of the SDK of a provider, as the contract uses it."""
 
     failure: str
-    """The name of the error that the next calls of the SDK raise; empty for none."""
+    """The name of the error that the next calls of the SDK raise; empty if they raise none."""
     lost_answer: str
     """The name of the error that the SDK raises after the next program has run, instead of
-    returning its output; empty for none."""
+    returning its output; empty if it raises none."""
 
     @property
     def running(self) -> Sequence[str]:

@@ -80,7 +80,7 @@ class Options(Value):
     store_url: str = ""
     """The address of the database; empty for SQLite in the home."""
     fail_at: str = ""
-    """The point at which the process kills itself; empty for none."""
+    """The point at which the process kills itself; empty if it does not kill itself."""
     count: bool = False
     """Whether the process lists the points that it passes."""
     from_start: bool = False

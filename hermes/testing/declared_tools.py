@@ -1,4 +1,4 @@
-"""The contract of a wire format for tools: their declarations and the tool choice."""
+"""Contract tests for wire formats: how each format declares tools and sends the tool choice."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -29,10 +29,10 @@ class FakeDaytona:
         self.folder = folder
         self.key = "dtn_1"
         self.failure = ""
-        """The name of the error that the next calls of the SDK raise; empty for none."""
+        """The name of the error that the next calls of the SDK raise; empty if they raise none."""
         self.lost_answer = ""
         """The name of the error that the SDK raises after the next program has run, instead of
-        returning its output; empty for none."""
+        returning its output; empty if it raises none."""
         self.created: list[Any] = []
         """The parameters of each created sandbox."""
         self.clients = 0

@@ -27,10 +27,10 @@ class FakeModal:
         self.folder = folder
         self.keys = ("ak-1", "as-1")
         self.failure = ""
-        """The name of the error that the next calls of the SDK raise; empty for none."""
+        """The name of the error that the next calls of the SDK raise; empty if they raise none."""
         self.lost_answer = ""
         """The name of the error that the SDK raises after the next program has run, instead of
-        returning its output; empty for none."""
+        returning its output; empty if it raises none."""
         self.created: list[dict[str, Any]] = []
         """The arguments of each created sandbox."""
         self.errors = SimpleNamespace(**errors_of("modal"))

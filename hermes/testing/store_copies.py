@@ -98,8 +98,9 @@ async def assert_equal(home: Path, url: str) -> None:
 
 
 def check_copies(folder: Path, url: str, messages: int, kills: Sequence[int]) -> list[float]:
-    """Copies a store to PostgreSQL and back. In each direction, one copy is killed for each number
-    in `kills`, after that number of batches. Then a last copy runs to the end.
+    """Copies a store to PostgreSQL and back, and checks that the stores are equal. In each
+    direction, the copy is started once for each number in `kills`, and is killed after that number
+    of batches. Then it is started a last time and runs to the end.
 
     Returns the seconds that each direction took.
     """

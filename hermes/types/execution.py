@@ -88,8 +88,8 @@ class CommandOutcome(Value):
     left: int = 0
     """Number of processes that the command left running and the backend had to kill."""
     exceeded: str = ""
-    """The limit for which the command was ended, such as `memory`; empty if no limit was
-    exceeded."""
+    """The exceeded limit because of which the command was ended, such as `memory`; empty if no
+    limit was exceeded."""
 
 
 class ProcessStatus(Value):
@@ -104,8 +104,8 @@ class ProcessStatus(Value):
     seconds: float
     """Number of seconds for which the process has run."""
     exceeded: str = ""
-    """The limit for which the process was ended, such as `memory`; empty if no limit was
-    exceeded."""
+    """The exceeded limit because of which the process was ended, such as `memory`; empty if no
+    limit was exceeded."""
 
 
 class ProcessOutput(Value):
@@ -349,8 +349,8 @@ class ExecutionBackend(Protocol):
         """Ends a foreground command that a dead gateway left running. Returns False if the
         command is not running any more.
 
-        The handle may come from another backend, or from before a reboot. For such a handle, the
-        method returns False.
+        The handle may come from another backend, or from the time before a reboot. For such a
+        handle, the method returns False.
         """
         ...
 

@@ -29,7 +29,8 @@ counts as this person."""
 
 
 def person_of(platform: str, user_id: str) -> PersonId:
-    """Returns the person of a user id that is not linked to another person."""
+    """Returns the person id that a user id has as long as nobody has linked it to another
+    person."""
     return PersonId(f"{platform}:{user_id}")
 
 

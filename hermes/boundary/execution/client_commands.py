@@ -85,8 +85,8 @@ class Machine(Protocol):
 
     def watch(self) -> Callable[[], str] | None:
         """Returns a function that returns the limit which the commands on the machine have reached
-        since this call; empty for none. Both may block. Returns None if the machine has no
-        limits."""
+        since this call, or an empty text if none was reached. Both functions may block. Returns
+        None if the machine has no limits."""
         ...
 
     def terminal(self, folder: str) -> tuple[str, ...]:
@@ -203,7 +203,7 @@ class LimitWatch:
         return found
 
     async def reached(self) -> str:
-        """Returns the limit of the machine that was reached; empty for none."""
+        """Returns the limit of the machine that was reached; empty if no limit was reached."""
         return await anyio.to_thread.run_sync(self._reached) if self._reached else ""
 
     def _check(self) -> str:

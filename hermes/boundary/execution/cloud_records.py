@@ -41,7 +41,7 @@ class CloudRecords:
         self._root = root
 
     def find(self, id: str) -> CloudRecord | None:
-        """Returns the record with this id; None if there is none."""
+        """Returns the record with this id; None if no record has it."""
         if not id.isalnum():
             return None
         with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):

@@ -27,7 +27,8 @@ class ContainerLimits:
         self._before = self._counts()
 
     def reached(self) -> str:
-        """Returns the limit that was reached since the beginning; empty for none. Reads files."""
+        """Returns the limit that was reached since the beginning; empty if no limit was reached.
+        Reads files."""
         now = self._counts()
         return next((name for name in now if now[name] > self._before[name]), "")
 

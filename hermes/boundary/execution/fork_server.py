@@ -170,8 +170,9 @@ class Supervisor:
         self._tell(f"ended {self._code} {left} {self._exceeded}")
 
     def _attend(self) -> int:
-        """Waits until all processes of the command have ended. Returns the number of processes that
-        were killed."""
+        """Waits until all processes of the command have ended, an order arrives or a limit is
+        exceeded. Then kills the processes that still run. Returns the number of processes that
+        `end_descendants` has killed."""
         told = False
         while True:
             ordered = (

@@ -45,12 +45,12 @@ class Restrictions(Value):
     """The folders whose size is limited."""
     landlock: LandlockRules | None = None
     seccomp: str = ""
-    """The seccomp filter, in base64; empty for none."""
+    """The seccomp filter, in base64; empty if there is no filter."""
     wrapped: bool = False
     """Whether the executed program is bubblewrap. Bubblewrap installs the filter itself, and its
     own two processes must outlive a SIGTERM to the command."""
     group: str = ""
-    """The control group in which each command gets a subgroup; empty for none."""
+    """The control group in which each command gets a subgroup; empty if there is no such group."""
 
     def fields(self) -> RestrictionFields:
         """Returns the restrictions in the form that supervisors read."""
@@ -88,7 +88,7 @@ class CommandLaunch(Value):
     """The folder on this machine in which the program starts."""
     restrictions: Restrictions = NO_RESTRICTIONS
     sandbox: str = ""
-    """The id of the sandbox in which the command runs; empty for none."""
+    """The id of the sandbox in which the command runs; empty if it runs in no sandbox."""
     secrets: tuple[str, ...] = ()
     """Values that are redacted in the output of a background command."""
     check: Callable[[], None] = lambda: None

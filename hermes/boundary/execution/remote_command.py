@@ -256,7 +256,7 @@ class _Supervisor:
         )
         self._folder.keep("record.json", record)
         if (self._folder.path / ENDED).exists():
-            raise InterruptedError("it was ended before")
+            raise InterruptedError("it was ended before it began")
         added = {**order["environment"], COMMAND_MARK: record["id"]}
         self._shell = os.fork()
         if not self._shell:

@@ -64,7 +64,7 @@ from hermes.types.execution import (
 
 SANDBOX_NAME = "sandbox"
 SHELL_FOLDERS = "/bin:/usr/bin:/usr/local/bin:/run/current-system/sw/bin"
-"""The folders in which the shell of commands is searched."""
+"""The folders in which the backend looks for bash, which runs the commands."""
 
 
 class SandboxBackend:

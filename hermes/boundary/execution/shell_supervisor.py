@@ -151,7 +151,8 @@ shelter() {
 self
 shelter
 finish
-# The supervisor now reports the end of the command. If it does not, it is killed.
+# From here on, the supervisor has a second to report the end of the command and to exit. A
+# supervisor that has not done so is killed.
 own=$me
 for pause in 0.1 0.2 0.3 0.4; do collect || break; sleep "$pause"; done
 finish

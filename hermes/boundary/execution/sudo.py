@@ -16,8 +16,8 @@ from hermes.boundary.execution.supervised import ServerProcess
 from hermes.types.identity import new_id
 
 SUDO_FOLDERS = "/usr/bin:/bin:/usr/local/bin:/run/wrappers/bin"
-"""The folders in which sudo is searched. Other folders in PATH are left out, because a command
-could put a program of its own there."""
+"""The folders in which the program `sudo` is looked for. Other folders in PATH are left out,
+because a command could put its own program there."""
 ADDRESS_VARIABLE = "HERMES_SUDO"
 """The variable with the name of the server's abstract Unix socket."""
 

@@ -60,7 +60,7 @@ class CommandEnd(Value):
     left: int
     """Number of processes that were still running and had to be killed."""
     exceeded: str
-    """The limit for which the command was ended; empty if no limit was exceeded."""
+    """The exceeded limit because of which the command was ended; empty if no limit was exceeded."""
 
 
 class SupervisorLost(Exception):

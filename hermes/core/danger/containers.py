@@ -24,8 +24,8 @@ _HOST_FOLDERS = ("root", "system", "system_folder", "home", "device")
 
 
 def run_container(call: Invocation) -> str | None:
-    """Judges `docker run`, `docker exec` and similar commands. Returns the output of the program in
-    the container, or None for other commands of docker."""
+    """Judges `docker run`, `docker exec` and similar commands. Returns what the program in the
+    container would print, or None for other commands of docker."""
     words = call.options(_OUTER, permute=False).operands
     if words[:1] == ["compose"]:
         words = parse_options(words[1:], _OUTER, permute=False).operands

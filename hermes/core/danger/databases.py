@@ -1,4 +1,7 @@
-"""Judges statements that are sent to databases."""
+"""Judges statements that are sent to databases.
+
+Nothing is executed. The functions return what a client would print, as far as it is known.
+"""
 
 import re
 
@@ -96,7 +99,7 @@ def _blank(found: re.Match[str]) -> str:
 
 def run_sql_client(call: Invocation) -> str:
     """Judges the statements that a client of an SQL database gets from options, files or its input.
-    Returns the output of the client."""
+    Returns what the client would print."""
     statements, files, valued = (row.split() for row in _SPEC[call.program])
     single = call.program in ("sqlite3", "duckdb", "sqlite", "influx")
     parsed = call.options([*statements, *files, *valued], single_dash=single)
@@ -126,7 +129,8 @@ def run_sql_client(call: Invocation) -> str:
 
 
 def run_mongo(call: Invocation) -> str:
-    """Judges the code that is passed to the shell of MongoDB. Returns the output of the shell."""
+    """Judges the code that is passed to the shell of MongoDB. Returns what the shell would
+    print."""
     texts = [*call.options(names("eval u p host port f file")).values("eval"), call.stdin or ""]
     for text in texts:
         if _MONGO.search(text):
@@ -135,8 +139,8 @@ def run_mongo(call: Invocation) -> str:
 
 
 def run_redis(call: Invocation) -> str:
-    """Judges the commands that the client of Redis gets as arguments or input. Returns the output
-    of the client."""
+    """Judges the commands that the client of Redis gets as arguments or input. Returns what
+    the client would print."""
     parsed = call.options(names("h p a n u s r i user pass"), permute=False)
     lines = [parsed.operands, *(line.split() for line in (call.stdin or "").split("\n"))]
     for words in lines:

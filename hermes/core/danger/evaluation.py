@@ -70,7 +70,7 @@ class Evaluator:
             self.findings.leave()
 
     def script(self, script: ShellScript, scope: ShellScope, stdin: str | None) -> str:
-        """Evaluates statements in their order. Returns their output."""
+        """Evaluates statements in their order. Returns what they would print."""
         output: list[str] = []
         for statement in script:
             output.append(self._statement(statement, scope, stdin))
@@ -199,8 +199,8 @@ class Evaluator:
         if command.declares:
             self.findings.record([*argv, *map("=".join, assigned)], streams.shown)
             if "-n" in argv:
-                # A name reference (`declare -n`) stands for another variable, so its value is not
-                # known.
+                # A name reference (`declare -n`) has the value of another variable, which is not
+                # known here.
                 scope.variables |= dict.fromkeys([name for name, _ in assigned], (ANYTHING,))
         elif argv or assigned or streams.shown:
             self.findings.record(argv, streams.shown, assigned)

@@ -248,15 +248,15 @@ def _judge_archived(call: Invocation, parsed: ParsedOptions) -> None:
 
 
 def archive_output(call: Invocation) -> str:
-    """Returns the output of `zip` and similar programs: unknown text, which is marked as secret if
-    one of the archived files may be secret."""
+    """Returns what `zip` and similar programs would print: unknown text, which is marked as secret
+    if one of the archived files may be secret."""
     files = [text_of(call, [one]) for one in call.arguments if one[:1] != "-"]
     return derived(call.stdin or "", *files)
 
 
 def run_find(call: Invocation) -> str:
-    """Judges the actions of `find`, which can delete files and run programs. Returns the output of
-    `find`."""
+    """Judges the actions of `find`, which can delete files and run programs. Returns what `find`
+    would print."""
     arguments = call.arguments
     starts = _starts_of_find(arguments)
     folders = [call.path(one) or "." for one in starts] or [call.path(".")]
@@ -314,8 +314,8 @@ def _run_action(
 
 
 def run_fd(call: Invocation) -> str:
-    """Evaluates the program that `fd` runs for each file (the words after `-x`). Returns the output
-    of the program, or unknown text if there is no `-x`."""
+    """Evaluates the program that `fd` runs for each file (the words after `-x`). Returns what the
+    program would print, or unknown text if there is no `-x`."""
     for position, argument in enumerate(call.arguments):
         if argument in ("-x", "-X", "--exec", "--exec-batch"):
             command = [

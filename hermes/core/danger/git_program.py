@@ -24,8 +24,8 @@ _PERSISTENT = re.compile(r"core\.hookspath|include(if\..*)?\.path|url\..*\.inste
 
 
 def run_git(call: Invocation) -> str:
-    """Judges a git command, and the settings that it gets with `-c`. Returns the output of the git
-    command."""
+    """Judges a git command, and the settings that it gets with `-c`. Returns what the git command
+    would print."""
     outer = call.options(_GLOBAL, permute=False)
     for setting in outer.values("c"):
         name, _, value = setting.partition("=")

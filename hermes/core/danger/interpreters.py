@@ -1,4 +1,7 @@
-"""Evaluates the code that shells and other interpreters get from an option, a file or a pipe."""
+"""Evaluates the code that shells and other interpreters get from an option, a file or a pipe.
+
+Nothing is executed. The functions return what a program would print, as far as it is known.
+"""
 
 import re
 from collections.abc import Callable
@@ -60,8 +63,8 @@ _VALUED = {
 
 
 def run_shell(call: Invocation) -> str:
-    """Evaluates the code that a shell gets from `-c`, a file or its input. Returns the output of
-    the code."""
+    """Evaluates the code that a shell gets from `-c`, a file or its input. Returns what
+    the code would print."""
     # `+x` switches an option off, so it may stand before `-c`.
     call.arguments = [*dropwhile(lambda one: one[:1] == "+", call.arguments)]
     parsed = call.options(("o", "O", "rcfile", "init-file"), permute=False)
@@ -89,8 +92,8 @@ def _run_command_string(call: Invocation, operands: list[str]) -> str:
 def _run_content(
     call: Invocation, text: str, arguments: list[str] | None = None, name: str = ""
 ) -> str:
-    """Evaluates text in a new shell, and returns the output of the shell. Text that is downloaded
-    or entirely unknown needs approval."""
+    """Evaluates text as code of a new shell, and returns what the shell would print. Text that is
+    downloaded or entirely unknown needs approval."""
     if DOWNLOAD in text:
         call.danger("runs a script that comes from the network", effect="machine")
         return DOWNLOAD
@@ -121,7 +124,7 @@ def _file_code(call: Invocation, file: str, language: ScriptLanguage = "other") 
 
 def run_written_file(call: Invocation, content: str) -> str:
     """Evaluates a program file that an earlier part of the command has written or downloaded.
-    Returns the output of the program."""
+    Returns what the program would print."""
     if DOWNLOAD in content:
         call.danger(f"runs {call.program}, which comes from the network", effect="machine")
         return DOWNLOAD
@@ -134,7 +137,7 @@ def run_written_file(call: Invocation, content: str) -> str:
 
 def run_python(call: Invocation) -> str:
     """Judges the code that a Python interpreter gets from an option, a file or its input. Returns
-    the output of the interpreter."""
+    what the interpreter would print."""
     parsed = call.options(names("c m W X Q check-hash-based-pycs"), permute=False)
     if codes := parsed.values("c"):
         return _python(call, codes[0])
@@ -157,8 +160,8 @@ def _python(call: Invocation, code: str) -> str:
 def _run_source(
     call: Invocation, parsed: ParsedOptions, judge: Callable[[Invocation, str], str]
 ) -> str:
-    """Judges code that an interpreter reads from a file or from its input. Returns the output of
-    the interpreter."""
+    """Judges code that an interpreter reads from a file or from its input. Returns what the
+    interpreter would print."""
     if parsed.operands and parsed.operands[0] not in _STDIN:
         language: ScriptLanguage = "python" if judge is _python else "other"
         content = _file_code(call, parsed.operands[0], language)
@@ -171,8 +174,7 @@ def _run_source(
 
 
 def run_interpreter(call: Invocation) -> str:
-    """Judges the code of an interpreter such as Perl or Ruby, without running it. Returns the text
-    that the code would print, as far as it is known."""
+    """Judges the code of an interpreter such as Perl or Ruby. Returns what the code would print."""
     name = call.program
     options = CODE_OPTIONS[name].split()
     valued = [*options, *_VALUED.get(name, "").split()]
@@ -231,7 +233,7 @@ _AWK_PIPE = re.compile(r'(?<!\|)\|&?\s*"((?:[^"\\]|\\.)*)"')
 
 def run_awk(call: Invocation) -> str:
     """Judges the program that `awk` runs: its first operand, or the content of the file after `-f`.
-    Returns the output of `awk`."""
+    Returns what `awk` would print."""
     parsed = call.options(names("F v f i file assign field-separator include"), permute=False)
     operands = parsed.operands
     if parsed.has("f", "file"):
@@ -258,8 +260,8 @@ _SED_FLAG = re.compile(
 
 
 def run_sed(call: Invocation) -> str:
-    """Judges a script of `sed`, which can write files and run commands. Returns the output of
-    `sed`."""
+    """Judges a script of `sed`, which can write files and run commands. Returns what
+    `sed` would print."""
     parsed = call.options(names("e f l expression file line-length"))
     scripts = parsed.values("e", "expression")
     operands = parsed.operands

@@ -1,4 +1,7 @@
-"""Judges programs that send data to the network or receive it."""
+"""Judges programs that send data to the network or receive it.
+
+Nothing is executed. The functions return what a program would print, as far as it is known.
+"""
 
 import re
 
@@ -28,8 +31,8 @@ def _sends(call: Invocation, *texts: str) -> None:
 
 
 def run_curl(call: Invocation) -> str:
-    """Judges the data that `curl` sends, and the files that it writes. Returns the output of
-    `curl`."""
+    """Judges the data that `curl` sends, and the files that it writes. Returns what `curl`
+    would print."""
     parsed = call.options(_CURL_VALUED)
     if "DELETE" in parsed.values("X", "request") and not all(map(_is_record, parsed.operands)):
         call.danger("deletes data of a service")
@@ -81,7 +84,7 @@ def _received(call: Invocation, outputs: list[str]) -> str:
 
 def run_wget(call: Invocation) -> str:
     """Judges the data that `wget` and similar programs send, and the files into which they
-    download. Returns the output of the download program."""
+    download. Returns what the program would print."""
     parsed = call.options(_WGET_VALUED)
     for path in parsed.values("post-file", "body-file", "i", "input-file"):
         _send_named(call, path)
@@ -99,7 +102,7 @@ def run_wget(call: Invocation) -> str:
 
 def run_netcat(call: Invocation) -> str:
     """Judges the data that `nc`, `ncat` or `telnet` sends, and the programs that it starts. Returns
-    the output of the judged program."""
+    what the judged program would print."""
     parsed = call.options(names("e c p s w q i x X P o sh-exec exec lua-exec"))
     if parsed.has("e", "c", "exec", "sh-exec", "lua-exec"):
         call.danger("connects a program to the network")
@@ -108,8 +111,8 @@ def run_netcat(call: Invocation) -> str:
 
 
 def run_socat(call: Invocation) -> str:
-    """Judges the data that `socat` sends, and the programs that it starts. Returns the output of
-    `socat`."""
+    """Judges the data that `socat` sends, and the programs that it starts. Returns what
+    `socat` would print."""
     addresses = [one for one in call.arguments if one[:1] != "-"]
     executes = [one for one in addresses if re.match(r"(EXEC|SYSTEM|SHELL):", one, re.IGNORECASE)]
     if executes:
@@ -127,7 +130,7 @@ def judge_lookup(call: Invocation) -> None:
 
 
 def run_scp(call: Invocation) -> str:
-    """Judges the files that `scp` and `sftp` send or write. Returns their output."""
+    """Judges the files that `scp` and `sftp` send or write. Returns what they would print."""
     parsed = call.options(names("c F i J l o P S D X"))
     *sources, target = parsed.operands or [""]
     for setting in parsed.values("o"):
@@ -177,7 +180,7 @@ def judge_cloud_copy(call: Invocation) -> None:
 
 
 def run_mail(call: Invocation) -> str:
-    """Judges the files and the input that mail programs send. Returns their output."""
+    """Judges the files and the input that mail programs send. Returns what they would print."""
     for path in call.options(names("s a A r c b f q")).values("a", "A", "q"):
         send_file(call, path)
     _sends(call, call.stdin or "")

@@ -1,5 +1,5 @@
-"""Computes the output of programs such as `echo` and `base64`, as far as their arguments and input
-are known."""
+"""Computes what programs such as `echo` and `base64` would print, as far as their arguments and
+input are known. Nothing is executed."""
 
 import base64
 import binascii

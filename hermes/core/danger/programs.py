@@ -131,7 +131,7 @@ _DOWNLOADING = names("lynx links w3m http https xh httpie fetch aria2c ftp tftp 
 
 
 def run_program(call: Invocation) -> str:
-    """Judges a program and everything that it starts. Returns the output of the program."""
+    """Judges a program and everything that it starts. Returns what the program would print."""
     call.program = _plain_name(call.program)
     if "/" in call.word:
         content = call.scope.content(call.word)
@@ -193,8 +193,8 @@ def _files_of_reader(call: Invocation) -> list[str]:
 
 
 def _output(call: Invocation) -> str:
-    """Returns the output of a program if no function computes it. In most cases it is unknown text.
-    This text is marked as secret or downloaded if the program reads secret or downloaded text."""
+    """Returns what a program would print if no function computes it. In most cases this is unknown
+    text, which is marked as secret or downloaded if the program reads such text."""
     if call.program == "env" or prints_secret(call):
         return SECRET_TEXT
     if call.program in _DOWNLOADING:

@@ -166,8 +166,13 @@ class ShellScope:
         return _joined(self.folder, text)
 
     def enter_folder(self, target: str) -> None:
-        """Changes the working directory. If the new directory is not known, the detector assumes
-        the directory in which the command starts, but treats the paths of scripts as unknown."""
+        """Changes the working directory to `target`.
+
+        If any part of `target` is unknown, `folders` becomes None, so that relative paths of
+        scripts are unknown. If `target` begins with unknown text other than a plain name, `folder`
+        becomes the directory in which the command starts, and relative paths of other files are
+        resolved there.
+        """
         absolute = target.startswith(("/", HOME))
         if not is_known(target):
             self.folders = None

@@ -42,8 +42,8 @@ def grammars() -> dict[str, WrapperGrammar]:
 
 
 def run_wrapped(call: Invocation) -> str | None:
-    """Evaluates the program that a wrapper starts, and returns its output. Returns None if `call`
-    is not a call of a wrapper."""
+    """Evaluates the program that a wrapper starts, and returns what it would print. Returns None if
+    `call` is not a call of a wrapper."""
     grammar = grammars().get(call.program)
     if grammar is None:
         return None
@@ -103,8 +103,8 @@ def skip_assignments(call: Invocation, arguments: list[str]) -> list[str]:
 
 
 def run_env(call: Invocation) -> str | None:
-    """Evaluates the program that `env` starts, and returns its output. Returns None if `env` starts
-    no program."""
+    """Evaluates the program that `env` starts, and returns what it would print. Returns None if
+    `env` starts no program."""
     arguments = call.arguments
     for position, argument in enumerate(arguments):
         found = re.match(r"-\w*S(.*)|--split-string=?(.*)", argument, re.DOTALL)

@@ -66,7 +66,7 @@ def read_mentions(text: str, folder: Path) -> MessageFiles:
     that says why.
 
     Paths are relative to the folder. A word such as `@alice` that names no file stays unchanged.
-    `@@name` stands for the text `@name`, and attaches no file. This function blocks.
+    `@@name` is replaced by the text `@name`, and attaches no file. This function blocks.
     """
     mentions = list(_mentions(text, folder))
     files = {one.path: one for one in mentions if not one.escaped}

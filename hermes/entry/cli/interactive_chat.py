@@ -288,7 +288,7 @@ def short(path: Path) -> str:
 
 
 def home_directory() -> Path | None:
-    """Returns the home directory of the user; None if there is none."""
+    """Returns the home directory of the user; None if the user has no home directory."""
     try:
         return Path.home()
     except RuntimeError:

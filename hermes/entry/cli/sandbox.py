@@ -133,7 +133,7 @@ def _size(one: SandboxInfo) -> str:
 
 
 def _find(runtime: Runtime, name: str) -> tuple[SessionKey, SandboxInfo | None]:
-    """Returns the session that the name selects, and its sandbox, or None if it has none yet.
+    """Returns the session that the name selects, and its sandbox: None if it has no sandbox yet.
     Raises NoSuchSession if there is no such session."""
     sandboxes = _run(runtime, _listed)
     found = _named(sandboxes, name)

@@ -181,7 +181,7 @@ def _calls(message: RequestMessage, index: int) -> tuple[ToolCall, ...]:
 
 
 def _results(news: Sequence[Numbered]) -> tuple[ToolMessage, ...]:
-    """Returns the new results that resume a turn of this gateway; empty if there are none."""
+    """Returns the new results that resume a turn of this gateway; empty if no result does so."""
     results = [(index, one) for index, one in news if isinstance(one, ToolMessage)]
     places = [parse_call_id(one.call) for _, one in results]
     if not any(places):

@@ -235,8 +235,8 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
         if not isinstance(error, StoreUnavailable):
             cause, error = error, StoreUnavailable(f"the database failed ({error!r})")
             error.__cause__ = cause
-        # Jobs that had failed by themselves also get this error. They may have failed because of
-        # rows of other jobs, which are not committed now.
+        # This error also replaces the error of a job that had failed earlier in this batch. Rows of
+        # other jobs may have caused that error, and these rows are not committed now.
         for job in batch:
             job.fail(error)
         return error

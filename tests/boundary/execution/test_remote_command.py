@@ -1,4 +1,4 @@
-"""A command on a remote machine begins at most once, and never after it was ended."""
+"""A command on a remote machine begins at most once, and does not begin if it is ended first."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Holes are characters that stand for text which is known only when the command runs."""
+"""Holes are characters that replace text which is known only when the command runs."""
 
 from hermes.core.danger import holes
 

@@ -1,4 +1,4 @@
-"""The builtins of the shell change the state of the shell and run text."""
+"""Shell builtins that change the state of the shell or run text as a command are evaluated."""
 
 import pytest
 
