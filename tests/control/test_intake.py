@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from hermes.testing.platforms import ChatServer, PlainAdapter, RichAdapter, Update, to_event
 from hermes.testing.running import QUIET, held, refused, rows, running, until
 from hermes.testing.scripted import Answer, ScriptedModel, calls, says
+from hermes.types.approvals import ProposedAction
 from hermes.types.messages import (
     Accepted,
     Attachment,
@@ -23,8 +24,7 @@ from hermes.types.messages import (
     Said,
     ToolMessage,
 )
-from hermes.types.tools import NeedsPerson, Tool, ToolContext
-from hermes.types.turns import Question
+from hermes.types.tools import Tool, ToolContext
 
 ASK = ("ask", {"question": "Red or blue?"})
 
@@ -200,57 +200,57 @@ async def test_a_button_answers_its_own_question_only(tmp_path: Path) -> None:
         await until(lambda: "blue it is" in server.texts())
 
 
-class Approve(msgspec.Struct):
-    choices: tuple[str, ...] = ()
+class Paint(msgspec.Struct):
+    lasting: bool = True
 
 
-async def approve(context: ToolContext, arguments: msgspec.Struct) -> str:
-    assert isinstance(arguments, Approve)
-    if context.decision is None:
-        raise NeedsPerson(
-            Question(
-                call=context.call, kind="approval", prompt="Run it?", choices=arguments.choices
-            )
-        )
-    return type(context.decision).__name__
+async def paint(context: ToolContext, arguments: Paint) -> str:
+    return "painted"
 
 
-APPROVED = Tool(
-    name="approve", description="Needs an approval.", arguments=Approve, handler=approve
+async def review_paint(context: ToolContext, arguments: Paint) -> ProposedAction:
+    return ProposedAction(kind="paint", shown="red", reason="it is red", lasting=arguments.lasting)
+
+
+PAINT = Tool(
+    name="paint",
+    description="Needs an approval.",
+    arguments=Paint,
+    handler=paint,
+    review=review_paint,
 )
 
 
 @pytest.mark.parametrize(
-    ("choices", "pressed", "result"),
+    ("lasting", "pressed", "result", "outcome"),
     [
-        ([], "Approve", "Approved"),
-        ([], "Deny", "Denied"),
-        (["Once", "Always"], "Once", "Approved"),
-        (["Once", "Always"], "Always", "Approved"),
-        (["Once", "Always"], "Deny", "Denied"),
+        (False, "Once", "painted", "Approved once"),
+        (False, "Deny", "The person denied this action", "Denied"),
+        (True, "Once", "painted", "Approved once"),
+        (True, "Always", "painted", "Approved always"),
+        (True, "Deny", "The person denied this action", "Denied"),
     ],
 )
 async def test_a_button_decides_an_approval(
-    tmp_path: Path, choices: list[str], pressed: str, result: str
+    tmp_path: Path, pressed: str, result: str, outcome: str, *, lasting: bool
 ) -> None:
     server = ChatServer()
-    model = ScriptedModel([calls(("approve", {"choices": choices})), says("done")])
-    conditions = replace(QUIET, tools=(APPROVED,))
+    model = ScriptedModel([calls(("paint", {"lasting": lasting})), says("done")])
+    conditions = replace(QUIET, tools=(PAINT,))
     async with running(tmp_path, [RichAdapter(server)], model, conditions) as gateway:
         server.says("go")
         await until(lambda: server.messages and server.messages["m1"].content.choices)
         (asked,) = server.messages["m1"].content.choices
-        labels = (*(choices or ["Approve"]), "Deny")
-        assert asked.labels == labels
-        assert server.texts()[0].startswith("Run it?\n\nAnswer with /approve ")
+        longer = ("This session", "Always") if lasting else ()
+        assert asked.labels == ("Once", *longer, "Deny")
+        assert "I am about to paint, which needs your approval:" in server.texts()[0]
         await until(lambda: not gateway.busy)
-        server.presses(asked.question, "This session")
+        server.presses(asked.question, "Never")
         server.presses(asked.question, pressed)
         await until(lambda: "done" in server.texts())
         await until(lambda: not server.messages["m1"].content.choices)
-    assert results(model, 1) == [result]
-    assert server.texts()[0].startswith(f"Run it?\n\n{result}")
-    assert server.texts()[0].endswith(" by rich:7.")
+    assert results(model, 1)[0].startswith(result)
+    assert server.texts()[0].endswith(f"{outcome} by rich:7.")
 
 
 async def test_a_changed_message_is_not_answered_again(tmp_path: Path) -> None:
