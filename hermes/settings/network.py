@@ -44,4 +44,4 @@ def _suggestion(name: str) -> str:
         host = urlsplit(name if "//" in name else f"//{name}").hostname
     except ValueError:
         host = None
-    return f": write {host!r}" if host and _HOST.fullmatch(host) else ", such as 'pypi.org'"
+    return f": write {host!r}" if host and _HOST.fullmatch(host) else ", such as 'example.org'"

@@ -23,8 +23,8 @@ class TerminalSettings(Value):
     env_passthrough: tuple[str, ...] = ()
     """Environment variables that commands see in addition to common ones such as PATH and HOME."""
     network: Annotated[tuple[str, ...], Aliases(env=("TERMINAL_NETWORK",))] = ("none",)
-    """The network of commands in a sandbox: `none`, a list of host names such as `pypi.org` and
-    `*.pythonhosted.org`, or `open` for all public hosts."""
+    """The network of commands in a sandbox: `none`, a list of host names such as `example.org` and
+    `*.example.net`, or `open` for all public hosts."""
     secrets: tuple[str, ...] = ()
     """Names of environment variables with secrets that commands need. Their values are redacted in
     the output of commands."""

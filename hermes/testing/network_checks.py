@@ -6,7 +6,7 @@ from hermes.testing.sandbox_contract import run
 from hermes.testing.sites import serving
 from hermes.types.execution import NetworkPolicy, Sandbox
 
-LISTED_HOSTS = NetworkPolicy(mode="hosts", hosts=("pypi.org", "*.pythonhosted.org"))
+LISTED_HOSTS = NetworkPolicy(mode="hosts", hosts=("example.org", "*.example.net"))
 OPEN_NETWORK = NetworkPolicy(mode="open")
 
 

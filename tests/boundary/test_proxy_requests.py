@@ -15,8 +15,8 @@ def parsed(*lines: str) -> tuple[str, int, list[str]]:
 @pytest.mark.parametrize(
     ("target", "host", "port"),
     [
-        ("pypi.org:443", "pypi.org", 443),
-        ("PyPI.org.:443", "pypi.org", 443),
+        ("example.org:443", "example.org", 443),
+        ("Example.org.:443", "example.org", 443),
         ("[2606:4700::1]:443", "2606:4700::1", 443),
         ("93.184.216.34:8443", "93.184.216.34", 8443),
     ],

@@ -21,10 +21,10 @@ def policy_of(home: Path, text: str) -> NetworkPolicy:
         ("none", NetworkPolicy()),
         ("[]", NetworkPolicy()),
         ("open", NetworkPolicy(mode="open")),
-        ("pypi.org", NetworkPolicy(mode="hosts", hosts=("pypi.org",))),
+        ("example.org", NetworkPolicy(mode="hosts", hosts=("example.org",))),
         (
-            "[PyPI.org, '*.pythonhosted.org']",
-            NetworkPolicy(mode="hosts", hosts=("pypi.org", "*.pythonhosted.org")),
+            "[Example.org, '*.example.net']",
+            NetworkPolicy(mode="hosts", hosts=("example.org", "*.example.net")),
         ),
         ("['2606:4700::1']", NetworkPolicy(mode="hosts", hosts=("2606:4700::1",))),
     ],
@@ -47,11 +47,11 @@ def test_a_variable_lists_hosts_with_commas(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "advice"),
     [
-        ("[https://pypi.org/simple]", "write 'pypi.org'"),
-        ("['pypi.org:443']", "write 'pypi.org'"),
-        ("['*']", "such as 'pypi.org'"),
-        ("['a.*.org']", "such as 'pypi.org'"),
-        ("[open, pypi.org]", "'open' can't be in a list"),
+        ("[https://example.org/simple]", "write 'example.org'"),
+        ("['example.org:443']", "write 'example.org'"),
+        ("['*']", "such as 'example.org'"),
+        ("['a.*.org']", "such as 'example.org'"),
+        ("[open, example.org]", "'open' can't be in a list"),
     ],
 )
 def test_other_values_are_refused_with_advice(tmp_path: Path, text: str, advice: str) -> None:

@@ -111,11 +111,11 @@ def test_the_network_is_described_for_the_model(tmp_path: Path) -> None:
         return SandboxNetwork(policy, tmp_path, separate=True).description
 
     assert described(NetworkPolicy()) == "no network"
-    assert described(LISTED_HOSTS).startswith("network: only pypi.org, *.pythonhosted.org, through")
+    assert described(LISTED_HOSTS).startswith("network: only example.org, *.example.net, through")
     assert described(OPEN_NETWORK).startswith("network: public web servers, through")
     many = NetworkPolicy(mode="hosts", hosts=tuple(f"h{number}.org" for number in range(50)))
     assert "h9.org, …, through" in described(many)
     assert SandboxNetwork(NetworkPolicy(), tmp_path, separate=True).findings() == ()
     (found,) = SandboxNetwork(LISTED_HOSTS, tmp_path, separate=True).findings()
     assert found.level == "ok"
-    assert found.text.startswith("Commands have a network: only pypi.org, *.pythonhosted.org,")
+    assert found.text.startswith("Commands have a network: only example.org, *.example.net,")
