@@ -135,6 +135,9 @@ class Decisions:
         turn = yield from turns.get(approval.turn)
         if turn is None or turn.state != "suspended" or turn.stop_requested:
             return (yield from _too_late(message, stored, now))
+        if approval.expires_at <= now:
+            # The turn is resumed as soon as the question is marked as expired.
+            return (yield from _too_late(message, stored, now))
         if not (yield from record_decision(approval, grant, reason, message.person, now, name)):
             return (yield from _too_late(message, stored, now))
         return (yield from self.resume(message, stored, turn, now))

@@ -463,6 +463,30 @@ async def test_before_a_page_was_read_and_for_mentioned_addresses_nobody_is_aske
     assert results(model)[2] == "x"
 
 
+async def test_an_approval_can_not_be_given_after_its_time(tmp_path: Path, workspace: Path) -> None:
+    server = ChatServer()
+    model = ScriptedModel([runs("rm -rf a"), says("done")])
+
+    def decide_late(gateway: Gateway) -> Work[IntakeResult]:
+        (approval,) = yield from approvals.all_open()
+        event = to_event(Update(id=9, chat="1", user="7", text="/approve"), "rich")
+        late = Incoming(event=event, key=gateway.session_of(event), person=approval.person)
+        stored = yield from store_row(late, gateway._store.owner, "done")
+        assert isinstance(stored, str)
+        decisions, now = gateway._intake._decisions, approval.expires_at
+        return (yield from decisions.settle(late, stored, approval, "once", "", now))
+
+    async with running(tmp_path, [RichAdapter(server)], model, DANGEROUS) as gateway:
+        server.says("clean up")
+        await shown(server)
+        await until(lambda: not gateway.busy)
+        taken = await gateway._store.run(decide_late, gateway)
+        assert taken.claim is None
+        assert isinstance(taken.receipt, Accepted)
+        assert taken.receipt.reply == "Nothing was changed: this question is no longer open."
+    assert (workspace / "a").exists()
+
+
 async def test_the_second_of_two_decisions_at_the_same_time_changes_nothing(
     tmp_path: Path, workspace: Path
 ) -> None:
