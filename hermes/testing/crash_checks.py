@@ -121,8 +121,8 @@ def _shown(stage: Stage, report: Report) -> Iterator[str]:
 
 def _commands(stage: Stage, report: Report) -> Iterator[str]:
     """Checks that no command ran twice, and that the files of the commands still exist."""
-    sandboxes = stage.home.glob(f"sandboxes/sandbox/*/workspace/{SPAWNED}")
-    found = [one for one in (stage.home / "workspace" / SPAWNED, *sandboxes) if one.exists()]
+    sandboxes = stage.home.glob(f"sandboxes/sandbox/*/workspace/*{SPAWNED}")
+    found = [*(stage.home / "workspace").glob(f"*{SPAWNED}"), *sandboxes]
     written = Counter(word for one in found for word in one.read_text().split())
     report.figures["commands that wrote"] += written.total()
     if not written and any(one["fail_at"].startswith("in spawn") for one in stage.armed.values()):

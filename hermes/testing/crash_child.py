@@ -52,8 +52,9 @@ P = ParamSpec("P")
 
 APPENDED = "appended.txt"
 """The file in the workspace to which the tool `append` writes."""
-SPAWNED = "spawned.txt"
-"""The file in the workspace to which the commands of the tool `spawn` write."""
+SPAWNED = "-spawned.txt"
+"""The end of the name of a file in the workspace to which a command of the tool `spawn` writes. The
+name begins with the token of the message."""
 EDIT_SECONDS = 0.1
 FILE_POLL_SECONDS = 0.01
 READS = {
@@ -245,16 +246,17 @@ class PointedObserver:
 
 async def _spawn(points: Points, context: ToolContext, arguments: SpawnProcess) -> str:
     observer, sandbox = PointedObserver(points, context), context.sandbox
-    command = f"echo {arguments.token} >> {SPAWNED}; sleep 600"
+    path = f"{arguments.token}{SPAWNED}"
+    command = f"echo {arguments.token} >> {path}; sleep 600"
     async with anyio.create_task_group() as group:
         group.start_soon(partial(sandbox.run, command, observer, seconds=600.0))
         await observer.begun.wait()
-        while not await sandbox.stat(SPAWNED):  # noqa: ASYNC110
+        while not await sandbox.stat(path):  # noqa: ASYNC110
             await anyio.sleep(FILE_POLL_SECONDS)
         points.passes("in spawn")
         if not arguments.held:
             group.cancel_scope.cancel()
-    written = (await sandbox.read(SPAWNED)).decode()
+    written = (await sandbox.read(path)).decode()
     return f"spawned and ended, wrote {' '.join(written.split())}"
 
 
