@@ -32,7 +32,8 @@ Recall = Callable[[Turn], Awaitable[str]]
 """Searches earlier conversations, and returns the text that is relevant to the last request of the
 turn."""
 LOOP_CALLS = 3
-"""If the model makes the same tool call this many times with the same result, the turn is ended."""
+"""If the model makes the same tool call this many times with the same result, the loop ends the
+turn."""
 NO_RESULTS = "The client did not send the results of its tools in time."
 
 
@@ -147,8 +148,8 @@ class AgentLoop:
             return tools
         theirs = {tool.name for tool in turn.client_tools}
         if theirs.isdisjoint(tools):
-            # This mapping is the same object in all turns. The cache of prompts compares mappings
-            # by identity, so it would not find a copy.
+            # All turns must get this same mapping. The prompt cache compares mappings by identity,
+            # so it would never find a prompt for a copy.
             return tools
         return {name: tool for name, tool in tools.items() if name not in theirs}
 
@@ -185,8 +186,7 @@ class AgentLoop:
 
 
 def _client_timed_out(turn: Turn, calls: Sequence[ToolCall]) -> bool:
-    """Returns whether one of the calls is a call of a client tool whose result the client did not
-    send in time."""
+    """Returns whether the client failed to send the result of one of these calls in time."""
     theirs = {tool.name for tool in turn.client_tools}
     return any(
         call.name in theirs and isinstance(turn.decisions.get(call.id), Expired) for call in calls
@@ -232,10 +232,10 @@ def unanswered(history: Sequence[Message]) -> list[ToolCall]:
 
 
 def repeated_call(history: Sequence[Message]) -> ToolCall | None:
-    """Returns a call that was repeated LOOP_CALLS times without progress since the last request;
-    None if there is no such call. A step (an answer of the model with its calls) makes progress if
-    one of its calls is new since the last request, or has a new result. Progress sets the count of
-    all calls to zero.
+    """Returns a call that the model made LOOP_CALLS times without progress; None if there is no
+    such call. Only the steps since the last request count. A step is an answer of the model with
+    its tool calls. A step makes progress if it contains a call that earlier steps did not make, or
+    a call with a new result. After a step that makes progress, the counting starts again.
     """
     known: set[tuple[str, str, str]] = set()
     counts: Counter[tuple[str, str, str]] = Counter()
@@ -252,7 +252,8 @@ def repeated_call(history: Sequence[Message]) -> ToolCall | None:
 
 
 def cut_off_twice(history: Sequence[Message]) -> bool:
-    """Returns whether the last two answers were both cut off inside their tool calls."""
+    """Returns whether the model's last two answers were both cut off in the middle of a tool
+    call."""
     steps = _steps_since_request(history)[-2:]
     return len(steps) == 2 and all(call.cut for calls, _ in steps for call in calls)
 
@@ -260,8 +261,8 @@ def cut_off_twice(history: Sequence[Message]) -> bool:
 def _steps_since_request(
     history: Sequence[Message],
 ) -> list[tuple[tuple[ToolCall, ...], dict[str, str]]]:
-    """Returns a pair for each step since the last request: the calls of the step, and the results
-    of the calls of all steps, by the id of the call."""
+    """Returns a pair for each step since the last request. The first item is the tool calls of the
+    step. The second item maps call ids to results, and is the same for every step."""
     steps: list[tuple[tuple[ToolCall, ...], dict[str, str]]] = []
     results: dict[str, str] = {}
     for message in reversed(history):

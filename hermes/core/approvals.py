@@ -30,7 +30,7 @@ from hermes.types.turns import (
 log = logging.getLogger(__name__)
 
 ATTENDED = ("message", "api")
-"""The triggers of turns whose question a person can see and answer."""
+"""In turns with these triggers, a person is present who can see and answer questions."""
 REFUSED = (
     "Refused: {}. Nobody can approve this action. Do not try it in another way; tell the person."
 )
@@ -67,7 +67,8 @@ class ApprovalGate:
     async def permit(
         self, turn: Turn, call: CallId, action: ProposedAction, *, tainted: bool
     ) -> CommandPlace | None:
-        """Returns when the action may be done, with the place to which it is bound.
+        """Returns normally if the action may be done. The result is the place (folder and backend)
+        in which it must be done; None if the place does not matter.
 
         Raises NeedsPerson if a person must be asked, and ToolFailed if the action may not be done.
         `tainted` says whether untrusted content has entered the turn.
@@ -92,8 +93,9 @@ class ApprovalGate:
         return place
 
     def check_harmless(self, turn: Turn, call: CallId) -> None:
-        """Raises ToolFailed if a person has decided about this call, although it needs no approval
-        now. The person may have denied it, or has approved another action."""
+        """Checks a call that needs no approval now. Raises ToolFailed if a person decided about the
+        call earlier, when it still needed approval: the person denied it, or approved an action
+        that has changed since then."""
         match turn.decisions.get(call):
             case Denied() as denied:
                 raise ToolFailed(_refusal(denied))
@@ -115,8 +117,8 @@ class ApprovalGate:
     async def _is_permitted(
         self, turn: Turn, action: ProposedAction, place: CommandPlace | None, reason: str
     ) -> bool:
-        """Returns whether a rule permits the action. If no person is present, the policy
-        decides."""
+        """Returns whether the person has already approved the action, for this session or
+        permanently. If no person is present, the policy decides."""
         if turn.person is not None:
             digests = digest_of(action, place, str(turn.session)), digest_of(action, place, "")
             if await self._store.read(approvals.is_granted, turn.agent, turn.person, *digests):
@@ -140,7 +142,7 @@ class ApprovalGate:
         return Question(
             call=call,
             kind="approval",
-            # What people approve must not contain anything that they can't see.
+            # The text that a person approves must not contain characters that the person can't see.
             prompt=visible(self._redact(prompt_of(action, place, reason))),
             choices=tuple(GRANT_LABELS.values()) if lasting else (GRANT_LABELS["once"],),
             detail=visible(self._redact(action.shown)),
@@ -152,7 +154,7 @@ class ApprovalGate:
 
 
 def _refusal(decision: Denied | Expired | Undelivered | Cancelled | Answered) -> str:
-    """Returns what the model is told about an action that was not approved."""
+    """Returns the text that tells the model why the action was not done."""
     match decision:
         case Denied(reason=reason):
             return DENIED.format(f": {reason}" if reason else "")
@@ -165,14 +167,14 @@ def _refusal(decision: Denied | Expired | Undelivered | Cancelled | Answered) ->
 
 
 def digest_of(action: ProposedAction, place: CommandPlace | None, session: str) -> str:
-    """Returns the hash of everything that an approval of the action is bound to. With an empty
-    session, the hash is the same in all sessions."""
+    """Returns a hash of the action, its place and the session. An approval is valid only while this
+    hash stays the same. Pass an empty session for an approval that is valid in all sessions."""
     bound = (action.kind, action.shown, action.facts, place, session)
     return hashlib.sha256(msgspec.json.encode(bound)).hexdigest()
 
 
 def prompt_of(action: ProposedAction, place: CommandPlace | None, reason: str) -> str:
-    """Returns the question in Markdown."""
+    """Returns the question that asks a person to approve the action, in Markdown."""
     asked = f"I am about to {literal(action.kind)}, which needs your approval:"
     lines = [asked, "", fenced(action.shown)]
     if place is not None:
@@ -184,7 +186,7 @@ def prompt_of(action: ProposedAction, place: CommandPlace | None, reason: str) -
 
 
 def fenced(text: str) -> str:
-    """Returns the text as a Markdown code block that the text itself can't end."""
+    """Returns the text as a Markdown code block. Backticks in the text can't end the block."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     ticks = "`" * max(3, longest + 1)
     return f"{ticks}\n{text}\n{ticks}"

@@ -10,7 +10,7 @@ from hermes.types.profile import ModelChoice
 from hermes.types.protocols import Emit
 
 ChooseAuxiliary = Callable[[ModelChoice], ModelChoice]
-"""Returns the auxiliary model that belongs to a main model; the main model itself if there is no
+"""Returns the auxiliary model to use with a main model. Returns the main model if there is no
 auxiliary model."""
 
 
@@ -56,5 +56,5 @@ class Auxiliary:
         )
         written = (await self._model.complete(request, report)).text.strip()
         if not written:
-            raise Rejected(f"{choice.provider} returned an empty text")
+            raise Rejected(f"{choice.provider} returned an empty text; try again")
         return written

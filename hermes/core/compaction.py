@@ -24,7 +24,7 @@ HEAD_SHARE, TAIL_SHARE = 0.1, 0.25
 (second number). The beginning and the end are not summarised."""
 LONGEST_SUMMARY = 4096
 CHUNK_SHARE = 0.5
-"""Largest share of the window of the summarising model that the text in one call may fill."""
+"""The text in one call fills at most this share of the summarising model's window."""
 
 SUMMARY_SYSTEM = """\
 You condense the middle of a conversation between people and an assistant, so that the assistant
@@ -128,8 +128,8 @@ def _split(text: str, size: int) -> list[str]:
 
 
 def _step_starts(history: Sequence[Message]) -> list[int]:
-    """Returns the index of each step. A step is a message from a person, or a message from the
-    model with its tool results."""
+    """Returns the index of the first message of each step. A step is a message from a person, or a
+    message from the model with its tool results."""
     return [i for i, message in enumerate(history) if not isinstance(message, ToolMessage)]
 
 
@@ -144,15 +144,15 @@ def last_request(history: Sequence[Message]) -> int:
 
 
 def _head(history: Sequence[Message], steps: Sequence[int], window: Window) -> int:
-    """Returns the index of the first message after the kept beginning, or 0 if the beginning is too
-    long to keep."""
+    """Returns the number of messages at the beginning that are never summarised; 0 if the beginning
+    is too long to keep."""
     end = steps[HEAD_STEPS] if len(steps) > HEAD_STEPS else len(history)
     return end if sum(map(message_tokens, history[:end])) <= window.room * HEAD_SHARE else 0
 
 
 def _tail(history: Sequence[Message], steps: Sequence[int], request: int, window: Window) -> int:
-    """Returns the index at which the kept end begins. The messages from there on are not
-    summarised. They include at least the last step."""
+    """Returns the index at which the end of the conversation begins. The messages from this index
+    on are not summarised. They include at least the last step."""
     # The request is always kept, so a long request leaves less room for other messages.
     room = window.room - sum(map(message_tokens, history[request : request + 1]))
     kept = 0

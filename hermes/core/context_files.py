@@ -98,8 +98,9 @@ async def prepare_write(path: str, turn: Turn) -> None:
 @asynccontextmanager
 async def watched(turn: Turn, command: CallId) -> AsyncIterator[None]:
     """Runs a command of the agent in the block. Afterwards, the context files that have changed
-    count as written by the agent. If the command continues as a background process, the block calls
-    `rename_watched`. Then `end_watching` marks the changed files after that process has ended.
+    count as written by the agent. If the command continues as a background process, the block must
+    call `rename_watched`. In that case, the files are checked later: when `end_watching` is called
+    after the process has ended.
     """
     await _begin_watching(turn, command)
     try:
@@ -135,7 +136,7 @@ async def end_watching(turn: Turn, *commands: str) -> None:
 
 
 async def rename_watched(turn: Turn, command: CallId, process: str) -> None:
-    """Records that the command continues as this background process."""
+    """Records that a watched command continues as the background process `process`."""
     trust = trust_of(turn)
     if trust is not None:
         await _recorded(partial(trust.rename, command, process))

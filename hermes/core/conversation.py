@@ -90,8 +90,8 @@ class ModelConversation:
         )
 
     async def begin(self, prompt_writer: PromptWriter) -> None:
-        """Sets the prompt: the session's prompt if it was made for the same model, tools, place and
-        audience, or else a new prompt."""
+        """Sets the prompt. The session's prompt is used again if it was made for the same model,
+        tools, chat and audience. Otherwise, a new prompt is written."""
         self._prompt = await prompt_writer.prompt(self.turn, self.choice, self.tools)
         if self._prompt is not self.turn.prompt:
             self._checkpoint.prompted(self._prompt)

@@ -12,11 +12,13 @@ from hermes.types.messages import AssistantMessage, Message, ToolCall, ToolMessa
 from hermes.types.turns import Turn
 
 FILE_TOOLS = ("read_file", "write_file", "patch")
-"""The tools after whose calls the model knows the content of a file."""
+"""Tools that read or write a file. After a call of such a tool, the model knows the content of the
+file."""
 COMMAND_TOOL = "terminal"
-"""The tool whose results may contain text from the network."""
+"""The tool that runs shell commands. Its results may contain text from the network."""
 UNTRUSTED_TRIGGERS = ("webhook", "a2a", "hook")
-"""The triggers of turns whose first message was not written by a person who talks to the agent."""
+"""In turns with these triggers, the first message was not written by a person who talks to the
+agent."""
 
 
 class _FileCall(msgspec.Struct):
@@ -28,7 +30,7 @@ class _CommandCall(msgspec.Struct):
 
 
 class ConversationRecord:
-    """The calls of a conversation with their results, from the beginning of its history."""
+    """The tool calls of a conversation with their results, from the beginning of its history."""
 
     def __init__(self, turn: Turn, untrusted: Collection[str]) -> None:
         """`untrusted` contains the names of the tools whose results are written by others, such as
@@ -37,7 +39,7 @@ class ConversationRecord:
         self._workspace = turn.profile.workspace
         self._turn = turn
         self._files: set[str] | None = None
-        """The files that the model knows; None until somebody asks for them."""
+        """The files whose content the model knows; None until they are needed."""
         self._new: list[tuple[ToolCall, ToolMessage]] = []
         """The calls that have ended in this run."""
         self._tainted: bool | None = None
@@ -77,7 +79,8 @@ class ConversationRecord:
         )
 
     def _has_untrusted(self) -> bool:
-        # A summary may repeat the content of a page, and does not say where the content came from.
+        # A summary may repeat the content of a web page without saying so. So a summary counts as
+        # untrusted if the messages that it replaces were untrusted.
         return any(
             isinstance(one, UserMessage) and (one.attachments or (one.summary and not one.trusted))
             for one in self._turn.history

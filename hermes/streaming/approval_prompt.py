@@ -50,8 +50,8 @@ def decided(event: QuestionAsked, text: str) -> str | None:
 
 
 def refusal(event: QuestionAsked, text: str) -> str:
-    """Returns why a text that selects no choice is refused, although other texts are taken as
-    messages; "" if the text is not refused."""
+    """Returns an error message for a text that looks like an answer, but selects no choice. Returns
+    "" for any other text, which counts as an ordinary message."""
     word, count = _word(text), len(approval_answers(event))
     if word.isdecimal():
         return f"There are {count} choices: 1 to {count}."

@@ -75,7 +75,7 @@ class EditPlan:
         """The index of the message that grows."""
         self._passed = _Passed()
         self._source: str | None = None
-        """The Markdown of the shown text; None if it was shown before a restart."""
+        """The Markdown of the shown text; None if the text was shown before a restart."""
         self._frame: tuple[str, str] | None = None
         """The last Markdown that was rendered, and the rendered text."""
         self._next: _Passed | None = None
@@ -145,7 +145,7 @@ class EditPlan:
 
     @property
     def _shown(self) -> str | None:
-        """The text of the message that grows; None if it was not sent yet."""
+        """The text of the message that grows; None if this message was not sent yet."""
         return self._messages[self._part] if self._part < len(self._messages) else None
 
     def _go_to(self, part: int, passed: "_Passed") -> None:
@@ -230,10 +230,10 @@ class _Passed(Value):
     """The text of all messages before the message that grows."""
 
     source: str = ""
-    """The beginning of the answer's Markdown. It contains this text, and also the beginning of the
-    next message."""
+    """The beginning of the answer's Markdown. It contains the text of these messages, and may also
+    contain the beginning of the next message."""
     characters: int = 0
-    """Number of visible characters of the text."""
+    """Number of visible characters in these messages."""
 
 
 def placeholder_text(tree: Document) -> Document:

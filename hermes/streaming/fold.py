@@ -23,7 +23,7 @@ from hermes.types.identity import CallId
 from hermes.types.value import Value
 
 SEGMENT_SEPARATOR = "\n\n"
-"""Separates two segments of one answer."""
+"""The text between two segments of an answer. The text of each model call is one segment."""
 
 
 class ToolLine(Value):

@@ -214,7 +214,7 @@ class SegmentDiscard(RunEvent, tag="hermes.segment.discarded"):
     """The text since `from_seq` was cut off. Drop that text, because the model writes it again."""
 
     from_seq: int
-    """The id of the first event whose text is void."""
+    """The id of the first event whose text must be dropped."""
 
 
 class ToolStart(RunEvent, tag="tool.started"):

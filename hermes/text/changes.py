@@ -140,7 +140,7 @@ def _dedented(lines: list[str]) -> tuple[str, list[str]]:
 
 def _indentation(lines: list[str], first: int, wanted: list[str]) -> str | None:
     """Returns the indentation that the wanted lines have in `lines`, starting at index `first`;
-    None if the lines at that index are not the wanted ones."""
+    None if the lines at that index differ from the wanted lines."""
     place = next(place for place, line in enumerate(wanted) if line)
     line = lines[first + place]
     indent = line[: len(line) - len(wanted[place])]

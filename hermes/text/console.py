@@ -8,11 +8,11 @@ _ESCAPES = re.compile(
     + r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # sequences for titles, links and other strings
     r"|[ -/]*[0-~])"
 )
-# An escape sequence that contains a string, but does not end, is not matched. Otherwise the text
-# after it would be removed, too.
+# An escape sequence that begins a string and never ends it is not matched, because the match would
+# also remove the text after the sequence.
 _WHOLE_ESCAPES = re.compile(_SEQUENCES + r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
-# Joiners are kept, because emoji, Persian and the scripts of India need them.
+# Zero-width joiners are kept, because emoji, Persian and the scripts of India need them.
 _UNSAFE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # changes of the writing direction
@@ -39,7 +39,7 @@ def console_text(data: bytes) -> str:
 def printable(text: str) -> str:
     """Removes control characters, escapes, direction changes and invisible characters.
 
-    Line breaks, tabs and joiners are kept.
+    Line breaks, tabs and zero-width joiners are kept.
     """
     if text.isprintable():
         return text

@@ -19,7 +19,7 @@ _RULES: dict[nodes.Align, str] = {"": "---", "left": ":--", "center": ":-:", "ri
 
 
 class Dialect:
-    """Renders canonical Markdown, with one method per node."""
+    """Renders canonical Markdown, with one method for each kind of node."""
 
     def document(self, tree: nodes.Document) -> str:
         return self.blocks(tree)

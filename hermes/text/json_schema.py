@@ -91,7 +91,7 @@ class _OutOfTime(Exception):
 
 
 _deadline: ContextVar[float] = ContextVar("deadline")
-"""CPU time of the thread at which the check of a text is aborted."""
+"""The check of a text is aborted when the CPU time of the thread reaches this number of seconds."""
 _Keyword = Callable[[Any, Any, Any, Any], Iterable[Any] | None]
 
 

@@ -54,9 +54,9 @@ _ENDED_BY_END: dict[str, frozenset[str]] = {
         frozenset({"li", "p"}),
     ),
 }
-"""Maps an element to other elements. If one of these is open directly inside the element, the end
-tag of the element closes it, too. `dd` and `dt` are not included, because the parser nests `dd`,
-`dt` and `li` in each other without a limit."""
+"""Maps an element to the elements that its end tag closes, too, if they are the only elements that
+are still open inside it. `dd` and `dt` are not included, because the parser nests `dd`, `dt` and
+`li` in each other without a limit."""
 _LEFT_OUT = frozenset(
     {
         *("area", "body", "col", "colgroup", "embed", "frame", "frameset", "head", "html", "input"),

@@ -7,8 +7,8 @@ _LOOK = 4
 """The text is read up to this multiple of the wanted length, because it becomes shorter when spaces
 and hidden characters are removed."""
 _JOINERS = "\u200c\u200d"
-# The start of a chat template's marker, such as `<|`. It is broken with a space, because a model
-# server may interpret markers.
+# The start of a chat template's marker, such as `<|`. A space is inserted into it, because a model
+# server may interpret the marker.
 _TEMPLATE = re.compile(r"<(?=[|\uff5c])")
 
 
@@ -33,7 +33,7 @@ def shorten(text: str, longest: int) -> str:
 
 
 def _visible(letter: str) -> bool:
-    # Joiners are kept, because emoji, Persian and the scripts of India need them.
+    # Zero-width joiners are kept, because emoji, Persian and the scripts of India need them.
     return letter == "\t" or letter in _JOINERS or unicodedata.category(letter) not in _HIDDEN
 
 

@@ -95,8 +95,8 @@ def redact_tokens(text: str, secrets: Iterable[str] = ()) -> str:
 def redact_known(text: str, secrets: Iterable[str]) -> str:
     """Masks the given secrets only.
 
-    This function is for text that a person approves. There, a pattern for secrets could mask a part
-    of a command that is no secret.
+    This function is for text that a person approves. A pattern for secrets could mask a harmless
+    part of a command, which the person must see.
     """
     known = {secret for secret in secrets if len(secret) >= _SHORTEST}
     # A secret that contains another secret must be replaced first, or a part of it would remain.

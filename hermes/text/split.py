@@ -119,7 +119,8 @@ class _Splitter:
         return low
 
     def _cut(self, tree: nodes.Document, text: VisibleText, reach: int) -> int:
-        """Returns the best place for a cut at which the part before the cut fits."""
+        """Returns the best place for a cut. The part before the cut is not longer than the
+        limit."""
         for cut in _cuts(text, reach):
             if text.text[:cut].strip() and self._size(take_first(tree, cut)[0]) <= self._limit:
                 return cut

@@ -1,5 +1,5 @@
-"""Judges programs that start containers. The verdict depends on the folders and rights of the host
-that a container gets."""
+"""Judges programs that start containers. The verdict depends on which folders and rights of the
+host the container gets."""
 
 import re
 
@@ -25,7 +25,7 @@ _HOST_FOLDERS = ("root", "system", "system_folder", "home", "device")
 
 def run_container(call: Invocation) -> str | None:
     """Judges `docker run`, `docker exec` and similar commands. Returns what the program in the
-    container would print, or None for other commands of docker."""
+    container would print. Returns None if docker is called with another command."""
     words = call.options(_OUTER, permute=False).operands
     if words[:1] == ["compose"]:
         words = parse_options(words[1:], _OUTER, permute=False).operands

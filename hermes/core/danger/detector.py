@@ -54,8 +54,8 @@ def judge(command: str) -> Verdict:
 
 def _unclear(command: str, reason: str, findings: Findings) -> Verdict:
     """Returns the verdict on a command that could not be checked completely. If no danger was found
-    before, the verdict is `ask` with this reason. Otherwise it is the verdict on the worst
-    danger."""
+    before, the verdict is `ask` with this reason. Otherwise, the worst danger decides the
+    verdict."""
     findings.add(reason, effect="unclear")
     worst = findings.verdict()
     return replace(worst, resolved=visible(command))

@@ -57,8 +57,8 @@ class Evaluator:
         self._substitutions = 0
 
     def run_text(self, text: str, scope: ShellScope, stdin: str | None) -> str:
-        """Evaluates a shell command. Returns the text that it would print, with holes for unknown
-        parts."""
+        """Evaluates a shell command. Returns the text that it would print. A placeholder character
+        (a hole) stands for each unknown part of the text."""
         if DOWNLOAD in text:
             self.findings.add("runs commands that come from the network", effect="machine")
             return DOWNLOAD
@@ -194,7 +194,8 @@ class Evaluator:
         streams = open_streams(command.redirections, expander, scope, self.findings)
         given = stdin if streams.stdin is None else streams.stdin
         if not argv:
-            # The values of other variables are visible where they are used.
+            # Only upper-case variables are recorded here. The values of other variables are
+            # recorded with the commands that use them.
             assigned = [one for one in assigned if one[0].isupper()]
         if command.declares:
             self.findings.record([*argv, *map("=".join, assigned)], streams.shown)
@@ -278,7 +279,8 @@ class Evaluator:
         self, argv: Sequence[str], scope: ShellScope, stdin: str | None, *, forks: bool
     ) -> str:
         body = scope.functions[argv[0]]
-        # A function may define itself again, so only a call of the same body is recursive.
+        # A function may replace its own definition while it runs. So a call is recursive only if
+        # the called body is the same.
         if any(one is body for one in scope.active):
             if forks:
                 self.findings.add("is a fork bomb: a function starts itself again", "never")

@@ -89,7 +89,8 @@ def judge_chown(call: Invocation) -> None:
     """Judges `chown` and `chgrp`."""
     parsed = call.options(("reference", "from"))
     owner, *rest = parsed.operands or [""]
-    # An unknown owner is usually the output of `whoami`, so it is taken for the user of the agent.
+    # An unknown owner is usually the output of `whoami`, so it counts as the user that runs the
+    # agent.
     own = not is_known(owner) and not is_open(owner)
     for operand in parsed.operands if parsed.has("reference") else rest:
         kind = classify(call.path(operand))
@@ -285,8 +286,8 @@ def run_find(call: Invocation) -> str:
 
 
 def _finds_generated(arguments: list[str]) -> bool:
-    """Returns whether `find` finds only files that a build makes again, such as `*.pyc`. The
-    detector knows this only for a single `-name` without other operators."""
+    """Returns whether `find` finds only files that the next build creates again, such as `*.pyc`.
+    Returns False for expressions with operators such as `-o` and `!`."""
     names_ = [value for name, value in pairwise(arguments) if name in ("-name", "-iname")]
     plain = {"-o", "-or", "!", "-not", ","}.isdisjoint(arguments)
     return plain and any(map(is_generated, names_))

@@ -20,7 +20,7 @@ WORK_PER_CHARACTER = 40
 for each character of the command."""
 MAX_REASON = 300
 MAX_RESOLVED = 256_000
-"""Largest total length of the recorded programs, in characters."""
+"""Largest total length of the recorded programs and their arguments, in characters."""
 SAFE = "nothing in the command is known to be dangerous"
 
 _RANK: dict[VerdictOutcome, int] = {"run": 0, "ask": 1, "never": 2}
@@ -53,7 +53,7 @@ class Findings:
         self, reason: str, outcome: VerdictOutcome = "ask", *, effect: DangerEffect = "other"
     ) -> None:
         """Records a danger. The verdict gets the worst outcome and the worst effect of all dangers,
-        and the reason of the first danger with this outcome."""
+        and the reason of the first danger with the worst outcome."""
         self.leaves = self.leaves or effect == "unclear"
         self._effect = max(self._effect, effect, key=_EFFECT_RANK.__getitem__)
         if outcome == "never" and self.elsewhere:

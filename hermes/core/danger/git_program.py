@@ -17,8 +17,8 @@ _RUNS = re.compile(
 )
 """Settings whose value is a command."""
 _HARMLESS_COMMAND = re.compile(r"core\.(editor|pager)|credential\.helper|pager\..*")
-"""Settings whose value is a command, but in most cases only the name of a harmless program such as
-an editor."""
+"""Settings whose value is a command. In most cases, the command is a harmless program such as an
+editor."""
 _PERSISTENT = re.compile(r"core\.hookspath|include(if\..*)?\.path|url\..*\.insteadof|http\.proxy"
                          r"|init\.templatedir|http\..*sslverify|protocol\.ext\.allow")  # fmt: skip
 

@@ -43,8 +43,8 @@ def unquoted(text: str) -> str:
 
 
 def derived(*sources: str) -> str:
-    """Returns unknown text for a result that is computed from the sources. It is marked as secret
-    or as downloaded if one of the sources is."""
+    """Returns unknown text for a result that is computed from the sources. The text is marked as
+    secret or as downloaded if one of the sources has that mark."""
     marks = [hole for hole in (SECRET_TEXT, DOWNLOAD) if any(hole in text for text in sources)]
     return "".join(marks) or ANYTHING
 
@@ -56,8 +56,8 @@ def is_only_unknown(text: str) -> bool:
 
 
 def shown(text: str) -> str:
-    """Returns the text for a reader, with an ellipsis for each unknown part. An ellipsis in the
-    text itself is escaped."""
+    """Returns the text in the form that people see, with an ellipsis for each unknown part. An
+    ellipsis in the text itself is escaped."""
     if "…" in text:
         text = text.replace("…", "\\u2026")
     return text if is_known(text) else text.translate(_SHOWN)

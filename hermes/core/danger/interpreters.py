@@ -65,7 +65,7 @@ _VALUED = {
 def run_shell(call: Invocation) -> str:
     """Evaluates the code that a shell gets from `-c`, a file or its input. Returns what
     the code would print."""
-    # `+x` switches an option off, so it may stand before `-c`.
+    # Arguments such as `+x` are options, too: they switch an option off. They may come before `-c`.
     call.arguments = [*dropwhile(lambda one: one[:1] == "+", call.arguments)]
     parsed = call.options(("o", "O", "rcfile", "init-file"), permute=False)
     operands = [*dropwhile(lambda one: one[:1] == "+", parsed.operands)]
@@ -114,8 +114,8 @@ def _run_file(call: Invocation, operands: list[str]) -> str:
 
 
 def _file_code(call: Invocation, file: str, language: ScriptLanguage = "other") -> str | None:
-    """Returns the content of a file of code that the program runs; None if the command has not
-    written it."""
+    """Returns the content of a code file that the program runs. Returns None if the content is not
+    known, because the command has not written the file."""
     content = call.scope.content(file)
     if content is None or not is_known(content):
         call.add_script(file, language)

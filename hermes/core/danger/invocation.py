@@ -98,8 +98,8 @@ class Invocation:
                 self._add_script(path, language)
 
     def add_read_scripts(self) -> None:
-        """Records every file that the command has read as a script, because the program runs text
-        that may come from any of them."""
+        """Records all files that the command has read. They count as scripts, because the program
+        runs text that may come from any of these files."""
         for path in self.scope.reads:
             self._add_script(path, "other")
         self.scope.reads.clear()

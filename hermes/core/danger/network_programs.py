@@ -56,7 +56,7 @@ def run_curl(call: Invocation) -> str:
 
 
 def _is_record(url: str) -> bool:
-    """Returns whether the URL names a single record of a service, and not a whole collection or
+    """Returns whether the URL names a single item of a service, and not a whole collection or
     index."""
     return re.fullmatch(r"(?:https?://)?[^/]+/[^/*?]+/.*\w", url) is not None
 

@@ -23,8 +23,8 @@ class ParsedOptions(Value):
     without a value."""
     operands: list[str]
     dynamic: bool = False
-    """Whether an operand begins with unknown text, so that it may be an option when the command
-    runs."""
+    """Whether an operand begins with unknown text. When the command runs, such an operand may turn
+    out to be an option."""
 
     def has(self, *names: str) -> bool:
         """Returns whether one of the options was given. Long options may be abbreviated."""

@@ -52,7 +52,8 @@ def parse(command: str, depth: int = 0) -> ShellScript:
 
 
 def parse_from(reader: WordReader, closing: str) -> ShellScript:
-    """Reads statements up to one of the words or operators in `closing`, which is not consumed."""
+    """Reads statements up to one of the words or operators in `closing`. The reader then stands
+    before this word or operator."""
     return CommandParser(reader).script(*closing.split())
 
 
@@ -76,7 +77,8 @@ class CommandParser:
         }
 
     def script(self, *closers: str) -> ShellScript:
-        """Reads statements up to one of the closing words or operators, which is not consumed."""
+        """Reads statements up to one of the closing words or operators. The reader then stands
+        before this word or operator."""
         self.reader.enter()
         statements: list[ShellStatement] = []
         while True:

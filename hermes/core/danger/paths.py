@@ -132,8 +132,8 @@ def _device(path: str) -> PathClass:
 
 
 def is_generated(path: str) -> bool:
-    """Returns whether the path can be deleted without a loss: a build or a package manager makes it
-    again, or it is inside a folder for temporary files."""
+    """Returns whether nothing is lost if the path is deleted. This is so if a build or a package
+    manager creates the path again, or if it is inside a folder for temporary files."""
     if not is_certain(path) or ".." in path.split("/"):
         return False
     match classify(path):
@@ -170,5 +170,6 @@ def is_certain(path: str) -> bool:
 
 
 def matches_several(path: str) -> bool:
-    """Returns whether the last part of the path is a pattern that matches all names."""
+    """Returns whether the last part of the path is a pattern such as `*`, which matches all
+    names."""
     return re.fullmatch(r"[*?.]*\*[*?.]*", path.rstrip("/").rpartition("/")[2]) is not None

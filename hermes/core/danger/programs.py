@@ -126,7 +126,7 @@ _PLAIN = names(
     pgrep pidof pushd lsof compgen complete bind dict aspell logger notify-send say wall write
     figlet cowsay toilet true false : git wc du df"""
 )
-"""Programs whose operands are data or files, never verbs."""
+"""Programs whose operands are data or files, never verbs such as `delete`."""
 _DOWNLOADING = names("lynx links w3m http https xh httpie fetch aria2c ftp tftp gh")
 
 
@@ -193,8 +193,9 @@ def _files_of_reader(call: Invocation) -> list[str]:
 
 
 def _output(call: Invocation) -> str:
-    """Returns what a program would print if no function computes it. In most cases this is unknown
-    text, which is marked as secret or downloaded if the program reads such text."""
+    """Returns what a program would print if no function computes it. In most cases, this is unknown
+    text. The text is marked as secret or downloaded if the program reads secret or downloaded
+    text."""
     if call.program == "env" or prints_secret(call):
         return SECRET_TEXT
     if call.program in _DOWNLOADING:

@@ -126,7 +126,7 @@ class _PythonJudge:
             self._call.danger("connects a shell to the network")
 
     def _judge_loops(self, loops: Sequence[ast.AST]) -> None:
-        """Judges the loops of code that forks."""
+        """Judges the loops of code that calls `os.fork`."""
         for loop in loops[:MAX_LOOPS]:
             calls = [one for one in ast.walk(loop) if isinstance(one, ast.Call)]
             if any(self._name(one.func) == "os.fork" for one in calls):

@@ -68,8 +68,9 @@ def _shown(redirection: Redirection, target: str) -> str:
 
 
 def file_text(path: str, scope: ShellScope) -> str:
-    """Returns the content of a file that the command has written. For other files, returns unknown
-    text, which is marked as secret, downloaded or endless if the file is."""
+    """Returns the content of a file that the command has written. For another file, returns unknown
+    text. The text is marked as secret, downloaded or endless if the file is secret, downloaded or
+    endless."""
     content = scope.content(path)
     if content is not None:
         return content

@@ -13,7 +13,8 @@ HOME = "~"
 """In this package, every path in the user's home folder begins with this text."""
 
 MAX_FOLDERS = 8
-"""Largest number of folders that may be the working directory. If there are more, it is unknown."""
+"""Largest number of folders that may be the working directory. If there are more, the working
+directory counts as unknown."""
 _PATTERN = re.compile(r"[*?[]")
 _SECRET_NAME = re.compile(
     r"SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIAL",
@@ -32,7 +33,8 @@ _KNOWN = {
     "BASH": "/bin/bash",
     "IFS": " \t\n",
 }
-"""Variables that every shell has, with their values. A value that is not known is a hole."""
+"""Variables that every shell has, with their values. A hole (see `holes.py`) stands for a value
+that is not known."""
 
 
 @lru_cache(maxsize=256)
@@ -67,17 +69,18 @@ class ShellScope:
         self.folder = ""
         """The working directory; empty for the directory in which the command starts."""
         self.folders: tuple[str, ...] | None = ("",)
-        """The folders that may be the working directory, because a `cd` may fail or be skipped;
-        None after a `cd` to unknown text."""
+        """All folders that may be the working directory. There can be several, because a `cd` may
+        fail or be skipped. None after a `cd` to unknown text."""
         self.pushed: tuple[tuple[str, tuple[str, ...] | None], ...] = ()
         """The values of `folder` and `folders` at each `pushd`, to which `popd` returns."""
         self.files: dict[str, str] = {}
         """Content of the files that the command has written, by path."""
         self.copies: dict[str, str] = {}
-        """Files that the command has copied, linked or moved from files that it has not written:
-        their original paths, by their new paths."""
+        """The original path of each file that the command has copied, linked or moved, by the new
+        path of the file."""
         self.downloads: list[str] = []
-        """Downloaded archives that the command has unpacked. Any script may come from them."""
+        """Downloaded archives that the command has unpacked. Any script that the command runs may
+        come from these archives."""
         self.reads: dict[str, None] = {}
         """Files that the command has read, but not written."""
         self.active: tuple[ShellCommand, ...] = ()
@@ -136,14 +139,15 @@ class ShellScope:
         self.variables[name] = values
 
     def forget_new(self, known: set[str]) -> None:
-        """Makes the values of all variables unknown, except for those in `known`. The others were
-        set in a part of the command that may be skipped, so they may have no value."""
+        """Makes the values of all variables unknown, except for those in `known`. The other
+        variables were set in a part of the command that may be skipped, so they may have no
+        value."""
         for name in self.variables.keys() - known:
             self.variables[name] = (ANYTHING,)
 
     def with_element(self, name: str, index: str, value: str) -> tuple[str, ...]:
-        """Returns the elements of an array after one element is set. The elements of an array with
-        gaps or with names are not known."""
+        """Returns the elements that an array has after one element was set. If the array has gaps,
+        or names in place of indexes, the elements count as unknown."""
         values = self.variables.get(name, ())
         if index.isdecimal() and len(index) < 5 and int(index) <= len(values):
             return (*values[: int(index)], value, *values[int(index) + 1 :])
@@ -168,10 +172,10 @@ class ShellScope:
     def enter_folder(self, target: str) -> None:
         """Changes the working directory to `target`.
 
-        If any part of `target` is unknown, `folders` becomes None, so that relative paths of
-        scripts are unknown. If `target` begins with unknown text other than a plain name, `folder`
-        becomes the directory in which the command starts, and relative paths of other files are
-        resolved there.
+        If any part of `target` is unknown, `folders` becomes None. Relative paths of scripts then
+        count as unknown. If `target` begins with unknown text other than a plain name, `folder`
+        becomes the directory in which the command starts. Relative paths of other files are then
+        resolved in this directory.
         """
         absolute = target.startswith(("/", HOME))
         if not is_known(target):
@@ -190,8 +194,8 @@ class ShellScope:
             self.folders = both if len(both) <= MAX_FOLDERS else None
 
     def script_paths(self, text: str) -> tuple[str, ...]:
-        """Returns the paths that an operand may name, normalized like those of `path`. Returns no
-        path if the operand or the working directory is not known."""
+        """Returns the paths that an operand may name, normalized as in `path`. Returns an empty
+        tuple if the operand or the working directory is not known."""
         if not is_known(text) or _PATTERN.search(text):
             return ()
         if text.startswith(("/", HOME)):
@@ -214,8 +218,8 @@ class ShellScope:
             self.copies[self.path(path)] = self.copies.get(original, original)
 
     def write(self, path: str, content: str, *, append: bool = False) -> None:
-        """Records the content of a file. If the write may be skipped, the file gets the old content
-        followed by the new content, because it is not known which of them it will have."""
+        """Records the content of a file. If the write may be skipped, the old content followed by
+        the new content is recorded, because the file may have either of them."""
         place = self.path(path)
         if append:
             content = self.files.get(place, ANYTHING) + content

@@ -30,7 +30,7 @@ class TokenReader:
         self.reader = reader
 
     def assignment(self) -> Assignment | None:
-        """Reads an assignment; returns None if the text does not continue with one."""
+        """Reads an assignment. Returns None if there is no assignment at this position."""
         reader = self.reader
         found = _ASSIGNMENT.match(reader.text, reader.at)
         if not found:

@@ -70,8 +70,8 @@ class WordReader:
         self.tokens = 0
         self.scripts = 0
         self.skips: dict[int, int] = {}
-        """For each line break that is followed by here-documents: the position at which they
-        end."""
+        """For each line break that is followed by here-documents: the position at which the last of
+        these documents ends."""
         self.skipped: set[int] = set()
         """The line breaks after which the reader has skipped here-documents."""
         self._script = script
@@ -99,8 +99,8 @@ class WordReader:
         self.at = self.skips.get(self.at, self.at + 1)
 
     def inside(self, text: str) -> "WordReader":
-        """Returns a reader of a nested text, such as the body of a here-document. The new reader
-        continues to count words and commands from the counts of this reader."""
+        """Returns a reader of a nested text, such as the body of a here-document. The words and
+        commands that this reader has read count towards the limits of the new reader."""
         inner = WordReader(text, self._script, self.depth)
         inner.enter()
         inner.tokens, inner.scripts = self.tokens, self.scripts

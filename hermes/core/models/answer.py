@@ -30,8 +30,8 @@ class StreamedAnswer:
     def __init__(self, choice: ModelChoice, emit: Emit) -> None:
         self.choice = choice
         self.finished = False
-        """Whether the model has reported the end of its answer. If it never does, the connection
-        was lost."""
+        """Whether the model has reported the end of its answer. If the stream ends without this
+        report, the connection was lost."""
         self.cut: CutReason = ""
         self.usage: UsageReported | None = None
         self.echo = b""

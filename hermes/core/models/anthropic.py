@@ -162,7 +162,7 @@ def _tool_choice(choice: ToolChoice) -> bytes:
 
 
 def _root(choice: ModelChoice) -> str:
-    """Returns the address with `/v1`, which may be missing in `base_url`."""
+    """Returns the address with `/v1` at its end. The setting `base_url` may leave `/v1` out."""
     return f"{choice.base_url.rstrip('/').removesuffix('/v1')}/v1"
 
 
@@ -236,8 +236,8 @@ def _with_cache_marker(blocks: bytes) -> bytes:
 
 
 def _encoded(request: ModelRequest, before: Message | None, message: Message) -> bytes:
-    """Encodes a message. Consecutive messages of one role are joined, because the API requires that
-    the roles alternate."""
+    """Encodes a message. Consecutive messages with the same role are joined, because the API
+    requires that the roles alternate."""
     blocks = b",".join(_blocks(request, message))
     role = _role(message)
     if before is None:

@@ -14,8 +14,8 @@ _KINDS = frozenset({"type", "properties", "enum", "const", "$ref", "anyOf", "one
 least one of them."""
 _KEPT = frozenset({"type", "title", "description", "required", "enum", "const", "format", "$ref"})
 _NO_SCHEMAS = ("$defs", "definitions", "enum", "const", "default", "examples")
-"""Keywords that are not searched for recursion. Their values are not schemas, or are schemas that
-are used only through references."""
+"""Keywords whose values are not searched for recursion. The values are not schemas, or they are
+schemas that are used only through references."""
 _DROPPED = frozenset(
     {
         "$schema",
@@ -60,8 +60,8 @@ _FORMATS = frozenset(
 
 
 def enforced_schema(request: ModelRequest) -> Mapping[str, object] | None:
-    """Returns the wanted schema in a form that the endpoint can enforce. Returns None if no schema
-    is wanted or the endpoint can't enforce it."""
+    """Returns the schema of the request in a form that the endpoint can enforce. Returns None if
+    the request has no schema or the endpoint can't enforce it."""
     wanted = request.response_format
     if wanted is None or wanted.kind != "json_schema":
         return None

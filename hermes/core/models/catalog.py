@@ -147,8 +147,8 @@ class Catalog(Value):
         return next((one.kinds for one in self.attachments if re.search(one.models, name)), None)
 
     def behaviour(self, provider: Provider, base_url: str) -> Provider:
-        """Returns the provider whose wire format and special rules (quirks) apply at the address.
-        If the address of a provider was changed, it may behave like another provider."""
+        """Returns the provider whose wire format and special rules (quirks) apply at `base_url`. If
+        the operator has changed the address of `provider`, this may be another provider."""
         moved = bool(provider.custom_address_provider) and base_url.rstrip("/") != provider.base_url
         return self.named(provider.custom_address_provider) if moved else provider
 

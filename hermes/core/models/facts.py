@@ -17,8 +17,9 @@ from hermes.types.providers import Provider
 def with_known_facts(
     catalog: Catalog, listed: ListedModel | None, provider: Provider, chosen: ChosenModel
 ) -> ChosenModel:
-    """Returns the chosen model with the facts that are still missing. They come from the provider's
-    list (`listed`), from our table of models, or else from our table of providers."""
+    """Returns the chosen model with the facts that are still missing. Each fact comes from the
+    first source that has it: the provider's list (`listed`), then our table of models, then our
+    table of providers."""
     choice, sources = chosen.choice, dict(chosen.sources)
     family = catalog.family(choice.model)
     lengths = {

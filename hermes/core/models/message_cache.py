@@ -58,6 +58,6 @@ def _begins(known: Sequence[Message], messages: Sequence[Message]) -> bool:
     """Returns whether `messages` begins with `known`."""
     if len(known) > len(messages):
         return False
-    # Most messages are the same objects in both conversations, so `==` is called only for the last
-    # few.
+    # Most messages are the same objects in `known` and `messages`, so `==` is called only for the
+    # last few messages.
     return all(one is other or one == other for one, other in zip(known, messages, strict=False))

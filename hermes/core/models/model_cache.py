@@ -26,15 +26,15 @@ class ListedModel(Value):
 
 class CachedList(Value):
     base_url: str
-    """The address that the list came from, without a password. Other addresses have other
-    models."""
+    """The address that the list came from, without a password. The list is valid only for this
+    address."""
     asked_at: float
     models: tuple[ListedModel, ...]
 
 
 class ModelCache:
-    """The cached model lists in one folder. Of the parameter `endpoint`, a ModelChoice, only the
-    provider and the address are used."""
+    """The cached model lists in one folder. The parameter `endpoint` is a ModelChoice, of which
+    only the provider and the address are used."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder

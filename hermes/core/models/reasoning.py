@@ -20,8 +20,8 @@ _decoder = msgspec.json.Decoder(list[ReasoningPart])
 
 
 def encode_reasoning(thoughts: Sequence[ReasoningPart]) -> bytes:
-    """Encodes the reasoning as the body of an `Echo`. The result is empty if there is no
-    reasoning."""
+    """Encodes the reasoning as the body of an `Echo` (data that later requests send back to the
+    provider). The result is empty if there is no reasoning."""
     return msgspec.json.encode(thoughts) if thoughts else b""
 
 

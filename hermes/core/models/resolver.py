@@ -173,8 +173,8 @@ class ConfiguredModels:
         return self._chosen(endpoint, model, reason, "auxiliary.model")
 
     def _without_demo(self, wanted: EndpointConfig) -> tuple[EndpointConfig, str]:
-        """Returns the settings without the demo model, and the source that named it, if another
-        model replaces it. Otherwise returns the unchanged settings and "".
+        """If another model replaces the demo model, returns the settings without the demo model,
+        and the source that named it. Otherwise, returns the unchanged settings and "".
 
         A demo model that config.yaml names is only a fallback: a configured address or the first
         provider with a key replaces it.
@@ -201,7 +201,8 @@ class ConfiguredModels:
             return None
 
     def _beside(self, main: ChosenModel) -> _Endpoint:
-        """Returns the endpoint of the main model, for another model of the same provider."""
+        """Returns the endpoint of the main model. Another model of the same provider can be called
+        at this endpoint."""
         choice, fields = main.choice, ("provider", "base_url", "api_key", "wire")
         return _Endpoint(
             provider=self.catalog.named(choice.provider),
@@ -212,7 +213,7 @@ class ConfiguredModels:
         )
 
     def _endpoint(self, wanted: EndpointConfig) -> _Endpoint | None:
-        """Returns the endpoint that a section names. If the section names none, returns the
+        """Returns the endpoint that a section names. If the section names no endpoint, returns the
         endpoint of the first provider whose key is set, or None if no key is set."""
         config, section = self.config, wanted.section
         name = wanted.provider.casefold() or "auto"

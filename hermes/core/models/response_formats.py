@@ -31,11 +31,11 @@ _encoder = msgspec.json.Encoder()
 
 
 def enforced(request: ModelRequest) -> ResponseFormat | None:
-    """Returns the format that the endpoint is asked to enforce, or None if no format is wanted or
-    the endpoint can't enforce any.
+    """Returns the format that we ask the endpoint to enforce. Returns None if the request has no
+    format or the endpoint can't enforce any format.
 
-    An endpoint that can enforce a JSON object, but no schema, is asked to enforce a JSON object
-    instead of the schema.
+    If the endpoint can enforce a JSON object, but no schema, we ask for a JSON object instead of
+    the schema.
     """
     wanted, able = request.response_format, request.choice.quirks.structured
     if wanted is None or wanted.kind in able:

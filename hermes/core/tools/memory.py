@@ -48,8 +48,8 @@ def memory_tool(memory: Memory) -> Tool[Notes]:
 
 
 async def keep(memory: Memory, turn: Turn, notes: Notes) -> str:
-    """Writes the notes for the turn's audience, and returns a text that says how full the file
-    is."""
+    """Writes the notes for the turn's audience, and returns a text that says how full the file of
+    notes is."""
     edits = [
         EntryEdit(action=edit.action, content=_clean(edit.content), old=remove_invisible(edit.old))
         for edit in notes.edits

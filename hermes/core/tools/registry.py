@@ -15,7 +15,7 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "none": (),
 }
 """Names for groups of toolsets. Settings can name such a group, a toolset or a single tool. The
-toolset with the empty name contains the tools that a program adds which embeds Hermes."""
+toolset with the empty name contains the tools of a program that embeds Hermes."""
 
 UNSUPPORTED_SETS = (
     *("browser", "code_execution", "computer_use", "context_engine", "cronjob", "delegation"),
@@ -55,8 +55,8 @@ class Registry:
             self._tools[tool.name] = tool
 
     def for_turn(self, turn: Turn) -> Mapping[str, AnyTool]:
-        """Returns the tools that are offered on the turn's platform and that the role of its person
-        permits."""
+        """Returns the tools that the turn may use: those that its platform offers and the role of
+        its person permits."""
         profile = turn.profile
         allowed = profile.platform_toolsets.get(turn.source.platform, profile.toolsets)
         refused = profile.disabled_toolsets

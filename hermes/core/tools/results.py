@@ -12,8 +12,8 @@ from hermes.types.value import Value
 LARGEST_RESULT = 1_000_000
 """Maximum number of characters of a result that are stored. Further characters are dropped."""
 SECRET_MARGIN = 10_000
-"""Maximum length of a secret that is still removed completely if the text is cut in the middle of
-it."""
+"""If a text is cut in the middle of a secret, the rest of the secret is removed, too. This works
+for secrets of at most this number of characters."""
 LONGEST_RESULT = 24_000
 """Maximum number of characters of a result that the model sees. A longer result is spilled to a
 file."""

@@ -46,7 +46,8 @@ async def _send_message(context: ToolContext, arguments: MessageToSend) -> str:
 
 
 async def review_message(context: ToolContext, arguments: MessageToSend) -> ProposedAction | None:
-    """Proposes to send a message to chats other than the one of the conversation."""
+    """If the message goes to other chats than the chat of this conversation, returns the action,
+    which needs an approval. Otherwise, returns None."""
     others = await context.messenger.others(arguments.to)
     if not others:
         return None

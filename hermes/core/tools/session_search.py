@@ -15,7 +15,7 @@ from hermes.types.tools import Tool, ToolContext
 
 MOST_MESSAGES = 20
 HIGHEST = 2**53
-"""Highest number that a message can have."""
+"""Highest message number that the model may give."""
 SNIPPET = 300
 MESSAGE = 1000
 

@@ -19,13 +19,14 @@ from hermes.types.tools import AnyTool, Tool, ToolContext
 
 _RANK: dict[VerdictOutcome, int] = {"run": 0, "ask": 1, "never": 2}
 TEMPORARY_FOLDERS = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108
-"""Folders outside of the workspace in which a command can store a script unasked."""
+"""Folders outside of the workspace in which a command can store a script without an approval."""
 _FOREIGN = Verdict(outcome="run", reason="", resolved="", leaves=True)
-"""The verdict on a script that is only hashed. It may do anything that the sandbox allows."""
+"""The verdict on a script whose content is hashed, but not judged. The script may do anything that
+the sandbox allows."""
 _UNCHECKED = Verdict(
     outcome="ask", reason="can't be checked", resolved="", effect="unclear", leaves=True
 )
-"""The verdict on a script whose content would have to be judged, and can't be."""
+"""The verdict on a script whose content must be judged, but can't be."""
 MOST_SCRIPTS = 5
 """Maximum number of scripts of one command that the danger detector reads."""
 LONGEST_COMMAND = 600.0
@@ -70,13 +71,15 @@ async def review_command(
 
 
 def is_contained(verdict: Verdict, sandbox: Sandbox) -> bool:
-    """Returns whether an isolated sandbox contains the dangers of a command. A command that can't
-    be understood could delete the files of the workspace."""
+    """Returns whether an isolated sandbox protects against all dangers of the command. A command
+    that can't be understood may delete the files of the workspace. For such a command, the result
+    is True only if these files belong to the sandbox alone."""
     return verdict.effect == "machine" or (verdict.effect == "unclear" and sandbox.private_files)
 
 
 async def _with_scripts(context: ToolContext, workdir: str, verdict: Verdict) -> Verdict:
-    """Returns the worst of the verdict and the verdicts on the scripts in the workspace."""
+    """Returns the verdict on the command together with its scripts: the worst of `verdict` and the
+    verdicts on the scripts."""
     for number, (script, language) in enumerate(
         zip(verdict.scripts, verdict.languages, strict=True)
     ):
@@ -96,8 +99,9 @@ async def _with_scripts(context: ToolContext, workdir: str, verdict: Verdict) ->
 async def _script_verdict(
     sandbox: Sandbox, workdir: str, script: str, language: ScriptLanguage
 ) -> Verdict:
-    """Returns the verdict on a script that is run like this. The content of a program in another
-    language is not judged, like that of the programs that a build runs."""
+    """Returns the verdict on a script that a command runs in `workdir`. Only scripts for a shell or
+    for Python are judged. Programs in other languages are not judged, and neither are the programs
+    that a build runs."""
     path = posixpath.normpath(posixpath.join(workdir, script))
     try:
         if script.startswith("~") or await sandbox.stat(path) is None:
@@ -133,8 +137,8 @@ def _language_of(first_line: bytes) -> ScriptLanguage:
 
 
 def terminal_tools(timeout: float, isolation: str, *, offline: bool = False) -> tuple[AnyTool, ...]:
-    """Returns the tools that run commands. `timeout` applies to calls that name none. `offline`
-    says whether commands run without a network."""
+    """Returns the tools that run commands. `timeout` applies to calls that set no timeout.
+    `offline` says whether commands run without a network."""
     where = f"in a sandbox ({isolation})."
     if isolation == "none":
         where = "on the user's machine, with the user's rights: there is no sandbox."

@@ -54,8 +54,8 @@ class _BraveAnswer(msgspec.Struct):
 class _Refusal(NamedTuple):
     status: int
     holds: bytes
-    """A text that only the response with this refusal contains, and not other responses with the
-    same status."""
+    """A text that identifies this refusal. Other responses with the same status do not contain the
+    text."""
     advice: str
 
 
@@ -215,7 +215,10 @@ def choose_search(
         return next(iter(configured.values()), None)
     if kind not in configured:
         needed = "searxng_url" if kind == "searxng" else f"{kind}_key"
-        raise ConfigError(f"web.search is {kind!r}: set web.{needed}, or choose another service")
+        raise ConfigError(
+            f"web.search is {kind!r}, which is not configured: set web.{needed}, or choose"
+            " another service"
+        )
     return configured[kind]
 
 

@@ -38,7 +38,8 @@ async def _write_file(context: ToolContext, arguments: WriteFile) -> str:
 
 
 async def review_write(context: ToolContext, arguments: WriteFile) -> ProposedAction | None:
-    """Proposes to overwrite a file that the model does not know."""
+    """If the call overwrites a file that the model does not know, returns the action, which needs
+    an approval. Otherwise, returns None."""
     path = arguments.path
     data = arguments.content.encode(errors="surrogatepass")
     if context.knows_file(path) or await _destroys_nothing(context.sandbox, path, data):
