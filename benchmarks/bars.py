@@ -359,7 +359,7 @@ BARS = (
     _none("approvals.accepted", "decisions of others that were accepted"),
     _none("scripts.before", "approved scripts that ran with a change made before their start"),
     _none("scripts.copied", "approved scripts that were overwritten during their start, and ran"),
-    _shown("scripts.exchanged", "approved scripts exchanged during their start, which ran", 0),
+    _none("scripts.exchanged", "approved scripts exchanged during their start, which ran"),
     _shown("scripts.local", "approved scripts changed during their start in `local`, ran", 0),
     _shown("killed_approvals.pending", "approvals that were pending at a kill", 0),
     _none("killed_approvals.executed", "approvals at a kill: executed without a decision"),

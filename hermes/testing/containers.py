@@ -83,6 +83,11 @@ class ContainerStage:
         label = f"label=hermes.home={(self.sandboxes / 'docker').resolve()}"
         return _call(self.engine, "ps", "--filter", label, "--format", "{{.Names}}").split()
 
+    def volumes(self) -> list[str]:
+        """Returns the volumes of the engine that no container uses."""
+        found = _call(self.engine, "volume", "ls", "--filter", "dangling=true", "--quiet")
+        return found.split()
+
     def close(self) -> None:
         """Removes all containers."""
         for name in self.names():

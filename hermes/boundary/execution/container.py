@@ -9,11 +9,13 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
+from msgspec.structs import replace
 
 from hermes.boundary.execution.bubblewrap import HOME_INSIDE
 from hermes.boundary.execution.container_engine import ContainerEngine
 from hermes.boundary.execution.container_limits import ContainerLimits
 from hermes.boundary.execution.handles import CALL_MARK
+from hermes.boundary.execution.overlay import mount_options
 from hermes.boundary.execution.sandbox_folders import SandboxFolder
 from hermes.boundary.execution.visible_files import contains_system
 from hermes.types.errors import ToolFailed
@@ -85,6 +87,9 @@ class ContainerView(Value):
     copies: tuple[tuple[Path, str], ...] = ()
     """Copies of files on this machine, each with the path of the file in the container. Commands
     see the copy there and can't change it."""
+    overlays: Mapping[str, Path] = {}
+    """The paths in the container of folders that commands see through an overlay, each with the
+    work folder of the overlay. Other processes can't exchange the files of an overlay."""
     filter: Path | None = None
     """The file with the system calls that commands may use; None for the engine's own list."""
     limits: CommandLimits = CommandLimits()
@@ -144,11 +149,14 @@ def _mounts(view: ContainerView) -> tuple[str, ...]:
     shown += [
         (Path(one.path), one.path, "" if one.writable else ",readonly") for one in view.mounts
     ]
-    bound = [
-        argument
-        for path, inside, access in shown
-        for argument in ("--mount", f"type=bind,source={_named(path)},target={inside}{access}")
-    ]
+    bound: list[str] = []
+    for path, inside, access in shown:
+        if work := view.overlays.get(inside):
+            made = f'"volume-opt=o={mount_options(Path(_named(path)), Path(_named(work)))}"'
+            overlay = f"type=volume,target={inside},volume-opt=type=overlay"
+            bound += ["--mount", f"{overlay},volume-opt=device=overlay,{made}"]
+        else:
+            bound += ["--mount", f"type=bind,source={_named(path)},target={inside}{access}"]
     bound += [argument for one in view.options.volumes for argument in ("--volume", one)]
     for secret in view.hidden:
         for path, inside, _ in shown:
@@ -274,6 +282,9 @@ class Container:
         answer = await self._engine.call(*arguments)
         # Another process may have started the same container just now.
         state = await self._state()
+        if view.overlays and not (state and state.running):
+            # Some file systems can't be in an overlay.
+            return await self._ensure(replace(view, overlays={}))
         if not (state and state.running and state.settings == settings):
             raise ToolFailed(
                 f"The container can't be started: {answer.error.strip()[-500:]}. `hermes doctor`"
@@ -317,4 +328,4 @@ class Container:
     async def clear(self) -> None:
         """Removes the container with everything that runs in it."""
         self._used.pop(self._container, None)
-        await self._engine.call("rm", "--force", self._container)
+        await self._engine.call("rm", "--force", "--volumes", self._container)

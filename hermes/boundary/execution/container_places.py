@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from hermes.boundary.execution.bubblewrap import HOME_INSIDE
 from hermes.boundary.execution.command_place import PlaceCheck, ScriptFiles, VisibleFolder
 from hermes.boundary.execution.local import folder_in
+from hermes.boundary.execution.overlay import work_folders
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import CommandPlace, SandboxScope, Script
 
@@ -68,6 +69,16 @@ class ContainerPlaces:
             return tuple(check.copies(replace(place, scripts=own), folder))
 
         return await anyio.to_thread.run_sync(copied)
+
+    async def overlays(self, paths: Sequence[str], root: Path) -> dict[str, Path]:
+        """Creates the work folder in `root` of an overlay for each folder that contains one of the
+        paths. Returns the paths of these folders, each with its work folder."""
+
+        def created() -> dict[str, Path]:
+            found = work_folders(self._files.folders_of(paths), root)
+            return {str(folder.shown): work for folder, work in found.items()}
+
+        return await anyio.to_thread.run_sync(created)
 
     def _folder(self, workdir: str) -> str:
         self._prepare()

@@ -3,9 +3,10 @@
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import anyio.to_thread
 from msgspec.structs import replace
@@ -114,12 +115,15 @@ class DockerBackend:
             self._hidden(scope),
         )
 
-        async def pinned(place: CommandPlace) -> Machine | None:
+        async def pinned(place: CommandPlace, *, lasting: bool) -> Machine | None:
             copies = await places.copies(place, own.approved)
             if not copies:
                 return None
+            scripts = [] if lasting else [path for _, path in copies]
+            overlays = await places.overlays(scripts, own.overlays)
             only = f"{name}-{new_id()}"
-            return Container(self._engine, only, {}, partial(view, only, copies), size, connect)
+            described = partial(view, only, copies, overlays)
+            return Container(self._engine, only, {}, described, size, connect)
 
         setting = CommandSetting(
             backend=CONTAINER_BACKEND,
@@ -146,6 +150,7 @@ class DockerBackend:
         folders: ContainerFolders,
         name: str,
         copies: tuple[tuple[Path, str], ...] = (),
+        overlays: Mapping[str, Path] = MappingProxyType({}),
     ) -> ContainerView:
         """Describes the container with this name, and creates its folders. With copies of scripts,
         the container is for one command."""
@@ -169,6 +174,7 @@ class DockerBackend:
             mounts=self._options.mounts,
             variables=self._network.environment(),
             copies=copies,
+            overlays=overlays,
             filter=written_profile(self._folders) if self._engine.is_podman else None,
             limits=self._options.limits,
             options=replace(containers, idle_seconds=0) if copies else containers,

@@ -4,7 +4,7 @@ offers."""
 import json
 import platform
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from hermes.boundary.execution import launcher
 from hermes.boundary.execution.bubblewrap import (
     HOME_INSIDE,
     FileView,
+    find_bubblewrap,
     namespace_filter,
     wrapped_arguments,
 )
@@ -35,6 +36,7 @@ from hermes.boundary.execution.levels import (
     level_problem,
 )
 from hermes.boundary.execution.local import LocalCommands, LocalSandbox
+from hermes.boundary.execution.overlay import overlay_works, work_folders
 from hermes.boundary.execution.sandbox_folders import (
     SandboxFolder,
     delete_sandbox,
@@ -203,7 +205,13 @@ class ConfinedLauncher:
         match level:
             case "bubblewrap":
                 copies = checks.copies(place, self._own.approved) if place else ()
-                arguments, extra = self._wrapped(command, shown, tuple(copies), lasting=lasting)
+                # In an overlay, a process does not see the files that others replace later. Only a
+                # background command runs long enough for that to matter.
+                overlays = {} if lasting else self._overlays(checks.files, copies)
+                view = self._view(tuple(copies), overlays)
+                arguments = wrapped_arguments(view, shown, command, lasting=lasting)
+                arguments = self._network.connected(arguments, self._scope.session)
+                extra = self._restrictions(seccomp=namespace_filter(), wrapped=True)
             case "landlock":
                 arguments, extra = self._landlocked(command)
             case "seatbelt":
@@ -245,15 +253,22 @@ class ConfinedLauncher:
         files = ScriptFiles(environment["HOME"], changeable, fixed, self._hidden)
         return PlaceCheck(SANDBOX_NAME, environment, files)
 
-    def _wrapped(
-        self,
-        command: tuple[str, ...],
-        inside: Path,
-        copies: tuple[tuple[Path, str], ...],
-        *,
-        lasting: bool,
-    ) -> tuple[tuple[str, ...], Restrictions]:
-        view = FileView(
+    def _overlays(
+        self, files: ScriptFiles, copies: Sequence[tuple[Path, str]]
+    ) -> Mapping[Path, Path]:
+        """Prepares an overlay of each folder that contains the original of a copy."""
+        program, folders = find_bubblewrap(), files.folders_of(path for _, path in copies)
+        works = work_folders(folders, self._own.overlays).items()
+        return {
+            folder.shown: work
+            for folder, work in works
+            if program and overlay_works(program, folder.real, work)
+        }
+
+    def _view(
+        self, copies: tuple[tuple[Path, str], ...], overlays: Mapping[Path, Path]
+    ) -> FileView:
+        return FileView(
             workspace=self._workspace.resolve(),
             shown=Path(self._scope.workspace),
             hidden=self._hidden,
@@ -262,10 +277,8 @@ class ConfinedLauncher:
             devices=self._own.devices,
             mounts=self._options.mounts,
             copies=copies,
+            overlays=overlays,
         )
-        arguments = wrapped_arguments(view, inside, command, lasting=lasting)
-        arguments = self._network.connected(arguments, self._scope.session)
-        return arguments, self._restrictions(seccomp=namespace_filter(), wrapped=True)
 
     def _landlocked(self, command: tuple[str, ...]) -> tuple[tuple[str, ...], Restrictions]:
         root = self._workspace.resolve()

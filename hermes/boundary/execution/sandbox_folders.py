@@ -67,6 +67,11 @@ class SandboxFolder:
         return self._root / "approved"
 
     @property
+    def overlays(self) -> Path:
+        """The folder with the work folders of overlays. Commands can't see it."""
+        return self._root / "overlays"
+
+    @property
     def devices(self) -> Path | None:
         """The folder with the devices of the sandbox; None if the sandbox uses those of the
         machine."""

@@ -12,6 +12,7 @@ from hermes.boundary.execution.sandbox import SandboxBackend
 from hermes.control.routing import DEFAULT_AGENT
 from hermes.testing.commands import EMPTY_ENVIRONMENT, sandbox_backend
 from hermes.testing.machine_contract import check_pinned_script, check_swapped_script
+from hermes.testing.sandbox_contract import RecordedCommand
 from hermes.testing.turns import a_turn
 from hermes.types.errors import ToolFailed
 from hermes.types.execution import BackendOptions, CommandPlace, SandboxScope
@@ -63,9 +64,12 @@ async def test_a_script_that_is_replaced_never_runs_in_a_sandbox(
 
 
 async def test_a_sandbox_runs_a_copy_that_nobody_can_change(
-    work: Path, sandbox: SandboxBackend
+    tmp_path: Path, work: Path, sandbox: SandboxBackend
 ) -> None:
-    await check_pinned_script(await sandbox.open(scope(work)), work)
+    opened: LocalSandbox = await sandbox.open(scope(work))
+    await opened.run("true", RecordedCommand(), seconds=30.0)
+    (home,) = tmp_path.glob("sandboxes/sandbox/*/home")
+    await check_pinned_script(opened, work, home)
 
 
 async def test_a_link_in_a_sandbox_is_no_script(work: Path, sandbox: SandboxBackend) -> None:

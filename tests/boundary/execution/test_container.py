@@ -84,6 +84,21 @@ def test_the_command_line_of_a_container_is_exact() -> None:
     assert (name, idle) == ("hermes", "60")
 
 
+def test_a_folder_with_an_approved_script_is_shown_through_an_overlay() -> None:
+    view = replace(VIEW, overlays={"/srv/project": Path("/h/2/overlays/1")})
+    arguments = run_arguments(view, keep_user=False)
+    (overlay,) = (one for one in arguments if "type=overlay" in one)
+    assert overlay == (
+        "type=volume,target=/srv/project,volume-opt=type=overlay,volume-opt=device=overlay,"
+        '"volume-opt=o=lowerdir=/h/2/overlays/1/empty,upperdir=/h/2/workspace,'
+        'workdir=/h/2/overlays/1/work"'
+    )
+    assert arguments.index(overlay) < arguments.index(
+        "type=bind,source=/h/2/approved/1.0,target=/srv/project/x.sh,readonly"
+    )
+    assert not any("source=/h/2/workspace," in one for one in arguments)
+
+
 def test_a_rootless_podman_keeps_the_user() -> None:
     assert "keep-id" in run_arguments(VIEW, keep_user=True)
 

@@ -66,6 +66,15 @@ async def test_only_scripts_that_commands_could_change_are_copied(
         await places.copies(place, tmp_path / "approved")
 
 
+async def test_only_folders_with_approved_scripts_get_overlays(
+    tmp_path: Path, places: ContainerPlaces
+) -> None:
+    paths = ["/srv/project/x.sh", "/srv/project/tools/y.sh", "/usr/bin/tool"]
+    found = await places.overlays(paths, tmp_path / "root")
+    assert list(found) == ["/srv/project"]
+    assert await places.overlays([], tmp_path / "root") == {}
+
+
 async def test_a_file_that_commands_can_not_see_is_no_script(
     tmp_path: Path, places: ContainerPlaces
 ) -> None:

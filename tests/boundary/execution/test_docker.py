@@ -1,5 +1,6 @@
 """The execution backend that runs commands in containers, with podman."""
 
+import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -84,9 +85,26 @@ async def test_an_approved_script_is_a_copy_that_nobody_can_change(
 ) -> None:
     sandbox = await empty.backend(tmp_path).open(private_scope(WORKSPACE_INSIDE))
     await sandbox.write("f", b"x")
-    recorded = await check_pinned_script(sandbox, work)
+    recorded = await check_pinned_script(sandbox, work, work.with_name("home"))
     assert only_for_one_command(recorded.handles[0].split(":")[1])
     assert not any(only_for_one_command(name) for name in empty.names())
+    assert empty.volumes() == []
+
+
+async def test_a_container_starts_without_an_overlay_if_the_engine_can_not_make_it(
+    empty: ContainerStage, tmp_path: Path, work: Path
+) -> None:
+    backend = empty.backend(tmp_path)
+    sandbox = await backend.open(private_scope(WORKSPACE_INSIDE))
+    await sandbox.write("x.sh", b"echo approved")
+    # The work folder of an overlay can't be inside the workspace.
+    shutil.rmtree(work.with_name("overlays"), ignore_errors=True)
+    work.with_name("overlays").symlink_to(work)
+    place = await sandbox.locate(".", ["x.sh"])
+    outcome = await sandbox.run("sh x.sh", RecordedCommand(), seconds=30.0, place=place)
+    work.with_name("overlays").unlink()
+    assert outcome.text == "approved\n"
+    assert empty.volumes() == []
 
 
 def only_for_one_command(name: str) -> bool:
