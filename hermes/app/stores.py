@@ -76,7 +76,8 @@ def _driver(url: str) -> OpenStore:
 
 
 def known_scheme(url: str, setting: str) -> str:
-    """Returns the scheme of the address. Raises ConfigError if there is no driver for it."""
+    """Returns the scheme of the address. Raises ConfigError if Hermes has no driver for this
+    scheme."""
     scheme = urlsplit(url).scheme
     if scheme not in DRIVERS:
         known = ", ".join(f"{name}://" for name in DRIVERS)
@@ -95,7 +96,7 @@ def _postgres(
 
 
 def nats_extra() -> AbstractContextManager[None]:
-    """Does the same as `postgres_extra`, for the extra `nats`."""
+    """Does the same as `postgres_extra`, but for the extra `nats`."""
     return _extra("nats", "bus.url")
 
 
