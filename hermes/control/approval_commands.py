@@ -45,8 +45,8 @@ def show(command: CommandContext) -> Work[CommandReply]:
 
 
 def _split_grant(argument: str) -> list[str]:
-    """Splits the argument into its words and the duration of the approval, which the last word may
-    name."""
+    """Splits the argument into words. The last word of the result is the duration of the approval,
+    which is `once` if the argument does not end with a duration."""
     words = argument.split()
     last = words[-1].casefold() if words else ""
     return [*words[:-1], last] if last in GRANTS else [*words, "once"]

@@ -40,7 +40,7 @@ class FoundTarget(Value):
 
     target: Target
     text: str
-    """The target of the chat in its usual form."""
+    """The target that names the chat, in its standard form."""
     known: bool
     """Whether the chat is the origin, a home chat, or a chat from which a message has come."""
 
@@ -54,8 +54,8 @@ class Directory:
         self.grammar = TargetGrammar(platforms)
 
     async def resolve(self, text: str, origin: Target | None = None) -> list[FoundTarget]:
-        """Returns the chats that a list of targets names, each once. Raises BadTarget if a target
-        names no chat, or several."""
+        """Returns the chats that a list of targets names, without duplicates. Raises BadTarget if a
+        target names no chat or more than one chat."""
         specs = self.grammar.parse(text)
         seen, homes = await self._store.read(_read)
         found = {

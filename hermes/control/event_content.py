@@ -45,8 +45,8 @@ EDITED = (
 def with_text(
     event: MessageEvent, text: str, attachments: tuple[Attachment, ...] | None = None
 ) -> MessageEvent:
-    """Returns the event with another text. It must be a chat message, or a request with a session.
-    If `attachments` is None, the attachments stay the same."""
+    """Returns a copy of the event with another text. The event must be a chat message, or a request
+    with a session. If `attachments` is None, the attachments stay the same."""
     match event.body:
         case Said() as said:
             files = said.attachments if attachments is None else attachments

@@ -62,8 +62,8 @@ class Following:
             if events := await self._new():
                 last, end = events[-1]
                 self._after = last
-                # A suspension also ends with an end event. If the turn was resumed after it, more
-                # pages follow.
+                # A suspended turn also has an end event. If the turn was resumed after its
+                # suspension, more pages follow.
                 last_page = self._replayed and not self._log.running
                 self.ended = isinstance(end, TurnFinished) and last_page
                 return self._envelopes(events)
@@ -107,10 +107,10 @@ class Following:
         return found
 
     async def earlier(self, after: int, upto: int) -> list[Envelope]:
-        """Returns a page of the events after one number and up to another, independent of the
-        cursor.
+        """Returns a page of the events with numbers above `after` and up to `upto`. The cursor does
+        not move.
 
-        Both must be numbers of events that this reader has received.
+        This reader must have received the events with these two numbers.
         """
         log, kept = self._log, None
         if not log.covers(after):

@@ -16,21 +16,21 @@ SHOWN_ONCE = "This reply was shown only once, because it contains a secret."
 
 
 class Secret(Value):
-    """A message to a chat that must never be stored."""
+    """A message that is sent to a chat but must never be stored."""
 
     target: Target
     text: str
 
 
 class Incoming(Value):
-    """A message that must be answered or stored."""
+    """A message that has arrived and is neither stored nor answered yet."""
 
     event: MessageEvent
     key: SessionKey
     person: PersonId
     row: str | None = None
-    """If a command such as /queue sends the message, the inbox row of the command, which becomes
-    the row of the message. None for a message that a person has sent."""
+    """The id of an existing row of the inbox that the message replaces. A command such as /queue
+    has such a row, and sends its text as a message. None for a message that a person has sent."""
     mode: BusyMode | None = None
     """How the message is handled while a turn runs; None if the setting of the chat decides."""
 
