@@ -44,8 +44,8 @@ def decide(name: str, grant: Grant | None, reason: str, now: float) -> Work[Open
     found = _named(name, known, lambda one: one.id, "approval that waits")
     if found.expires_at <= now:
         raise ApprovalRefused(
-            f"approval {found.short_id} has expired, so the action is not done: the agent can ask"
-            " for it again when its turn continues"
+            f"approval {found.short_id} has expired, so the action is not done: the agent learns"
+            " this when its turn continues"
         )
     if grant is not None and grant not in offered_grants(found.choices):
         raise ApprovalRefused(

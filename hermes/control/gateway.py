@@ -191,8 +191,8 @@ class Gateway:
         decided = None
         if taken.claim:
             self._lanes.start(taken.claim)
-            # The turn was resumed by a decision. The chat's message with the question is now edited
-            # to show it.
+            # A resumed turn had a question. The message with the question is edited while the turn
+            # goes on.
             decided = taken.claim.turn.reply_to if taken.claim.row.epoch > 1 else None
         for chat in (taken.owed, taken.notified, decided):
             if chat:

@@ -30,8 +30,8 @@ def _is_long(event: MessageEvent) -> bool:
 
 
 def _long_bodies(event: MessageEvent) -> list[tuple[str, bytes]]:
-    """Returns the long bodies of the event's rows. Each body comes after the name under which its
-    pieces are stored."""
+    """Returns the long bodies of the event's rows as pairs: the name under which the pieces of the
+    body are stored, and the body."""
     values: list[object] = [event]
     results = event.body.results if isinstance(event.body, Asked) else ()
     if results or not (isinstance(event.body, Asked) and event.body.stateless):

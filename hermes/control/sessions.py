@@ -144,7 +144,7 @@ def rename(name: str, title: str) -> Work[Summary]:
 
 
 def reopen(name: str) -> Work[Summary]:
-    """Makes the conversation the current one of its session. Raises SessionBusy if another
+    """Makes the conversation the current conversation of its session. Raises SessionBusy if another
     conversation of the session has an open turn."""
     found = yield from find(name)
     if found.current:
