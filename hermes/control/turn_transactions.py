@@ -72,8 +72,8 @@ UNREADABLE_TURN = Failed(reason=GIVEN_UP, code="unreadable")
 
 
 class Claim(Value):
-    """A turn that this process runs, and its right to do so. The right is lost when another process
-    increments the epoch (the number of the claim) in the turn's row."""
+    """A turn that this process runs, and the right to run it. This process loses the right when
+    another process increments the epoch (the number of the claim) in the turn's row."""
 
     turn: Turn
     row: TurnRow
@@ -107,7 +107,7 @@ class Closing(Value):
 
 
 class TurnTransactions:
-    """The transactions of one process. They write the rows of its turns."""
+    """The transactions with which one process changes the rows of its turns."""
 
     def __init__(
         self,
@@ -133,8 +133,8 @@ class TurnTransactions:
         edited: bool = False,
     ) -> Work[Claim]:
         """Opens the turn that answers this message. If the message has waited, `folder` is the
-        folder with the files that the turn needs. If it was edited, the turn may have the delivery
-        of an earlier turn."""
+        folder with the files that the turn needs. If `edited` is true, the turn may already have a
+        delivery, which it got from the stopped turn of the unedited message."""
         body, source = event.body, event.source
         transient = isinstance(body, Asked) and body.stateless
         new = new_messages(event)
@@ -279,7 +279,8 @@ class TurnTransactions:
         key = SessionKey.parse(row.session)
         yield from session_lock.lock(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
-        # If a message of the turn is damaged, the open calls get results when the history is read.
+        # If a message of the turn is damaged, the open calls get their results later, when the
+        # history is read.
         with suppress(msgspec.DecodeError):
             cut_off = "Not finished: the turn failed."
             yield from transcript.answer_open_calls(_transcript_writer(row, key), cut_off, now)
@@ -299,7 +300,8 @@ class TurnTransactions:
         yield from inbox.bind(waiting.id, waiting.id, "done")
         yield from inbox.finish(waiting.id)
         target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
-        # A chat was notified when its message was queued. An API client reads the event instead.
+        # Only a chat was notified when its message was queued. An API client reads the event below
+        # instead.
         if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
             yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
         else:
@@ -362,7 +364,8 @@ class TurnTransactions:
         if known is None:
             known = yield from sessions.prompt_of(session.prompt)
             if known is not None:
-                # The prompt's key is a hash, so the prompt stays valid after a rollback.
+                # The prompt's key is a hash of the prompt, so the cached prompt is right even if
+                # this transaction is rolled back.
                 self._prompts.keep(session.prompt, known)
         return known
 

@@ -156,7 +156,8 @@ def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]
         if kind == "equal":
             result += lines[first:last]
             continue
-        # ruamel treats a comment as part of the entry before it. Comments around a change are kept.
+        # ruamel treats a comment as part of the entry before it, so the comments around a change
+        # are kept separately.
         head = _comments(lines[first:last])
         tail = _comments(reversed(lines[first + len(head) : last]))
         new = after[new_start:new_end]

@@ -143,8 +143,8 @@ class AgentSettings(Value):
     prefill_messages_file: Annotated[
         str, Aliases(env=("HERMES_PREFILL_MESSAGES_FILE",), keys=("prefill_messages_file",))
     ] = ""
-    """A file with a JSON list of messages that are sent before every conversation and never
-    stored."""
+    """A file with a JSON list of messages that the model gets at the beginning of every
+    conversation. They are never stored."""
     context_file_chars: Annotated[Count, Aliases(keys=("context_file_max_chars",))] = 20_000
     """Maximum number of characters of a context file (AGENTS.md …) in the prompt; 0 for none."""
     toolsets: Annotated[tuple[str, ...], Aliases(keys=("toolsets",))] = ("default",)
