@@ -23,7 +23,7 @@ class Check(Value):
 
 
 class CheckJob(Value):
-    """A check that has not run yet. It changes nothing."""
+    """A check that has not run yet. Running the check changes nothing."""
 
     name: str
     """The name of the checks that the job returns."""
@@ -31,9 +31,9 @@ class CheckJob(Value):
     seconds: float = 3.0
     """Longest time for the job."""
     late: str = "the check took too long"
-    """The finding if the job takes longer."""
+    """The finding if the job takes longer than `seconds`."""
     hint: str = "run `hermes doctor` again"
-    """The advice if the job takes longer."""
+    """The advice if the job takes longer than `seconds`."""
 
 
 def known_checks(*checks: Check) -> CheckJob:
