@@ -22,8 +22,8 @@ CLIENT_VARIABLES = (
     *("CONTAINER_HOST", "DOCKER_CERT_PATH", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST"),
     *("DOCKER_TLS_VERIFY", "SSH_AUTH_SOCK", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"),
 )
-"""Environment variables for programs such as `docker` and `ssh`, which run commands elsewhere. The
-commands do not see these variables."""
+"""Environment variables for programs such as `docker` and `ssh`, which run the agent's commands
+elsewhere. The agent's commands do not see these variables."""
 
 
 def configured_backend(

@@ -1,4 +1,4 @@
-"""Decides who may talk to the gateway: only people who were let in, identified by stable ids."""
+"""Decides which senders may talk to the gateway. Senders are identified by stable ids."""
 
 import logging
 from collections.abc import Mapping

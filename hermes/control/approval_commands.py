@@ -11,7 +11,8 @@ from hermes.types.store import Work
 
 GRANTS: dict[str, Grant] = {"once": "once", "session": "session", "always": "always"}
 SHORTEST_ID = 4
-"""Minimum number of characters from the end of an id with which a person can name an approval."""
+"""A person can name an approval by the last characters of its id. This is the minimum number of
+characters."""
 
 
 def approve(command: CommandContext) -> Work[CommandReply]:

@@ -29,8 +29,8 @@ class ListedChat(Value):
     name: str = ""
     kind: str = ""
     home: bool = False
-    """Whether this is the home chat of its account, so that the account's name alone names the
-    chat."""
+    """Whether this is the home chat of its account. A target with only the name of the account
+    names the home chat."""
     gone: str = ""
     """The reason why nothing can be sent to the chat; empty if messages can be sent."""
 
@@ -92,7 +92,7 @@ class Directory:
         return [*others, *listed]
 
     def text_of(self, target: Target) -> str:
-        """Returns the target that names a chat."""
+        """Returns the text of the target that names the chat."""
         chat = ChatRef(chat_id=target.chat_id, thread_id=target.thread_id)
         return self._text(target.account, chat)
 

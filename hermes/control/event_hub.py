@@ -95,7 +95,7 @@ class EventLog:
         return self._base // EVENTS_PER_CLAIM
 
     def covers(self, after: int) -> bool:
-        """Returns whether the log contains every event after this number."""
+        """Returns whether the log contains every event with a number above `after`."""
         return not self._released and (self.epoch == 1 or 0 < self._base <= after)
 
     @property

@@ -136,7 +136,7 @@ class Following:
             if self._replayed:
                 return log.read(self._after) or (remote.read(self._after) if remote else ())
             if remote is not None:
-                # Both values may change while the store is read, so they are saved before.
+                # Both values may change during the read of the store, so they are saved before it.
                 self._looks, self._stored = remote.looks, remote.base
             kept = await self._pages.read(log.turn, self._after)
             self._looked_at = time.monotonic()

@@ -63,8 +63,8 @@ P = ParamSpec("P")
 
 STOP_TURNS_SECONDS = 5.0
 TAKE_BACK_SECONDS = 0.1
-"""Seconds between two attempts to resume the turns that this process had to stop, because it had
-lost its lock for a while."""
+"""Seconds between two attempts to resume turns. This process has stopped these turns, because it
+had lost the lock that proves that it is alive."""
 
 
 CHANGES_POLL_SECONDS = 1.0
@@ -282,8 +282,8 @@ class Gateway:
         return row is not None and row.trigger == "api" and row.account == account
 
     async def hold_account(self, adapter: PlatformAdapter, credential: str = "") -> Cursor | None:
-        """Makes this process serve the account; returns its cursor, or None if another process that
-        uses the store serves the account.
+        """Makes this process serve the account, and returns the account's cursor. Returns None if
+        another process that uses the store serves the account.
 
         `credential` is the key of the account's credential. Raises CredentialInUse if another
         account or another gateway uses the same credential.
@@ -406,7 +406,7 @@ class Gateway:
     async def _resume(self) -> None:
         began = time.time()
         await self._recovery.resume(self._lanes.start, self._runner.runs)
-        # The lines above have missed messages that have become ready since `began`.
+        # Messages that have become ready after `began` were missed above.
         await self._part_timer.look(began)
         # If a message was given up, a notice for its chat is pending.
         await self._outbox.look()

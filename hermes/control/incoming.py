@@ -46,11 +46,12 @@ class IntakeResult(Value):
     steer: TurnId | None = None
     """The turn that reads the message before its next model call."""
     due: float | None = None
-    """The time at which the message stops waiting for its further parts."""
+    """The time at which the message stops waiting for its further parts; None if it does not
+    wait."""
     owed: Target | None = None
-    """The chat for which a new message was stored."""
+    """The chat to which a newly stored message must be sent."""
     notified: Target | None = None
-    """Another chat for which a new message was stored."""
+    """Another chat to which a newly stored message must be sent."""
     ended: bool = False
     """Whether the message ended a conversation."""
     secret: Secret | None = None

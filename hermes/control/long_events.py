@@ -12,8 +12,8 @@ from hermes.types.store import Store
 
 async def store_long_bodies(store: Store, event: MessageEvent) -> None:
     """Stores the long texts of the event in pieces, with a separate commit for each piece. The
-    event itself is stored later. If that does not happen, the maintenance deletes the pieces.
-    """
+    event itself is stored later. If the event is never stored, the maintenance deletes the
+    pieces."""
     if not _is_long(event):
         return
     for name, body in await anyio.to_thread.run_sync(_long_bodies, event):

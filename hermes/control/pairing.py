@@ -85,8 +85,8 @@ def check_code(digest: str, account: str, now: float) -> Work[CodeChecked]:
 
 
 def approve(digest: str, account: str, now: float, *, has_owner: bool) -> Work[Role | None]:
-    """Pairs the user who has asked for the code with this hash, and tells them so. Returns the
-    user's role; None if the code is no longer valid.
+    """Pairs the user who has asked for the code with this hash, and sends the user a welcome
+    message. Returns the user's role; None if the code is no longer valid.
 
     The first user who is paired in this way becomes an owner, unless there is an owner already.
     `has_owner` says whether the settings name an owner.
@@ -119,8 +119,9 @@ def revoke(account: str, user_id: str) -> Work[bool]:
 
 
 def redeem(digest: str, source: Source, now: float) -> Work[bool]:
-    """Pairs a stranger who has sent a code of an admin, and tells them so. Returns whether the code
-    was right. Wrong codes are counted for each stranger, so that no stranger can block others."""
+    """Pairs a stranger who has sent a code of an admin, and sends the stranger a welcome message.
+    Returns whether the code was right. Wrong codes are counted for each stranger, so that no
+    stranger can block others."""
     account, user = source.account, source.user_id
     if (yield from pairing.locked_until(account, user, now)):
         return False

@@ -16,7 +16,7 @@ class UnknownId(HermesError):
 
 
 class KnownPerson(Value):
-    """A person whom the settings or the store name."""
+    """A person who is named in the settings or in the store."""
 
     person: PersonId
     role: str

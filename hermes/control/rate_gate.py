@@ -27,7 +27,7 @@ class Priority(IntEnum):
 
 
 class Ticket:
-    """A call that waits."""
+    """A call that waits in the queue of its chat."""
 
     def __init__(self, priority: Priority, number: int, *, edit: bool) -> None:
         self.rank = (priority, number)

@@ -14,7 +14,7 @@ READ_RECORDED = 64
 
 
 class LiveEvents(Value, tag=True):
-    """Events that the node of a turn sends to a node with readers."""
+    """Events of a turn. The node that runs the turn sends them to a node with readers."""
 
     turn: TurnId
     kept: int

@@ -107,7 +107,7 @@ class Sending:
             self._make_plain(index)
 
     def _make_plain(self, index: int) -> bool:
-        """Replaces the part by parts without formatting. Returns False if that would change
+        """Replaces the part with parts that have no formatting. Returns False if this would change
         nothing."""
         part = self._parts[index]
         if part.plain or not part.tree or print_plain(part.tree) == self._rendered(part):
@@ -181,7 +181,7 @@ class Sending:
 
     async def _clear_left_over(self) -> None:
         """If the preview had more messages than the answer, replaces the text of the superfluous
-        messages by a note that they are not needed."""
+        messages with a note that they are not needed."""
         text = self._adapter.render(tree_of(LEFT_OVER))
         part = MessagePart(tree=tree_of(LEFT_OVER))
         for index in range(len(self._parts), len(self._placed)):

@@ -125,8 +125,8 @@ def _conversations(command: CommandContext) -> Work[list[Summary]]:
 
 
 def meant(known: Sequence[Summary], wanted: str) -> list[Summary]:
-    """Returns the conversations with this number or title, or else those whose title contains the
-    text."""
+    """Returns the conversations with this number or title. If there are none, returns the
+    conversations whose title contains the text."""
     title = wanted.casefold()
     return (
         [one for one in known if str(one.number) == wanted]

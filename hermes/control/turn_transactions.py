@@ -185,9 +185,9 @@ class TurnTransactions:
     def open_next(self, session: str, now: float) -> Work[Claim | None]:
         """Opens the turn of the session's oldest waiting message, if there is one.
 
-        If the turn needs files that only other nodes have, this message and the later ones are left
-        to those nodes. If further parts of the message may still arrive, nothing is opened yet. A
-        message that can't be read is given up, so that the turns before and after it are not
+        If the turn needs files that only other nodes have, this message and the later messages are
+        left to those nodes. If further parts of the message may still arrive, nothing is opened
+        yet. A message that can't be read is given up, so that the turns before and after it are not
         affected.
         """
         key = SessionKey.parse(session)

@@ -60,7 +60,7 @@ def edits(text: str, old: Mapping[str, object], new: Mapping[str, object]) -> It
 
 
 def dumped(raw: Mapping[str, object]) -> str:
-    """Returns the text of a new file."""
+    """Returns the values as the YAML text of a new file."""
     text: str = yaml.safe_dump(dict(raw), sort_keys=False, allow_unicode=True, width=100)
     return text
 

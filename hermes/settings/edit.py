@@ -17,7 +17,7 @@ from hermes.types.providers import CUSTOM
 from hermes.types.value import Value
 
 GENERAL_SETTINGS = KnownSettings()
-"""The settings that no platform declares."""
+"""The general settings, without the settings that platforms declare."""
 
 
 class Change(Value):

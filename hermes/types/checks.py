@@ -6,7 +6,8 @@ from typing import Literal
 from hermes.types.value import Value
 
 CheckLevel = Literal["ok", "warning", "error"]
-"""error: a part of Hermes can't work. warning: it works, but something should be done."""
+"""error: a part of Hermes can't work. warning: the part works, but the operator should do
+something."""
 
 
 class Check(Value):
