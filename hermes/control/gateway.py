@@ -191,8 +191,7 @@ class Gateway:
         decided = None
         if taken.claim:
             self._lanes.start(taken.claim)
-            # A resumed turn had a question. The message with the question is edited while the turn
-            # goes on.
+            # The message with the question of a resumed turn is edited while the turn goes on.
             decided = taken.claim.turn.reply_to if taken.claim.row.epoch > 1 else None
         for chat in (taken.owed, taken.notified, decided):
             if chat:

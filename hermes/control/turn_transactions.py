@@ -187,8 +187,7 @@ class TurnTransactions:
 
         If the turn needs files that only other nodes have, this message and the later messages are
         left to those nodes. If further parts of the message may still arrive, nothing is opened
-        yet. A message that can't be read is given up, so that the turns before and after it are not
-        affected.
+        yet. A message that can't be read is given up, so that it does not affect other turns.
         """
         key = SessionKey.parse(session)
         while waiting := (yield from inbox.first_pending(session, self.owner)):
@@ -279,8 +278,7 @@ class TurnTransactions:
         key = SessionKey.parse(row.session)
         yield from session_lock.lock(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
-        # If a message of the turn is damaged, the open calls get their results later, when the
-        # history is read.
+        # If a message is damaged, the open calls get their results when the history is read.
         with suppress(msgspec.DecodeError):
             cut_off = "Not finished: the turn failed."
             yield from transcript.answer_open_calls(_transcript_writer(row, key), cut_off, now)
@@ -300,7 +298,7 @@ class TurnTransactions:
         yield from inbox.bind(waiting.id, waiting.id, "done")
         yield from inbox.finish(waiting.id)
         target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
-        # Only a chat was notified when its message was queued. An API client reads the event below
+        # Only a chat was notified when its message was queued. An API client reads an event
         # instead.
         if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
             yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
@@ -364,8 +362,8 @@ class TurnTransactions:
         if known is None:
             known = yield from sessions.prompt_of(session.prompt)
             if known is not None:
-                # The prompt's key is a hash of the prompt, so the cached prompt is right even if
-                # this transaction is rolled back.
+                # The key is a hash of the prompt, so the cached prompt is right even after a
+                # rollback.
                 self._prompts.keep(session.prompt, known)
         return known
 
