@@ -45,8 +45,8 @@ class AgentSandboxes:
     def _backend(self, agent: AgentId) -> ExecutionBackend:
         if agent not in self._profiles:
             raise ConfigError(
-                f"the agent {agent!r} is not in the settings of this home: add it to the settings,"
-                " or choose a sandbox of another agent"
+                f"this home has no agent {agent!r}: add the agent, or choose a sandbox of another"
+                " agent"
             )
         if agent not in self._backends:
             raise ConfigError(
