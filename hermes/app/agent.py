@@ -71,12 +71,13 @@ from hermes.types.value import Value
 
 TITLE = "Name this conversation in three to six words, in its language. Write the name only."
 TITLE_SOURCE_CHARS = 1000
-"""The model that writes a title gets at most this many characters of the question, and at most as
-many of the answer."""
+"""The model that writes a title gets at most this many characters of the question, and at most this
+many characters of the answer."""
 
 LONGEST_PAUSE, LONGEST_PAUSE_WITH_FALLBACK = 60.0, 10.0
-"""The longest pauses in seconds that a provider may request. If it requests a longer one, the call
-fails at once. The second limit applies if a fallback model is configured."""
+"""The longest pauses in seconds that a provider can request before the next attempt. If a provider
+requests a longer pause, the call fails at once. The second limit applies if a fallback model is
+configured."""
 
 
 class GatewayParts(Value):
@@ -140,7 +141,7 @@ class AgentBuilder:
         )
 
     def runs_commands_here(self, tools: Sequence[AnyTool]) -> bool:
-        """Returns whether a conversation of the agent may run commands on this machine without a
+        """Returns whether a conversation of the agent can run commands on this machine without a
         sandbox."""
         return self.backend.isolation == "none" and self.offers_commands(tools)
 
@@ -343,7 +344,8 @@ def prefill_of(home: Home, file: str) -> tuple[Message, ...]:
 
 
 def choose_model(models: ConfiguredModels, profile: AgentProfile, named: str | None) -> ModelChoice:
-    """Returns the model that a request names, or the profile's model if it names none."""
+    """Returns the model that a request names, or the profile's model if the request names no
+    model."""
     if named is None and profile.model is not None:
         return profile.model
     if named is None:
@@ -352,10 +354,11 @@ def choose_model(models: ConfiguredModels, profile: AgentProfile, named: str | N
 
 
 def find_model(models: ConfiguredModels, name: str) -> ModelChoice:
-    """Returns the model that a person means by a name, or the main model if the name is empty.
-    Raises ConfigError if the model can't be used.
+    """Finds a model by the name that a person gave. An empty name means the main model. Raises
+    ConfigError if the model can't be used.
 
-    If the name is a model file, the file must be in the models folder, as for API requests.
+    If the name is a model file, the file must be in the models folder. API requests have the same
+    restriction.
     """
     main = models.main()
     if name:
@@ -363,7 +366,7 @@ def find_model(models: ConfiguredModels, name: str) -> ModelChoice:
         meant = offers.read_name(name)
         if provider := meant.provider or (main.provider if main else ""):
             # `requested` is called first, because it refuses files outside of the models folder.
-            # Otherwise other errors could show which of these files exist.
+            # The errors of later checks would show which of these files exist.
             choice = models.requested(f"{provider}/{meant.model}")
             if reason := offers.why_unlikely(meant):
                 raise ConfigError(reason)

@@ -1,4 +1,5 @@
-"""The functions that the command line calls. Each imports only the modules that it needs."""
+"""The functions that the command line calls. Each function imports only the modules that it
+needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the execution backends for `hermes doctor`: the one in use, and those that could be."""
+"""Checks all installed execution backends for `hermes doctor`, including those not in use."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -14,7 +14,7 @@ from hermes.types.execution import BackendFinding, BackendManifest
 BACKEND_SECONDS = 10.0
 """Longest time for the check of a backend, which may start a container or connect to a machine."""
 CLOSING_ALLOWANCE = 5.0
-"""Seconds for which a backend may take longer, because it is closed after its check."""
+"""Additional seconds in which the backend is closed after its check."""
 
 
 def backend_jobs(settings: Settings, manifests: Sequence[BackendManifest]) -> Iterator[CheckJob]:
@@ -41,8 +41,8 @@ def backend_jobs(settings: Settings, manifests: Sequence[BackendManifest]) -> It
 async def check_backend(
     settings: Settings, manifest: BackendManifest, seconds: float
 ) -> list[Check]:
-    """Returns the findings of the backend. A backend that is not in use gets one line, which is
-    never an error."""
+    """Returns the results of checking the backend. A backend that is not in use gets one result,
+    which is never an error."""
     name = manifest.name
     try:
         found = await _findings(settings, manifest, seconds)

@@ -22,8 +22,8 @@ CLIENT_VARIABLES = (
     *("CONTAINER_HOST", "DOCKER_CERT_PATH", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST"),
     *("DOCKER_TLS_VERIFY", "SSH_AUTH_SOCK", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"),
 )
-"""Environment variables for programs such as `docker` and `ssh`, which run commands elsewhere. The
-commands do not see these variables."""
+"""Environment variables for programs such as `docker` and `ssh`, which run the agent's commands
+elsewhere. The agent's commands do not see these variables."""
 
 
 def configured_backend(
@@ -107,15 +107,15 @@ def client_options(terminal: TerminalSettings, environ: Mapping[str, str]) -> Cl
 
 
 def _has_own_workspaces(settings: Settings) -> bool:
-    """Returns whether each sandbox gets a separate workspace. This is not so in a terminal, or if
-    the settings choose a workspace, because the person then wants to work in that folder."""
+    """Returns whether each sandbox gets a separate workspace. In a terminal, or if the settings
+    name a workspace, the answer is no: the person wants to work in that folder."""
     chosen = "workspace" in settings.sources.found
     return not chosen and settings.workspace == settings.files.workspace
 
 
 def parsed_mount(text: str) -> Mount:
-    """Parses an entry of `terminal.mounts`. Raises ConfigError if it is not an absolute path."""
+    """Parses an entry of `terminal.mounts`. Raises ConfigError if the path is not absolute."""
     path = text.removesuffix(":rw").removesuffix(":ro")
     if not Path(path).is_absolute():
-        raise ConfigError(f"terminal.mounts: {text!r} is a relative path: write the whole path")
+        raise ConfigError(f"terminal.mounts: {text!r} is a relative path: write an absolute path")
     return Mount(path=path, writable=text.endswith(":rw"))

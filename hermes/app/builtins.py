@@ -84,7 +84,7 @@ def all_plugins(builtins: Builtins | None = None, added: Sequence[object] = ()) 
 
 @cache
 def _installed() -> tuple[object, ...]:
-    """Returns the plugins of installed packages. They are searched for once in a process, because
+    """Returns the plugins of installed packages. Each process searches for them only once, because
     the search reads a file of every installed package."""
     return tuple(installed_plugins())
 

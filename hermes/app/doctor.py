@@ -42,7 +42,7 @@ APPROVALS_OFF = Check(
     hint="set approvals.mode to auto, unless nothing of value can be damaged",
 )
 DAMAGE_SECONDS = 3.0
-"""Longest search for damage in the database, in seconds."""
+"""Longest time for the search for damage in the database, in seconds."""
 STORE_CHECK_SECONDS = 10.0
 """Longest time for the whole check of the store, in seconds."""
 
@@ -126,7 +126,7 @@ def _plugins() -> Plugins:
     try:
         return all_plugins()
     except ConfigError:
-        # `check_plugins` reports the plugin that can't be loaded.
+        # The error is not lost: `check_plugins` reports the plugin that can't be loaded.
         return Plugins([Builtins()])
 
 
@@ -186,7 +186,8 @@ def _gateway_job(home: Home, *, needed: bool) -> CheckJob:
 
 
 def _account_jobs(settings: Settings, plugins: Plugins) -> Iterator[CheckJob]:
-    """Yields the jobs of the accounts. Wrong settings of one platform don't hide the others."""
+    """Yields the jobs of the accounts. Wrong settings of one platform don't hide the accounts of
+    other platforms."""
     for one in plugins.platforms():
         try:
             yield from account_jobs(make_adapters(settings, [one]))

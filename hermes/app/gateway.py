@@ -62,14 +62,15 @@ MEDIA_SECONDS = 20.0
 
 
 def limit_threads() -> None:
-    """Limits the threads of a process that runs only Hermes. Embedders do not call it."""
+    """Limits the threads of a process that runs only Hermes. A program that embeds Hermes must not
+    call this function."""
     # By default libuv resolves addresses in 4 threads. It reads the variable at the first lookup.
     os.putenv("UV_THREADPOOL_SIZE", "1")
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
 
 
 class GatewayOverrides(msgspec.Struct, frozen=True, kw_only=True):
-    """Objects that an embedder or a test adds to a gateway or replaces in it."""
+    """Objects with which a test, or a program that embeds Hermes, extends or changes a gateway."""
 
     plugins: Sequence[object] = ()
     """Plugins that are used in addition to the built-in plugins and those of installed packages."""
@@ -79,14 +80,16 @@ class GatewayOverrides(msgspec.Struct, frozen=True, kw_only=True):
     backend: ExecutionBackend | None = None
     """A backend that replaces the one that the settings choose."""
     targets: Sequence[TargetPlatform] | None = None
-    """Platforms that messages can be sent to, instead of those of the settings."""
+    """Platforms that messages can be sent to, instead of the platforms in the settings."""
     download: Download | None = None
     """A function that replaces the download of files whose URLs are in messages."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     unread_seconds: float = 10.0
-    """Seconds for which a stateless request continues after its last reader has left."""
+    """Seconds for which a request without a session continues after its last reader has
+    disconnected."""
     credential_folder: Path | None = None
-    """The folder of the locks on credentials; None for the one that all homes of the user share."""
+    """The folder with the locks on credentials. None selects the folder that all homes of the user
+    share."""
 
 
 @asynccontextmanager
@@ -111,7 +114,7 @@ async def open_gateway(
     ):
         watched = overrides.wrap_store(store)
         intake = MediaIntake(media, overrides.download or Egress(seconds=MEDIA_SECONDS).download)
-        # A terminal serves no platform, so wrong settings of one must not stop it.
+        # A terminal serves no platform, so wrong settings of a platform must not stop the terminal.
         targets = target_platforms(settings, plugins.platforms(), strict=not terminal)
         directory = Directory(watched, targets if overrides.targets is None else overrides.targets)
         messenger = ChatMessenger(watched, directory, intake)
@@ -205,8 +208,8 @@ def hosted_agents(
 async def log_commands(
     builders: Mapping[AgentId, AgentBuilder], plugins: Plugins, tools: Sequence[AnyTool] | None
 ) -> None:
-    """Logs which agents run commands on this machine, and which sandboxes do not work as they
-    should."""
+    """Logs which agents run commands on this machine, and the problems of the sandboxes of the
+    other agents."""
     for id, builder in builders.items():
         offered = plugins.tools(builder.profile) if tools is None else tools
         if builder.runs_commands_here(offered):

@@ -58,7 +58,8 @@ async def delete_old_results(home: Home) -> None:
 async def take_snapshots(home: Home, settings: StoreSettings) -> None:
     """Copies the store every few minutes, so that a copy can replace a damaged store.
 
-    The store must be open. If its files are replaced while it is open, no snapshot is taken.
+    The store must be open. If the store's files are replaced while this function runs, it takes no
+    more snapshots.
     """
     watch = FileWatch(home.store)
 

@@ -37,7 +37,7 @@ async def agent_builders(
     names."""
     builtins = Builtins()
     plugins = all_plugins(builtins)
-    # `check` reports wrong settings of platforms in another place.
+    # Wrong settings of a platform raise no error here, because `check` reports them separately.
     targets = target_platforms(settings, plugins.platforms(), strict=False)
     async with home_store(stored) as store, http_session() as session:
         parts = GatewayParts(messenger=messenger_of(stored, store, targets))

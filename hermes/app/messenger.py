@@ -23,8 +23,8 @@ def target_platforms(
 ) -> tuple[TargetPlatform, ...]:
     """Returns the installed platforms with their configured accounts.
 
-    Raises ConfigError if the settings of a platform are wrong. If `strict` is false, this platform
-    is returned without accounts instead.
+    Raises ConfigError if the settings of a platform are wrong. If `strict` is false, such a
+    platform raises no error and is returned without accounts.
     """
     return tuple(_target_platform(settings, platform, strict=strict) for platform in platforms)
 

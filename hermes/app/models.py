@@ -38,7 +38,7 @@ def reachable(settings: Settings) -> Callable[[str], bool]:
 
 def ignored_options(settings: Settings) -> Callable[[str | None, Sampling], Collection[str]]:
     models, profile = configured_models(settings, all_plugins()), AgentProfile(id=DEFAULT_AGENT)
-    # The settings never change in a running process, so this model is resolved only one time.
+    # The settings never change in a running process, so this model is looked up only once.
     profile = replace(profile, model=models.main())
 
     def ignored(model: str | None, sampling: Sampling) -> Collection[str]:

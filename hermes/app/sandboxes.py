@@ -44,7 +44,10 @@ class AgentSandboxes:
 
     def _backend(self, agent: AgentId) -> ExecutionBackend:
         if agent not in self._profiles:
-            raise ConfigError(f"the agent {agent!r} is not hosted here: it has no sandbox")
+            raise ConfigError(
+                f"this home has no agent {agent!r}: add the agent, or choose a sandbox of another"
+                " agent"
+            )
         if agent not in self._backends:
             raise ConfigError(
                 f"the agent {agent!r} runs no commands: set terminal.backend to use a sandbox"

@@ -65,7 +65,8 @@ async def store_nodes(settings: Settings) -> list[StoreNode]:
     if not settings.store.url:
         return []
     async with home_store(settings) as store:
-        # Imported here because psycopg is an extra. The open store needs it, so it is installed.
+        # Imported here because psycopg is an extra. It is installed, because the open store needs
+        # it.
         from hermes.state.postgres.presence import listed_nodes  # noqa: PLC0415
 
         return await store.read(listed_nodes)
@@ -76,7 +77,8 @@ def _driver(url: str) -> OpenStore:
 
 
 def known_scheme(url: str, setting: str) -> str:
-    """Returns the scheme of the address. Raises ConfigError if there is no driver for it."""
+    """Returns the scheme of the address. Raises ConfigError if Hermes has no driver for this
+    scheme."""
     scheme = urlsplit(url).scheme
     if scheme not in DRIVERS:
         known = ", ".join(f"{name}://" for name in DRIVERS)
@@ -95,7 +97,7 @@ def _postgres(
 
 
 def nats_extra() -> AbstractContextManager[None]:
-    """Does the same as `postgres_extra`, for the extra `nats`."""
+    """Does the same as `postgres_extra`, but for the extra `nats`."""
     return _extra("nats", "bus.url")
 
 

@@ -1,4 +1,4 @@
-"""Decides who may talk to the gateway: only people who were let in, identified by stable ids."""
+"""Decides which senders may talk to the gateway. Senders are identified by stable ids."""
 
 import logging
 from collections.abc import Mapping
@@ -80,7 +80,8 @@ class Access:
         self.learn(KnownPeople())
 
     def learn(self, people: KnownPeople) -> None:
-        """Replaces the known paired users and linked ids by those that were read from the store."""
+        """Replaces the paired users, and the user ids that are linked to a person, with those that
+        were read from the store."""
         self._people = people
         linked = {person_of(*id): person for id, person in people.linked.items()}
         roles: dict[PersonId, Role] = {OWNER: Role.OWNER}
@@ -97,8 +98,8 @@ class Access:
         self._roles = roles
 
     def admits(self, source: Source, principal: Principal | None) -> bool:
-        """Returns whether the sender may talk to the agent. A sender with a principal (the holder
-        of an API key, for example) always may, because an entry point has authenticated the
+        """Returns whether the sender may talk to the agent. A sender with a principal (for example,
+        the holder of an API key) is always admitted, because an entry point has authenticated the
         principal."""
         if principal is not None:
             return True
@@ -135,8 +136,8 @@ class Access:
         return linked or person_of(source.platform, source.user_id)
 
     def role(self, source: Source, principal: Principal | None) -> Role:
-        """Returns the role of the sender. A person with several ids has the highest role of these
-        ids. The owner's API key and the terminal have the role of the owner."""
+        """Returns the role of the sender. If the person has several user ids, the highest role of
+        these ids applies. The owner's API key and the terminal have the role of the owner."""
         return self._roles.get(self.person(source, principal), Role.USER)
 
 

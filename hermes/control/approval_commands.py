@@ -11,7 +11,8 @@ from hermes.types.store import Work
 
 GRANTS: dict[str, Grant] = {"once": "once", "session": "session", "always": "always"}
 SHORTEST_ID = 4
-"""Minimum number of characters from the end of an id with which a person can name an approval."""
+"""A person can name an approval by the last characters of its id. This is the minimum number of
+characters."""
 
 
 def approve(command: CommandContext) -> Work[CommandReply]:
@@ -45,8 +46,8 @@ def show(command: CommandContext) -> Work[CommandReply]:
 
 
 def _split_grant(argument: str) -> list[str]:
-    """Splits the argument into its words and the duration of the approval, which the last word may
-    name."""
+    """Splits the argument into words. The last word of the result is the duration of the approval,
+    which is `once` if the argument does not end with a duration."""
     words = argument.split()
     last = words[-1].casefold() if words else ""
     return [*words[:-1], last] if last in GRANTS else [*words, "once"]

@@ -1,4 +1,4 @@
-"""The operations of the operator on approvals: list the open ones and the rules, decide about one,
+"""The operator's commands for approvals: list the open approvals and the rules, decide an approval,
 and revoke a rule."""
 
 from collections.abc import Callable, Sequence
@@ -38,13 +38,14 @@ def listed() -> Work[tuple[list[OpenApproval], list[ApprovalRule]]]:
 
 def decide(name: str, grant: Grant | None, reason: str, now: float) -> Work[OpenApproval]:
     """Records the operator's decision about the approval whose id ends with `name`. If `grant` is
-    None, the action is denied. The process that has the turn notices the change and resumes it."""
+    None, the action is denied. The process that owns the turn notices the decision and resumes the
+    turn."""
     known = yield from approvals.all_open()
     found = _named(name, known, lambda one: one.id, "approval that waits")
     if found.expires_at <= now:
         raise ApprovalRefused(
-            f"approval {found.short_id} has expired: the action is not done, and the agent is told"
-            " so when its turn continues"
+            f"approval {found.short_id} has expired, so the action is not done: the agent learns"
+            " this when its turn continues"
         )
     if grant is not None and grant not in offered_grants(found.choices):
         raise ApprovalRefused(
@@ -53,7 +54,10 @@ def decide(name: str, grant: Grant | None, reason: str, now: float) -> Work[Open
         )
     yield from session_lock.lock(found.session)
     if not (yield from record_decision(found, grant, reason, OWNER, now)):
-        raise NoSuchApproval(f"approval {found.short_id} was just decided by somebody else")
+        raise NoSuchApproval(
+            f"somebody else has just decided the approval {found.short_id}:"
+            " `hermes approvals list` shows the open approvals"
+        )
     return found
 
 
@@ -62,7 +66,9 @@ def revoke(name: str) -> Work[ApprovalRule]:
     known = yield from approvals.rules()
     found = _named(name, known, lambda one: one.id, "rule")
     if not (yield from approvals.revoke(found.id)):
-        raise NoSuchApproval(f"the rule {name!r} was just revoked by somebody else")
+        raise NoSuchApproval(
+            f"somebody else has just revoked the rule {name!r}: there is nothing left to do"
+        )
     return found
 
 
@@ -74,6 +80,6 @@ def _named(name: str, known: Sequence[T], id_of: Callable[[T], str], kind: str) 
     if len(found) > 1:
         ids = ", ".join(map(id_of, found))
         raise NoSuchApproval(
-            f"{name!r} is the end of several ids: give one of them completely: {ids}"
+            f"several ids end with {name!r}: write one of these ids in full: {ids}"
         )
     return found[0]

@@ -1,4 +1,5 @@
-"""The built-in slash commands, with the general ones: stop, status, whoami and sethome."""
+"""Lists the built-in slash commands, and defines the general commands: stop, status, whoami and
+sethome."""
 
 from hermes.control.approval_commands import approval_commands
 from hermes.control.handover import handoff

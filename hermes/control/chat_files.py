@@ -16,7 +16,8 @@ from hermes.types.protocols import Accept
 INBOX = "inbox"
 """The folder of the workspace that received files are copied into."""
 DIGEST_LENGTH, NAME_LENGTH = 12, 60
-"""Number of characters of the content's hash and of the sender's file name in the copy's name."""
+"""The name of the copy contains this many characters of the content's hash, and at most this many
+characters of the sender's file name."""
 _UNSAFE = re.compile(r"[^\w.-]+")
 
 

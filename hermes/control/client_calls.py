@@ -34,7 +34,7 @@ AFTER_RESULTS = 1_000_000
 
 
 class ResultsRefused(HermesError):
-    """Raised for results of client tools that can't be accepted. Nothing was stored, and a waiting
+    """Raised if the results of client tools can't be accepted. Nothing was stored, and a waiting
     turn continues to wait."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
@@ -44,7 +44,7 @@ class ResultsRefused(HermesError):
 
 
 class TakenResults(Value):
-    """The receipt for the results of a client, and the turn that they resume."""
+    """The receipt for the results of a client, and the turn that these results resume."""
 
     receipt: Receipt
     claim: Claim | None = None
@@ -92,8 +92,8 @@ class ClientCalls:
         return TakenResults(receipt=Accepted(id=id, turn=row.id, after=after), claim=claim)
 
     def give_up(self, row: TurnRow, now: float) -> Work[None]:
-        """Adds a result to each open client call of a turn, which says that the client did not send
-        one."""
+        """Adds a result to each open client call of the turn. The added result says that the client
+        sent no result."""
         writer = self._transactions.writer(row)
         for call in (yield from questions.open_client_calls(row.id)):
             result = ToolMessage(call=call, text=NOT_ANSWERED, failed=True)
@@ -181,8 +181,9 @@ def _check(row: TurnRow, waiting: list[CallId], results: tuple[ToolMessage, ...]
 
 
 def _refuse_expired(row: TurnRow, results: tuple[ToolMessage, ...]) -> Work[None]:
-    """Raises ResultsRefused if the call of the first result has expired. Usually the turn goes on
-    when its calls expire, but it stays suspended while one of its questions is open."""
+    """Raises ResultsRefused if the tool call of the first result has expired. This check is
+    separate, because a turn whose calls have expired stays suspended while one of its questions is
+    open."""
     decisions = yield from questions.decisions(row.id)
     if isinstance(decisions.get(results[0].call), Expired):
         raise _closed(results[0].call, expired=True)

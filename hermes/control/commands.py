@@ -55,7 +55,7 @@ class CommandTable:
 
     def find(self, event: MessageEvent) -> tuple[Action, str] | None:
         """Returns the action for the command in a message, with its argument; None if the message
-        is not a command. The action checks the conditions of the command."""
+        is not a command. The action checks whether the sender can use the command now."""
         if isinstance(event.body, Asked) and event.body.stateless:
             return self._find_stateless(event.body)
         parsed = parse_command(_text(event))
@@ -69,7 +69,8 @@ class CommandTable:
 
     def _find_stateless(self, asked: Asked) -> tuple[Action, str] | None:
         """Returns the action for the command in a request without a session. Most commands can't be
-        used in such a request, so a text that looks like a command is a message for the model."""
+        used in such a request, so any other text that looks like a command is a message for the
+        model."""
         last = asked.messages[-1] if asked.messages else None
         parsed = parse_command(last.text) if isinstance(last, UserMessage) else None
         command = self.commands.get(parsed.name) if parsed else None
@@ -81,8 +82,8 @@ class CommandTable:
         self, command: SlashCommand, role: Role, surface: CommandSurface, *, running: bool = False
     ) -> str | None:
         """Returns a sentence that says why the command can't be used now; None if it can be used.
-        `surface` is the place where it was typed: a chat, the terminal or the API. `running` says
-        whether a turn of the session is unfinished."""
+        `surface` is the place where the command was typed: a chat, the terminal or the API.
+        `running` says whether a turn of the session is unfinished."""
         if surface not in command.surfaces:
             places = " and ".join(SURFACE_NAMES[one] for one in command.surfaces)
             return f"/{command.name} works only in {places}."
@@ -105,8 +106,8 @@ class CommandTable:
         return tuple(one for one in found if self.refusal(one, role, surface) is None)
 
     def _named(self, name: str) -> SlashCommand | str:
-        """Returns the command for a name that a person has typed. If there is none, returns a
-        sentence that says why."""
+        """Returns the command for a name that a person has typed. If no command has this name, or
+        several could be meant, returns a sentence that says so."""
         match resolve(name, self._names):
             case Ambiguous(candidates=candidates):
                 names = ", ".join(f"/{candidate}" for candidate in candidates)

@@ -45,8 +45,8 @@ class Credentials:
         lease: Callable[[str], Awaitable[int | None]],
         locks: CredentialLocks | None,
     ) -> None:
-        """`lease` takes the lease with a name, and returns the lease's epoch (its number); None if
-        another process has the lease. Without `locks` there are no lock files."""
+        """`lease` takes the lease with the given name. It returns the epoch (number) of the lease,
+        or None if another process has the lease. If `locks` is None, there are no lock files."""
         self._store = store
         self._lease = lease
         self._locks = locks
@@ -99,9 +99,9 @@ class Credentials:
             log.error("the credential of %s is not free for other nodes yet: %s", account, error)
 
     async def _lock(self, account: str, key: str) -> CredentialLock | None:
-        """Takes the lock file. Returns None if there are no lock files. Also returns None if the
-        lock belongs to a process that the store counts as dead, for example because the process is
-        paused."""
+        """Takes the lock file. Returns None if this process uses no lock files. Also returns None
+        if the lock belongs to a process that the store counts as dead, for example because that
+        process is paused."""
         if self._locks is None:
             return None
         found = await anyio.to_thread.run_sync(self._locks.take, key, account, self._store.owner)

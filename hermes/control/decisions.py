@@ -41,9 +41,9 @@ class Decisions:
         self._client_calls = client_calls
 
     def take_word(self, message: Incoming, now: float) -> Work[IntakeResult | None]:
-        """Handles a bare yes or no. It decides an approval if exactly one waits for the person in
-        this conversation, and is refused if there are several. Returns None if no
-        approval waits, or for any other message."""
+        """Handles a message that is only a yes or a no. The message decides the approval that waits
+        for the person in this conversation. If several questions wait, the message is refused.
+        Returns None if no approval waits, or if the message is anything else."""
         event, person = message.event, message.person
         word = bare_word(event)
         if word is None:
@@ -66,9 +66,9 @@ class Decisions:
         return (yield from self.settle(message, stored, waiting[0], grant, "", now))
 
     def ask_again(self, message: Incoming, turn: TurnId, now: float) -> Work[IntakeResult | None]:
-        """Refuses a message to a turn that waits for approvals, with a list of them. A client that
-        waits for the answer to its message would not notice that a decision is missing. Returns
-        None if no approval is open."""
+        """Refuses a message to a turn that waits for approvals, and replies with a list of these
+        approvals. Otherwise a client that waits for an answer would not notice that a decision is
+        missing. Returns None if no approval is open."""
         waiting = yield from approvals.of_turn(turn)
         if not waiting:
             return None
@@ -79,9 +79,9 @@ class Decisions:
         return (yield from tell(stored, message.event, message.key, reply, now))
 
     def _answers_question(self, message: Incoming) -> Work[bool]:
-        """Returns whether the turn of the message's own session asks the person a question of
-        another kind. A bare word answers this question, even if work in the background waits for an
-        approval."""
+        """Returns whether the turn of the message's session waits for the person's answer to a
+        question that is not an approval. A yes or no then answers this question, even if work in
+        the background waits for an approval."""
         turn = yield from turns.open_in(str(message.key))
         if turn is None or turn.person != message.person:
             return False
@@ -128,15 +128,15 @@ class Decisions:
         now: float,
     ) -> Work[IntakeResult]:
         """Records the decision, and resumes the turn if it has no other open question. If `grant`
-        is None, the action is denied for this reason. Changes nothing if somebody else has decided
-        before, for example at another gateway, or if the turn is being stopped."""
+        is None, the action is denied, and `reason` says why. Changes nothing if somebody else has
+        already decided, for example at another gateway, or if the turn is being stopped."""
         yield from session_lock.lock(approval.session)
         name = message.event.source.user_name
         turn = yield from turns.get(approval.turn)
         if turn is None or turn.state != "suspended" or turn.stop_requested:
             return (yield from _too_late(message, stored, now))
         if approval.expires_at <= now:
-            # The turn is resumed as soon as the question is marked as expired.
+            # The maintenance marks the question as expired, and the turn is then resumed.
             return (yield from _too_late(message, stored, now))
         if not (yield from record_decision(approval, grant, reason, message.person, now, name)):
             return (yield from _too_late(message, stored, now))
@@ -145,8 +145,9 @@ class Decisions:
     def resume(
         self, message: Incoming, stored: str, turn: TurnRow, now: float
     ) -> Work[IntakeResult]:
-        """Resumes a turn after the message with the row `stored` has decided one of its questions.
-        If other questions are open, says so instead."""
+        """Resumes a turn after a message has decided one of its questions. If other questions of
+        the turn are still open, replies with a list of them instead. `stored` is the id of the
+        message's row in the inbox."""
         left = yield from questions.open_questions(turn.id)
         if left:
             still = "; ".join(literal(question.brief) for question in left)
@@ -186,8 +187,8 @@ def record_decision(
     now: float,
     name: str | None = None,
 ) -> Work[bool]:
-    """Stores the decision and the rule that it grants. `name` is the name of the person. Returns
-    False if the approval is no longer open."""
+    """Stores the decision. If the decision also covers later actions, stores a rule for them.
+    `name` is the name of the person. Returns False if the approval is no longer open."""
     state, answer = ("denied", reason) if grant is None else ("approved", GRANT_LABELS[grant])
     if (yield from questions.decide(approval.id, state, answer, who, now, name)) is None:
         return False
@@ -208,7 +209,7 @@ def may_decide(
     approval: OpenApproval, person: PersonId, source: Source, approvers: Sequence[PersonId]
 ) -> bool:
     """Returns whether this sender may decide the approval: the person for whom the agent works, and
-    the approvers. A bot never may."""
+    the approvers. A bot may never decide."""
     if source.is_bot:
         return False
     return person == approval.person or not approvers_of(person, source).isdisjoint(approvers)

@@ -29,8 +29,8 @@ class ListedChat(Value):
     name: str = ""
     kind: str = ""
     home: bool = False
-    """Whether this is the home chat of its account, so that the account's name alone names the
-    chat."""
+    """Whether this is the home chat of its account. A target with only the name of the account
+    names the home chat."""
     gone: str = ""
     """The reason why nothing can be sent to the chat; empty if messages can be sent."""
 
@@ -40,7 +40,7 @@ class FoundTarget(Value):
 
     target: Target
     text: str
-    """The target of the chat in its usual form."""
+    """The target that names the chat, in its standard form."""
     known: bool
     """Whether the chat is the origin, a home chat, or a chat from which a message has come."""
 
@@ -54,8 +54,8 @@ class Directory:
         self.grammar = TargetGrammar(platforms)
 
     async def resolve(self, text: str, origin: Target | None = None) -> list[FoundTarget]:
-        """Returns the chats that a list of targets names, each once. Raises BadTarget if a target
-        names no chat, or several."""
+        """Returns the chats that a list of targets names, without duplicates. Raises BadTarget if a
+        target names no chat or more than one chat."""
         specs = self.grammar.parse(text)
         seen, homes = await self._store.read(_read)
         found = {
@@ -92,7 +92,7 @@ class Directory:
         return [*others, *listed]
 
     def text_of(self, target: Target) -> str:
-        """Returns the target that names a chat."""
+        """Returns the text of the target that names the chat."""
         chat = ChatRef(chat_id=target.chat_id, thread_id=target.thread_id)
         return self._text(target.account, chat)
 

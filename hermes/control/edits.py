@@ -73,8 +73,8 @@ def _message_text(text: str) -> str:
 def _changed_message(
     turn: TurnId, event: MessageEvent, found: StoredMessage, body: Edited
 ) -> Work[MessageEvent]:
-    """Returns the message that opened the turn, with the new text and with the dedupe key of the
-    edit."""
+    """Returns the message that opened the turn. The returned message has the new text, and the
+    dedupe key of the edit."""
     parts = yield from message_parts.parts_of(turn)
     changed = [with_text(one, body.text) if id == found.id else one for id, one in parts]
     whole = joined(changed).body

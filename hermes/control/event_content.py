@@ -39,14 +39,14 @@ EDITED = (
     "[I have edited my message while you worked on it. The effects of your earlier steps remain."
     " This is the new text:]"
 )
-"""The first line of an edited message, which tells the model why its work was stopped."""
+"""The first line of an edited message. It tells the model why its work was stopped."""
 
 
 def with_text(
     event: MessageEvent, text: str, attachments: tuple[Attachment, ...] | None = None
 ) -> MessageEvent:
-    """Returns the event with another text. It must be a chat message, or a request with a session.
-    If `attachments` is None, the attachments stay the same."""
+    """Returns a copy of the event with another text. The event must be a chat message, or a request
+    with a session. If `attachments` is None, the attachments stay the same."""
     match event.body:
         case Said() as said:
             files = said.attachments if attachments is None else attachments
@@ -60,7 +60,7 @@ def with_text(
 
 
 def marked_as_edited(event: MessageEvent) -> MessageEvent:
-    """Returns the event of an edited message with a note for the model."""
+    """Returns the event of an edited message, with a note that tells the model about the edit."""
     assert isinstance(event.body, Said), "only chat messages can be edited"
     return with_text(event, f"{EDITED}\n{unescaped(event.body.text)}")
 
@@ -94,7 +94,7 @@ def has_files(messages: Sequence[Message]) -> bool:
 
 
 def first_step(asked: Asked) -> int:
-    """Returns the number of the step in which the model is first called: 0, or the step after the
-    calls whose results the request contains."""
+    """Returns the number of the step in which the model is first called. If the request contains
+    results of tool calls, this is the step after these calls. Otherwise it is 0."""
     place = parse_call_id(asked.results[0].call) if asked.results else None
     return place.step + 1 if place else 0

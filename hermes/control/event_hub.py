@@ -95,7 +95,7 @@ class EventLog:
         return self._base // EVENTS_PER_CLAIM
 
     def covers(self, after: int) -> bool:
-        """Returns whether the log contains every event after this number."""
+        """Returns whether the log contains every event with a number above `after`."""
         return not self._released and (self.epoch == 1 or 0 < self._base <= after)
 
     @property
@@ -125,8 +125,8 @@ class EventLog:
         self._wake()
 
     def end(self, last: Sequence[AgentEvent] = ()) -> None:
-        """Closes the log. `last` are the final events. They were passed to `unkept` and then
-        committed."""
+        """Closes the log. `last` contains the final events, which were passed to `unkept` and are
+        already committed."""
         self._events += last
         self.finished = True
         self._wake()
@@ -149,7 +149,7 @@ class EventLog:
         return [event for event in self._events if isinstance(event, Notice) and event.lasting]
 
     def open_text(self) -> str:
-        """Returns the text of the unfinished segment."""
+        """Returns the text of the unfinished segment of the answer."""
         tail = self._events[self._segment :]
         return "".join(event.text for event in tail if isinstance(event, TextDelta))
 
@@ -165,8 +165,8 @@ class EventLog:
         return self._base + self._kept
 
     def recorded(self, after: int) -> list[Recorded]:
-        """Returns the events after a number, in the form in which they are stored. If there are
-        many, only the first ones are returned."""
+        """Returns the events with numbers above `after`, in the form in which they are stored. If
+        there are many such events, only the first of them are returned."""
         start = after - self._base
         return record(after + 1, self._events[start : start + READ_EVENTS])
 
@@ -175,8 +175,8 @@ class EventLog:
         self._kept = seq - self._base
 
     def read(self, after: int, upto: int | None = None) -> list[tuple[int, AgentEvent]]:
-        """Returns the events after one number and up to another, with neighbouring texts joined. If
-        there are many, only the first ones are returned."""
+        """Returns the events with numbers above `after` and up to `upto`, with neighbouring texts
+        joined. If there are many such events, only the first of them are returned."""
         start = max(after - self._base, 0)
         stop = len(self._events) if upto is None else max(upto - self._base, 0)
         stop = min(stop, len(self._events), start + READ_EVENTS)
@@ -198,11 +198,11 @@ class EventLog:
         return merged
 
     async def changed(self, within: float = math.inf) -> None:
-        """Returns at the next event, or after this many seconds."""
+        """Returns at the next event, or after `within` seconds."""
         await _wait(self._waiters, within)
 
     async def ended(self, within: float = math.inf) -> None:
-        """Returns when the log is finished, or after this many seconds."""
+        """Returns when the log is finished, or after `within` seconds."""
         if not self.finished:
             await _wait(self._enders, within)
 

@@ -26,7 +26,8 @@ class ReplayPage(Value):
 
 
 class EventPages:
-    """Reads pages from the store. A page that will never change is read once for many readers."""
+    """Reads pages from the store. A page that will never change is read only once, and all readers
+    share it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -35,7 +36,7 @@ class EventPages:
         self._turnstile = Turnstile()
 
     async def read(self, turn: TurnId, after: int) -> ReplayPage:
-        """Returns the first page of the events after a number."""
+        """Returns the first page of the events with numbers above `after`."""
         key = turn, after
         while (page := self._pages.get(key)) is None and (read := self._reading.get(key)):
             await read.wait()
@@ -63,7 +64,7 @@ class EventPages:
 
 
 def _page(turn: TurnId, after: int) -> Work[ReplayPage]:
-    """Returns the stored events after a number, up to a limit."""
+    """Returns the stored events with numbers above `after`, up to the size of a page."""
     page = yield from turns.events_page(turn, after)
     left = ((one.seq, one.after(after)) for one in page.recorded)
     events = [(seq, event) for seq, event in left if event is not None]

@@ -62,8 +62,8 @@ class Following:
             if events := await self._new():
                 last, end = events[-1]
                 self._after = last
-                # A suspension also ends with an end event. If the turn was resumed after it, more
-                # pages follow.
+                # A suspended turn also has an end event. If the turn was resumed after its
+                # suspension, more pages follow.
                 last_page = self._replayed and not self._log.running
                 self.ended = isinstance(end, TurnFinished) and last_page
                 return self._envelopes(events)
@@ -107,10 +107,10 @@ class Following:
         return found
 
     async def earlier(self, after: int, upto: int) -> list[Envelope]:
-        """Returns a page of the events after one number and up to another, independent of the
-        cursor.
+        """Returns a page of the events with numbers above `after` and up to `upto`. The cursor does
+        not move.
 
-        Both must be numbers of events that this reader has received.
+        This reader must have received the events with these two numbers.
         """
         log, kept = self._log, None
         if not log.covers(after):
@@ -136,7 +136,7 @@ class Following:
             if self._replayed:
                 return log.read(self._after) or (remote.read(self._after) if remote else ())
             if remote is not None:
-                # Both values may change while the store is read, so they are saved before.
+                # Both values may change during the read of the store, so they are saved before it.
                 self._looks, self._stored = remote.looks, remote.base
             kept = await self._pages.read(log.turn, self._after)
             self._looked_at = time.monotonic()

@@ -63,8 +63,8 @@ P = ParamSpec("P")
 
 STOP_TURNS_SECONDS = 5.0
 TAKE_BACK_SECONDS = 0.1
-"""Seconds between two attempts to resume the turns that this process had to stop, because it had
-lost its lock for a while."""
+"""Seconds between two attempts to resume turns. This process has stopped these turns, because it
+had lost the lock that proves that it is alive."""
 
 
 CHANGES_POLL_SECONDS = 1.0
@@ -149,7 +149,7 @@ class Gateway:
 
     @property
     def trouble(self) -> str | None:
-        """The reason why messages can't be accepted now; None if they can."""
+        """The reason why messages can't be accepted now; None if they can be accepted."""
         return "the gateway is shutting down" if self._closed else self._store.trouble
 
     async def accept(self, event: MessageEvent) -> Receipt:
@@ -191,7 +191,7 @@ class Gateway:
         decided = None
         if taken.claim:
             self._lanes.start(taken.claim)
-            # The messages of its questions are edited while the turn goes on.
+            # The message with the question of a resumed turn is edited while the turn goes on.
             decided = taken.claim.turn.reply_to if taken.claim.row.epoch > 1 else None
         for chat in (taken.owed, taken.notified, decided):
             if chat:
@@ -245,8 +245,8 @@ class Gateway:
         return await self._store.read(context_use, str(session), find_model)
 
     async def follow(self, turn: TurnId, after: int = 0) -> AsyncGenerator[Envelope]:
-        """Yields the events of the turn after a number, up to its end. Past events are replayed,
-        and then live events follow."""
+        """Yields the events of the turn with numbers above `after`, up to the end of the turn. Past
+        events are replayed, and then live events follow."""
         with self.following(turn, after) as reader:
             while not reader.ended:
                 for envelope in await reader.next():
@@ -281,8 +281,8 @@ class Gateway:
         return row is not None and row.trigger == "api" and row.account == account
 
     async def hold_account(self, adapter: PlatformAdapter, credential: str = "") -> Cursor | None:
-        """Makes this process serve the account; returns its cursor, or None if another process that
-        uses the store serves the account.
+        """Makes this process serve the account, and returns the account's cursor. Returns None if
+        another process that uses the store serves the account.
 
         `credential` is the key of the account's credential. Raises CredentialInUse if another
         account or another gateway uses the same credential.
@@ -295,8 +295,8 @@ class Gateway:
         return await self._outbox.attach(adapter, epoch)
 
     async def account_lost(self, adapter: PlatformAdapter) -> None:
-        """Returns when another process serves the account or uses its credential, because it
-        assumed that this process was dead."""
+        """Returns when another process serves the account or uses the account's credential. This
+        happens if the other process assumed that this process was dead."""
         account = adapter.account
         held = True
         while held:
@@ -314,7 +314,7 @@ class Gateway:
         self._changed.set()
 
     async def start(self) -> None:
-        """Takes over the work that this process may own, and starts the background tasks."""
+        """Takes over the work of dead processes, and starts the background tasks."""
         if self._options.folder is not None and not self._options.terminal:
             await self._recovery.use_folder(self._options.folder)
         self._outbox.on_question_lost = self.notice_change
@@ -405,7 +405,7 @@ class Gateway:
     async def _resume(self) -> None:
         began = time.time()
         await self._recovery.resume(self._lanes.start, self._runner.runs)
-        # Messages that have stopped waiting since then were not seen above.
+        # Messages that have become ready after `began` were missed above.
         await self._part_timer.look(began)
         # If a message was given up, a notice for its chat is pending.
         await self._outbox.look()

@@ -16,21 +16,21 @@ SHOWN_ONCE = "This reply was shown only once, because it contains a secret."
 
 
 class Secret(Value):
-    """A message to a chat that must never be stored."""
+    """A message that is sent to a chat but must never be stored."""
 
     target: Target
     text: str
 
 
 class Incoming(Value):
-    """A message that must be answered or stored."""
+    """A message that has arrived and is neither stored nor answered yet."""
 
     event: MessageEvent
     key: SessionKey
     person: PersonId
     row: str | None = None
-    """If a command such as /queue sends the message, the inbox row of the command, which becomes
-    the row of the message. None for a message that a person has sent."""
+    """The id of an existing row of the inbox that the message replaces. A command such as /queue
+    has such a row, and sends its text as a message. None for a message that a person has sent."""
     mode: BusyMode | None = None
     """How the message is handled while a turn runs; None if the setting of the chat decides."""
 
@@ -46,11 +46,12 @@ class IntakeResult(Value):
     steer: TurnId | None = None
     """The turn that reads the message before its next model call."""
     due: float | None = None
-    """The time at which the message stops waiting for its further parts."""
+    """The time at which the message stops waiting for its further parts; None if it does not
+    wait."""
     owed: Target | None = None
-    """The chat for which a new message was stored."""
+    """The chat to which a newly stored message must be sent."""
     notified: Target | None = None
-    """Another chat for which a new message was stored."""
+    """Another chat to which a newly stored message must be sent."""
     ended: bool = False
     """Whether the message ended a conversation."""
     secret: Secret | None = None

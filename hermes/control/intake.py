@@ -173,7 +173,8 @@ class Intake:
     def _open_in_background(
         self, command: Incoming, row: str, event: MessageEvent, now: float
     ) -> Work[Claim]:
-        """Opens the turn of the message in a new session. Its answer is sent to the chat."""
+        """Opens the turn of the message in a new session. The answer is still sent to the chat of
+        the command."""
         source = replace(event.source, thread_id=f"background-{row}")
         moved = replace(event, source=source, origin=replace(event.origin, place=BACKGROUND))
         key = session_key(command.key.agent, source)
@@ -311,8 +312,8 @@ def _open_turn(row: TurnRow | None) -> OpenTurn | None:
 
 
 def _meant(event: MessageEvent, open_ones: list[OpenQuestion]) -> OpenQuestion | None:
-    """Returns the open question that the event answers. A text answers the oldest one. Approvals
-    are left out, because they are decided elsewhere."""
+    """Returns the open question that the event answers. A text answers the oldest open question.
+    Approvals are left out, because `Decisions` handles them."""
     plain = [question for question in open_ones if question.kind == "question"]
     if isinstance(event.body, Pressed):
         wanted = event.body.question

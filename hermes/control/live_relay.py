@@ -30,14 +30,14 @@ LIVE_BATCH_SECONDS = 0.1
 
 
 class FollowRequest(Value, tag=True):
-    """A request of a node for the events of a turn that it does not run, but for which it has
-    readers."""
+    """A node sends this request to get the events of a turn that it has readers for but does not
+    run."""
 
     turn: TurnId
     node: OwnerId
     last: int
-    """The number of the newest event that the node has; 0 if it has none, and needs all events that
-    can not be read from the store."""
+    """The number of the newest event that the node has; 0 if it has no event. It then needs all
+    events that are not in the store."""
 
 
 _decoder: msgspec.json.Decoder[FollowRequest | LiveEvents] = msgspec.json.Decoder(
@@ -57,12 +57,13 @@ class RemoteReader:
         """The number of the newest event that was sent."""
         self.sent_before = 0
         """The number of the last event that was sent before the latest request of the other node.
-        By its next request, the events up to this number should have arrived."""
+        When that node sends its next request, the events up to this number should have arrived
+        there."""
         self.forget_at = 0.0
 
     def renew(self, last: int) -> None:
-        """Notes the newest event that has arrived at the other node. If later events were lost,
-        they are sent again."""
+        """Handles a request of the other node. `last` is the number of the newest event that has
+        arrived there. Later events that were lost are sent again."""
         if not self.sent or last < self.sent_before:
             self.sent = last if self.log.kept <= last <= self.log.seq else self.log.kept
         self.sent_before = self.sent
@@ -76,7 +77,7 @@ class RemoteReader:
         log = self.log
         if log.finished:
             return LiveEvents(turn=log.turn, kept=log.kept, first=0, over=True)
-        # The turn may have been suspended and resumed here.
+        # If the turn was suspended and resumed here, its events have new, higher numbers.
         self.sent = max(self.sent, log.epoch * EVENTS_PER_CLAIM)
         recorded = log.recorded(self.sent)
         if not recorded:

@@ -12,8 +12,8 @@ from hermes.types.store import Store
 
 async def store_long_bodies(store: Store, event: MessageEvent) -> None:
     """Stores the long texts of the event in pieces, with a separate commit for each piece. The
-    event itself is stored later. If that does not happen, the maintenance deletes the pieces.
-    """
+    event itself is stored later. If the event is never stored, the maintenance deletes the
+    pieces."""
     if not _is_long(event):
         return
     for name, body in await anyio.to_thread.run_sync(_long_bodies, event):
@@ -30,8 +30,8 @@ def _is_long(event: MessageEvent) -> bool:
 
 
 def _long_bodies(event: MessageEvent) -> list[tuple[str, bytes]]:
-    """Returns the long bodies of the event's rows. Each body comes after the name under which its
-    pieces are stored."""
+    """Returns the long bodies of the event's rows as pairs: the name under which the pieces of the
+    body are stored, and the body."""
     values: list[object] = [event]
     results = event.body.results if isinstance(event.body, Asked) else ()
     if results or not (isinstance(event.body, Asked) and event.body.stateless):

@@ -27,12 +27,12 @@ SCHEDULER = "scheduler"
 
 class Retention(Value):
     requests: float = DAY
-    """Seconds for which stateless requests can be replayed."""
+    """Seconds for which requests without a session can be replayed."""
     messages: float = 30 * DAY
     """Seconds for which finished rows of inbox and outbox are kept."""
     media: float = 30 * DAY
-    """Seconds for which the files of sessions are kept after their last use. The files of stateless
-    requests are kept as long as the requests."""
+    """Seconds for which the files of sessions are kept after their last use. The files of requests
+    without a session are kept as long as these requests."""
 
 
 class Maintenance:

@@ -36,7 +36,8 @@ class MediaIntake:
         return attachment if path is None else replace(attachment, path=str(path))
 
     async def forget(self, requests: float, sessions: float) -> None:
-        """Deletes the files of stateless requests that were last used before the time `requests`,
-        and the files of sessions that were last used before the time `sessions`."""
+        """Deletes files that were not used for a while: files of requests without a session that
+        were last used before the time `requests`, and files of sessions that were last used before
+        the time `sessions`."""
         forget = partial(self._cache.forget, requests, sessions)
         await anyio.to_thread.run_sync(forget, abandon_on_cancel=True)

@@ -9,12 +9,12 @@ from hermes.types.messages import Attachment, MessageEvent, Said
 from hermes.types.store import Work
 
 PART_SECONDS = 1.0
-"""Seconds for which a message waits for its next part. A part that arrives after the turn of the
-message was opened becomes a separate message."""
+"""Seconds for which a message waits for its next part. If a part arrives after the message's turn
+was opened, the part becomes a separate message."""
 
 
 MOST_ALBUMS = 256
-"""Number of albums that are remembered."""
+"""Maximum number of albums that are remembered."""
 
 
 class AddressedAlbums:
@@ -25,7 +25,8 @@ class AddressedAlbums:
         self._known: OrderedDict[tuple[str, str, str, str], None] = OrderedDict()
 
     def note(self, event: MessageEvent) -> None:
-        """Remembers the album of a message that is addressed to the agent, if it has one."""
+        """Remembers that the message's album is addressed to the agent. Does nothing if the message
+        belongs to no album."""
         if event.album:
             self._known[_album_key(event)] = None
             if len(self._known) > MOST_ALBUMS:

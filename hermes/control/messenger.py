@@ -51,8 +51,8 @@ class SendOrder(Value):
     known_only: bool = False
     """Whether only these targets are allowed: the origin, home chats, and known chats."""
     again: bool = False
-    """Whether to send even to a chat that was marked as gone, because the platform refused a
-    message to it."""
+    """Whether the message is also sent to chats that are marked as gone. A chat is marked as gone
+    if the platform has refused a message to it."""
 
 
 class PendingSend(Value):
@@ -85,7 +85,7 @@ class ChatMessenger:
         """Stores the message for each target, all in one transaction.
 
         Raises BadTarget if a target can't be found or is not allowed, and Rejected if the message
-        is empty. Nothing is stored then.
+        is empty. In both cases nothing is stored.
         """
         if not order.text.strip() and not order.files:
             raise Rejected("There is nothing to send: give a text or a file.")
@@ -112,8 +112,8 @@ class ChatMessenger:
         return found
 
     async def holder(self, account: str) -> LeaseHolder | None:
-        """Returns the process that serves the account, or that served it until it died; None if
-        there is no such process."""
+        """Returns the process that serves the account, even if this process has died; None if there
+        is no such process."""
         return await self._store.read(owners.lease_holder, f"account:{account}")
 
     async def _results(self, pending: Sequence[PendingSend]) -> list[SendResult]:

@@ -13,10 +13,9 @@ SENT_FIRST = "[The agent wrote to this chat before the conversation began:]"
 
 def session_of_chat(target: Target, agent: AgentId, own: str | None) -> Work[str | None]:
     """Returns the session whose history receives a message to the chat. Returns None if the chat
-    has no session with the agent, or has several: the message must not appear in the conversation
-    of the wrong person. Also returns None for the session `own`: it sends the message, so its
-    history already contains it.
-    """
+    has no session with the agent. Also returns None if the chat has several sessions, because the
+    message must not appear in the conversation of the wrong person. The result is also None for the
+    session `own`, which sends the message: its history already contains the message."""
     found = yield from sessions.in_chat(target, agent)
     return found[0] if len(found) == 1 and found[0] != own else None
 

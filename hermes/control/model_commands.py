@@ -13,7 +13,7 @@ from hermes.types.store import Work
 REASONING_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """The efforts that /reasoning accepts. Most models support only some of them."""
 USUAL_CHOICE = "default"
-"""The argument of /model and /reasoning that undoes the choice."""
+"""The argument of /model and /reasoning that undoes an earlier choice."""
 NO_PERSONALITY = "none"
 """The argument of /personality that removes the personality."""
 

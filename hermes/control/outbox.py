@@ -47,7 +47,8 @@ REVOKED_SECONDS = 60.0
 
 
 class Outbox:
-    """Sends the deliveries of the accounts that this process holds, one at a time in each chat."""
+    """Sends the deliveries of the accounts that this process serves. Each chat gets its deliveries
+    one after the other."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class Outbox:
         return AccountCursor(self._store, account, (self._owner, epoch), read)
 
     def detach(self, account: str) -> None:
-        """Sends no more deliveries of the account. They stay pending."""
+        """Sends no more deliveries of the account. Its unsent deliveries stay pending."""
         self._accounts.pop(account, None)
 
     async def holds(self, account: str) -> bool:
@@ -155,8 +156,8 @@ class Outbox:
 
     @asynccontextmanager
     async def preview(self, claim: Claim, live: EventLog, target: Target) -> AsyncIterator[None]:
-        """Shows in the chat that the turn is running, and its answer so far, if the platform can do
-        so."""
+        """Shows in the chat that the turn is running, and shows its answer so far, as far as the
+        platform can do this."""
         adapter, _ = self._accounts.get(target.account, (None, 0))
         if not (adapter is None or isinstance(adapter, CanEdit | CanType | CanReact)):
             yield
@@ -248,8 +249,8 @@ class Outbox:
     async def _give_up(
         self, transaction: Callable[P, Work[bool]], *args: P.args, **kwargs: P.kwargs
     ) -> None:
-        """Runs a transaction that marks deliveries as dead. Calls `on_question_lost` if one of them
-        was to show a question."""
+        """Runs a transaction that marks deliveries as dead. Calls `on_question_lost` if one of
+        these deliveries contains a question."""
         if await self._store.run(transaction, *args, **kwargs):
             self.on_question_lost()
 
@@ -273,7 +274,7 @@ class Outbox:
 
 def _refuse(delivery: Delivery, error: str, now: float) -> Work[bool]:
     """Marks the delivery as dead (it is never sent). If the delivery is a file, stores a message
-    that tells the person that the file is missing. Returns whether the delivery was to show a
+    that tells the person that the file is missing. Returns whether the delivery contains a
     question."""
     files = delivery.content.attachments
     if not files:

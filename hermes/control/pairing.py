@@ -48,7 +48,8 @@ def new_code() -> str:
 
 
 def parse_code(text: str) -> str | None:
-    """Returns the code that a person has typed, in its usual form; None if it is not a code."""
+    """Returns the code that a person has typed, in capital letters and without spaces or hyphens.
+    Returns None if the text is not a code."""
     code = re.sub(r"[\s-]", "", text).upper()
     return code if _CODE.fullmatch(code) else None
 
@@ -66,13 +67,14 @@ class CodeChecked(Value):
     request: PairingRequest | None = None
     """The user who has asked for the code; None if the code is wrong or was not checked."""
     tries_left: int = 0
-    """Number of wrong codes that are still allowed, if the code is wrong."""
+    """If the code is wrong, the number of further wrong codes that are allowed."""
     locked_until: float | None = None
-    """The time until which no code is checked."""
+    """The time until which no code is checked; None if codes are checked now."""
 
 
 def check_code(digest: str, account: str, now: float) -> Work[CodeChecked]:
-    """Finds the user who has asked for the code with this hash. A wrong code is counted."""
+    """Finds the user who has asked for the code with this hash. Wrong codes are counted: after too
+    many of them, no code of the account is checked for a while."""
     if until := (yield from pairing.locked_until(account, OPERATOR, now)):
         return CodeChecked(locked_until=until)
     request = yield from pairing.requested(digest, account, now)
@@ -83,11 +85,11 @@ def check_code(digest: str, account: str, now: float) -> Work[CodeChecked]:
 
 
 def approve(digest: str, account: str, now: float, *, has_owner: bool) -> Work[Role | None]:
-    """Pairs the user who has asked for the code with this hash, and tells them so. Returns the
-    user's role; None if the code is no longer valid.
+    """Pairs the user who has asked for the code with this hash, and sends the user a welcome
+    message. Returns the user's role; None if the code is no longer valid.
 
-    The first user who is paired in this way becomes an owner, unless there is one. `has_owner`
-    says whether the settings name an owner.
+    The first user who is paired in this way becomes an owner, unless there is an owner already.
+    `has_owner` says whether the settings name an owner.
     """
     request = yield from pairing.requested(digest, account, now)
     if request is None:
@@ -117,8 +119,9 @@ def revoke(account: str, user_id: str) -> Work[bool]:
 
 
 def redeem(digest: str, source: Source, now: float) -> Work[bool]:
-    """Pairs a stranger who has sent a code of an admin, and tells them so. Returns whether the code
-    was right. Wrong codes are counted for each stranger, so that no stranger can block others."""
+    """Pairs a stranger who has sent a code of an admin, and sends the stranger a welcome message.
+    Returns whether the code was right. Wrong codes are counted for each stranger, so that no
+    stranger can block others."""
     account, user = source.account, source.user_id
     if (yield from pairing.locked_until(account, user, now)):
         return False
@@ -136,7 +139,8 @@ def redeem(digest: str, source: Source, now: float) -> Work[bool]:
 
 
 async def find_request(store: Store, account: str, code: str) -> PairingRequest:
-    """Returns the user who has asked for this code. Raises WrongCode or PairingLocked."""
+    """Returns the user who has asked for this code. Raises WrongCode if nobody has asked for it,
+    and PairingLocked after too many wrong codes."""
     now = time.time()
     checked = await store.run(
         check_code, hash_code(account, parse_code(code) or code), account, now
@@ -167,8 +171,8 @@ class Pairing:
 
     def visits(self, source: Source) -> bool:
         """Returns whether the invitation of a stranger to a private chat is accepted, so that the
-        stranger can be paired there. After an invitation, further ones of the same stranger are
-        refused for some time."""
+        stranger can be paired there. After an accepted invitation, further invitations of the same
+        stranger are refused for some time."""
         user, now = (source.account, source.user_id), time.time()
         if not self._access.offers_pairing(source):
             return False

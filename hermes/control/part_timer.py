@@ -19,14 +19,14 @@ class PartTimer:
         """The times at which the gateway will be woken."""
 
     def set(self, due: float) -> None:
-        """Wakes the gateway at this time."""
+        """Wakes the gateway at the time `due`."""
         if due not in self._due:
             self._due.add(due)
             self._group.start_soon(self._wait, due)
 
     async def look(self, after: float) -> None:
-        """Sets the timer for the messages in the store that wait until a time after this one. Other
-        processes may have stored them."""
+        """Sets the timer for the next message in the store that stops waiting after the time
+        `after`. Another process may have stored this message."""
         due = await self._store.read(next_due, after)
         if due is not None:
             self.set(due)

@@ -16,7 +16,7 @@ class UnknownId(HermesError):
 
 
 class KnownPerson(Value):
-    """A person whom the settings or the store name."""
+    """A person who is named in the settings or in the store."""
 
     person: PersonId
     role: str
@@ -58,7 +58,7 @@ def known_people(policy: AccessPolicy) -> Work[list[KnownPerson]]:
 def _listed(
     rules: Access, ids: Sequence[tuple[str, str]], names: Mapping[tuple[str, str], str]
 ) -> list[KnownPerson]:
-    """Groups the ids of each person."""
+    """Groups the ids by person, and returns one entry for each person."""
     found: dict[PersonId, list[tuple[str, str]]] = {}
     for id in dict.fromkeys(ids):
         found.setdefault(rules.person(_source(*id), None), []).append(id)

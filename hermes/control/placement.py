@@ -34,7 +34,8 @@ class Placement(Value):
             # The turn has used no files yet, so it gets the workspace of this node. The path of
             # another node's workspace may exist here, but only by chance.
             return profile
-        # The same object is returned if nothing differs: prompts are cached by its identity.
+        # If nothing differs, the same object is returned, because prompts are cached by the
+        # identity of the profile.
         if row.workspace is None or row.workspace == profile.workspace:
             return profile
         # The path may be missing, because the home was moved to another machine.
@@ -43,6 +44,6 @@ class Placement(Value):
 
     @property
     def limit(self) -> FolderId | None:
-        """The folder of this process, if it may only take over work that needs no other folder;
-        None if it may take over all work."""
+        """The folder of this process, if this process may not take over work that needs another
+        folder. None if this process may take over all work."""
         return self.folder if self.checked else None

@@ -36,13 +36,15 @@ AdapterOf = Callable[[str], Awaitable[PlatformAdapter]]
 """Returns the adapter of an account, as soon as this process serves the account."""
 
 FINISH_SECONDS = 5.0
-"""Maximum time in seconds that the end of a turn waits for a preview call in progress."""
+"""Longest time in seconds for which the end of a turn waits for an unfinished call that sends or
+edits the preview."""
 ORDER_SECONDS = 0.1
 """Seconds between two checks whether the older deliveries of the chat have been sent."""
 
 
 class Preview:
-    """Shows a turn while it runs. If this fails, the delivery still contains the whole answer."""
+    """Shows a turn while it runs. If the preview can't be shown, the person still gets the whole
+    answer at the end."""
 
     def __init__(
         self, store: Store, gate: RateGate, policy: StreamingPolicy, adapter_of: AdapterOf
@@ -105,7 +107,7 @@ class Preview:
     async def _sign(
         self, claim: Claim, target: Target, show: Callable[[], Awaitable[None]]
     ) -> None:
-        """Runs `show`, which shows a sign that the agent works. If it fails, the turn still
+        """Runs `show`, which shows a sign that the agent works. If `show` fails, the turn still
         continues."""
         adapter = await self._adapter_of(target.account)
         try:
@@ -193,12 +195,12 @@ class Preview:
     async def _call(
         self, adapter: PlatformAdapter, delivery: Delivery, step: PlacePreview | EditPreview
     ) -> tuple[Placed, ...]:
-        """Carries out a step: sends or edits a message. Returns all messages of the preview after
-        it."""
+        """Carries out a step: sends or edits a message. Returns all messages that the preview has
+        after the step."""
         content = Content(text=step.text)
         placed = list(delivery.placed)
-        # A step may be an edit although no message was sent yet, if the text before it was shown as
-        # a draft.
+        # If the earlier text was shown as a draft, the step is an edit although no message was sent
+        # yet.
         if step.part < len(placed):
             assert isinstance(adapter, CanEdit)
             ref = placed[step.part].ref

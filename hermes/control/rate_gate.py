@@ -20,14 +20,14 @@ class Priority(IntEnum):
     """The answer to a turn, or a message that somebody sends to the chat."""
     QUESTION = 1
     NOTICE = 2
-    """A message beside the answers, such as an error or the reply to a command."""
+    """A message that is not an answer to a turn, such as an error or the reply to a command."""
     PREVIEW = 3
     PROGRESS = 4
     """The typing indicator, or a reaction."""
 
 
 class Ticket:
-    """A call that waits."""
+    """A call that waits in the queue of its chat."""
 
     def __init__(self, priority: Priority, number: int, *, edit: bool) -> None:
         self.rank = (priority, number)
@@ -37,8 +37,8 @@ class Ticket:
 class ChatQueue:
     """Decides when the calls of one chat may be made. It does no I/O; callers pass in the time.
 
-    The call with the highest priority is made first, and calls of the same priority in the order in
-    which they came.
+    The call with the highest priority is made first. Calls of the same priority are made in the
+    order in which they came.
     """
 
     def __init__(self) -> None:
@@ -89,9 +89,9 @@ class ChatQueue:
 
 
 class RateGate:
-    """Delays calls to a chat: they keep the platform's interval between two calls and our own
-    interval between two edits. During a freeze, which a platform demands with "retry later", no
-    call is made.
+    """Delays the calls to a chat. The platform's interval passes between two calls, and our own
+    interval passes between two edits. During a freeze, which a platform demands with "retry later",
+    no call is made.
 
     The end of a freeze is a wall-clock time, because it is stored and read again after a restart.
     """

@@ -1,5 +1,5 @@
-"""Finds turns that should run but that no process runs: the turns of dead processes, and suspended
-turns that can be resumed."""
+"""Finds turns that no process runs although they can run: the turns of dead processes, and
+suspended turns that can be resumed."""
 
 import logging
 import platform
@@ -132,8 +132,8 @@ class Recovery:
         """Starts the turns that can be run now.
 
         A suspended turn can be run after all of its questions were decided, or after it was
-        stopped. If a stop was requested for a running turn of this process and no lane runs the
-        turn, it is started too, so that it can be stopped. Messages that wait in idle sessions get
+        stopped. If a stop was requested for a running turn of this process, but no lane runs the
+        turn, the turn is started so that it can be stopped. Messages that wait in idle sessions get
         new turns.
         """
         rows, idle = await self._store.run(self._to_resume)
@@ -158,7 +158,7 @@ class Recovery:
     async def _resumed(
         self, row: TurnRow, resume: Callable[[TurnRow], Awaitable[Claim]]
     ) -> Claim | None:
-        """Returns the resumed turn. Returns None if another process has the turn, or if the turn
+        """Returns the resumed turn. Returns None if another process owns the turn, or if the turn
         had to be given up."""
         try:
             return await resume(row)

@@ -14,13 +14,13 @@ READ_RECORDED = 64
 
 
 class LiveEvents(Value, tag=True):
-    """Events that the node of a turn sends to a node with readers."""
+    """Events of a turn. The node that runs the turn sends them to a node with readers."""
 
     turn: TurnId
     kept: int
     """All events up to this number are in the store."""
     first: int
-    """The number of the first event."""
+    """The number of the first event in `recorded`."""
     recorded: tuple[Recorded, ...] = ()
     over: bool = False
     """Whether the turn no longer runs on the node that sends these events."""
@@ -36,8 +36,8 @@ class RemoteEvents:
         """The number of the newest event; 0 if events are missing, in which case all events are
         requested again."""
         self.looks = 0
-        """A counter that increases when there may be new events in the store. A reader that finds
-        another value than at its last read must read the store."""
+        """A counter that increases when there may be new events in the store. If the value has
+        changed since a reader's last read, the reader must read the store."""
         self._recorded: list[Recorded] = []
         self._size = 0
 
@@ -61,8 +61,8 @@ class RemoteEvents:
             self._drop(batch.kept)
 
     def read(self, after: int) -> list[tuple[int, AgentEvent]]:
-        """Returns the events after a number. If there are many, only the first ones are
-        returned."""
+        """Returns the events with numbers above `after`. If there are many such events, only the
+        first of them are returned."""
         start = bisect_right(self._recorded, after, key=lambda one: one.seq)
         left = ((one.seq, one.after(after)) for one in self._recorded[start:][:READ_RECORDED])
         return [(seq, event) for seq, event in left if event is not None]

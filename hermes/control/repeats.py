@@ -20,11 +20,12 @@ class Repeated(Value):
 def repeat(
     transactions: TurnTransactions, event: MessageEvent, now: float
 ) -> Work[Repeated | None]:
-    """Finds the turn of a repeated request; None if the request must be handled like a new one.
+    """Finds the turn of a repeated request. Returns None if the request must be handled like a new
+    one.
 
     If the turn runs or has completed, the client gets its events. If the turn has failed for a
-    reason that may be temporary, it continues from its last checkpoint. But if other messages were
-    added to the conversation since then, the request is handled as a new message.
+    reason that may be temporary, the turn continues from its last checkpoint. But if other messages
+    were added to the conversation after the failure, the request is handled as a new message.
     """
     earlier = yield from inbox.find(event)
     if earlier is None:

@@ -10,7 +10,7 @@ DEFAULT_AGENT = AgentId("main")
 
 Route = Callable[[MessageEvent], AgentId]
 SelectAgent = Callable[[MessageEvent], AgentId | None]
-"""Returns the agent that a plugin chooses for a message; None if no plugin chooses one."""
+"""Returns the agent that a plugin chooses for a message; None if no plugin chooses an agent."""
 
 
 class RoutingFailed(HermesError):
@@ -38,7 +38,8 @@ class Router:
             selected = self._select(event) or self._default
         except Exception as error:
             raise RoutingFailed(
-                f"no agent was chosen for a message of {event.source.account}: {error!r}"
+                f"the plugin that chooses agents failed for a message of {event.source.account}:"
+                f" {error!r}: correct the plugin or uninstall it"
             ) from error
         if selected not in self._agents:
             known = ", ".join(sorted(self._agents))

@@ -61,7 +61,7 @@ class Sending:
 
     @property
     def placed(self) -> tuple[Placed, ...]:
-        """The messages that are on the platform."""
+        """The messages of the delivery that the platform has received."""
         return tuple(self._placed)
 
     async def run(self) -> None:
@@ -107,7 +107,7 @@ class Sending:
             self._make_plain(index)
 
     def _make_plain(self, index: int) -> bool:
-        """Replaces the part by parts without formatting. Returns False if that would change
+        """Replaces the part with parts that have no formatting. Returns False if this would change
         nothing."""
         part = self._parts[index]
         if part.plain or not part.tree or print_plain(part.tree) == self._rendered(part):
@@ -180,8 +180,8 @@ class Sending:
         return self._delivery.doubtful and first and not self._adapter.limits.deduplicates
 
     async def _clear_left_over(self) -> None:
-        """If the preview had more messages than the answer, edits the superfluous messages so that
-        they say so."""
+        """If the preview had more messages than the answer, replaces the text of the superfluous
+        messages with a note that they are not needed."""
         text = self._adapter.render(tree_of(LEFT_OVER))
         part = MessagePart(tree=tree_of(LEFT_OVER))
         for index in range(len(self._parts), len(self._placed)):

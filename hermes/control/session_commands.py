@@ -16,8 +16,8 @@ from hermes.types.store import Work
 MOST_LISTED = 20
 """Maximum number of conversations in the reply of /sessions."""
 MOST_SEARCHED = 500
-"""Number of conversations in which /sessions and /resume search, from the most recently used
-one."""
+"""The commands /sessions and /resume search this many conversations, beginning with the most
+recently used one."""
 
 
 def new(command: CommandContext) -> Work[CommandReply]:
@@ -96,8 +96,8 @@ def compress(command: CommandContext) -> Work[CommandReply]:
     if row is not None:
         known = History(generation=row.generation, compaction=row.compaction)
         said = (yield from transcript.history(session, known)).messages
-        # The end of the conversation is not summarised. An empty next message is added, because the
-        # next message will be that end.
+        # The end of a conversation is never summarised. The summary is made when the next message
+        # has arrived, so an empty message stands for that end here.
         if range_on_request((*said, UserMessage(text=""))) is not None:
             yield from sessions.set_summarise(session, wanted=True)
             return CommandReply(
@@ -125,8 +125,8 @@ def _conversations(command: CommandContext) -> Work[list[Summary]]:
 
 
 def meant(known: Sequence[Summary], wanted: str) -> list[Summary]:
-    """Returns the conversations with this number or title, or else those whose title contains the
-    text."""
+    """Returns the conversations with this number or title. If there are none, returns the
+    conversations whose title contains the text."""
     title = wanted.casefold()
     return (
         [one for one in known if str(one.number) == wanted]

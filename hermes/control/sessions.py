@@ -70,7 +70,9 @@ def find(name: str) -> Work[Summary]:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise NoSuchSession(f"there is no session {name!r}: `hermes sessions list` shows them")
+        raise NoSuchSession(
+            f"there is no session {name!r}: `hermes sessions list` lists the sessions"
+        )
     names = ", ".join(one.key if one.chat == name else one.chat for one in found[:5])
     raise NoSuchSession(f"{name!r} could be {names}: give more of the name, or the whole key")
 
@@ -144,7 +146,7 @@ def rename(name: str, title: str) -> Work[Summary]:
 
 
 def reopen(name: str) -> Work[Summary]:
-    """Makes the conversation the current one of its session. Raises SessionBusy if another
+    """Makes the conversation the current conversation of its session. Raises SessionBusy if another
     conversation of the session has an open turn."""
     found = yield from find(name)
     if found.current:

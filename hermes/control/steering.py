@@ -16,8 +16,8 @@ ENTERED = "This was added to the running turn."
 
 
 def enter_turn(claim: Claim, step: int, now: float) -> Work[list[tuple[int, UserMessage]]]:
-    """Binds the messages that are to enter the turn to it, and stores them after the messages of
-    the step. Returns the messages with the numbers of their rows.
+    """Finds the waiting messages that steer this turn, binds them to the turn, and stores them
+    after the messages of the step. Returns the messages with the numbers of their rows.
 
     Each message is bound and stored in one transaction, so it enters the turn exactly once.
     """
@@ -44,8 +44,8 @@ def enter_turn(claim: Claim, step: int, now: float) -> Work[list[tuple[int, User
 
 
 def _tell_reader(message: TurnId) -> Work[None]:
-    """Ends the events of a message that has entered another turn. An API client or a terminal waits
-    for the events of its own message."""
+    """Stores final events for a message that was added to another turn, because its sender (an API
+    client or a terminal) waits for the events of this message."""
     told: list[AgentEvent] = [TextDelta(text=ENTERED), TurnFinished(outcome="completed")]
     first = EVENTS_PER_CLAIM + 1
     yield from turns.keep_events(message, first, record(first, told))

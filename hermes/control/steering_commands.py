@@ -98,7 +98,8 @@ def _again(asked: list[UserMessage]) -> CommandMessage:
         text += "\n\n" if text else ""
         files += [replace(file, at=len(text) + file.at) for file in message.attachments]
         text += message.text.removeprefix(f"{EDITED}\n")
-    # The text is not parsed as a command again. A second slash at its beginning would be removed.
+    # The first of two slashes at the beginning of a text is removed later, so a third slash is
+    # added here.
     escaped = f"/{text}" if text.lstrip().startswith("//") else text
     return CommandMessage(text=escaped, attachments=tuple(files))
 

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 class TitleWriter:
     """Writes a title once for each conversation, after its first answer, unless a person has given
-    it a title. If that fails, the conversation keeps its first words as the title."""
+    it a title. If no title can be written, the conversation keeps its first words as the title."""
 
     def __init__(
         self, store: Store, group: anyio.abc.TaskGroup, agents: Mapping[AgentId, HostedAgent]

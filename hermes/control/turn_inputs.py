@@ -24,7 +24,8 @@ def new_turn(
     """Returns the turn that `event` opened, without its history.
 
     `request` is the message whose options apply: `event`, or a later message that has replaced its
-    options. `session` has the choices of people for the session; None for a stateless request.
+    options. `session` contains what people have chosen for the session, such as its model. It is
+    None for a request without a session.
     """
     body, origin = event.body, event.origin
     asked = request.body
@@ -68,9 +69,9 @@ def new_turn(
 
 
 def is_detached(event: MessageEvent, decisions: Iterable[Decision] = ()) -> bool:
-    """Returns whether the turn that `event` opened continues without readers. If a person has
-    decided about the turn, it continues, because the decision may have come in another request than
-    the one that reads the events."""
+    """Returns whether the turn that `event` opened continues without readers. After a person has
+    decided an approval of the turn, the turn always continues: the decision may have come in
+    another request than the one that reads the events."""
     if not isinstance(event.body, Asked) or event.body.detached:
         return True
     return any(isinstance(one, Approved | Denied) for one in decisions)

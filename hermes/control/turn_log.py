@@ -20,7 +20,7 @@ FINISHED = FixedFields(
 )
 PRICED = FixedFields(f"{FINISHED}, $%(cost).4f")
 ONE_STEP = {line: FixedFields(line.replace(" steps,", " step,")) for line in (FINISHED, PRICED)}
-"""The lines of turns with a single step."""
+"""Maps each of the two log lines to the log line for a turn with a single step."""
 
 
 def log_receipt(event: MessageEvent, key: SessionKey, receipt: Receipt) -> None:

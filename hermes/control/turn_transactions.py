@@ -72,8 +72,8 @@ UNREADABLE_TURN = Failed(reason=GIVEN_UP, code="unreadable")
 
 
 class Claim(Value):
-    """A turn that this process runs, and its right to do so. The right is lost when another process
-    increments the epoch (the number of the claim) in the turn's row."""
+    """A turn that this process runs, and the right to run it. This process loses the right when
+    another process increments the epoch (the number of the claim) in the turn's row."""
 
     turn: Turn
     row: TurnRow
@@ -107,7 +107,7 @@ class Closing(Value):
 
 
 class TurnTransactions:
-    """The transactions of one process. They write the rows of its turns."""
+    """The transactions with which one process changes the rows of its turns."""
 
     def __init__(
         self,
@@ -133,8 +133,8 @@ class TurnTransactions:
         edited: bool = False,
     ) -> Work[Claim]:
         """Opens the turn that answers this message. If the message has waited, `folder` is the
-        folder with the files that the turn needs. If it was edited, the turn may have the delivery
-        of an earlier turn."""
+        folder with the files that the turn needs. If `edited` is true, the turn may already have a
+        delivery, which it got from the stopped turn of the unedited message."""
         body, source = event.body, event.source
         transient = isinstance(body, Asked) and body.stateless
         new = new_messages(event)
@@ -185,10 +185,9 @@ class TurnTransactions:
     def open_next(self, session: str, now: float) -> Work[Claim | None]:
         """Opens the turn of the session's oldest waiting message, if there is one.
 
-        If the turn needs files that only other nodes have, this message and the later ones are left
-        to those nodes. If further parts of the message may still arrive, nothing is opened yet. A
-        message that can't be read is given up, so that the turns before and after it are not
-        affected.
+        If the turn needs files that only other nodes have, this message and the later messages are
+        left to those nodes. If further parts of the message may still arrive, nothing is opened
+        yet. A message that can't be read is given up, so that it does not affect other turns.
         """
         key = SessionKey.parse(session)
         while waiting := (yield from inbox.first_pending(session, self.owner)):
@@ -279,7 +278,7 @@ class TurnTransactions:
         key = SessionKey.parse(row.session)
         yield from session_lock.lock(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
-        # If a message of the turn is damaged, the open calls get results when the history is read.
+        # If a message is damaged, the open calls get their results when the history is read.
         with suppress(msgspec.DecodeError):
             cut_off = "Not finished: the turn failed."
             yield from transcript.answer_open_calls(_transcript_writer(row, key), cut_off, now)
@@ -299,7 +298,8 @@ class TurnTransactions:
         yield from inbox.bind(waiting.id, waiting.id, "done")
         yield from inbox.finish(waiting.id)
         target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
-        # A chat was notified when its message was queued. An API client reads the event instead.
+        # Only a chat was notified when its message was queued. An API client reads an event
+        # instead.
         if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
             yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
         else:
@@ -362,7 +362,8 @@ class TurnTransactions:
         if known is None:
             known = yield from sessions.prompt_of(session.prompt)
             if known is not None:
-                # The prompt's key is a hash, so the prompt stays valid after a rollback.
+                # The key is a hash of the prompt, so the cached prompt is right even after a
+                # rollback.
                 self._prompts.keep(session.prompt, known)
         return known
 

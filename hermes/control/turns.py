@@ -76,7 +76,7 @@ class TurnRunner:
         """Turns that must read new messages of people before their next model call."""
         self.on_closed: Callable[[Claim, Outcome], None] = lambda claim, outcome: None
         self.role_of: Callable[[Source, Principal | None], Role] = lambda source, who: Role.USER
-        """Returns the role of the person who sent the message of a turn."""
+        """Returns the role of the person who sent the message that a turn answers."""
 
     def runs(self, turn: TurnId) -> bool:
         return turn in self._scopes
@@ -132,7 +132,8 @@ class TurnRunner:
             if outcome is None:
                 return None
             if claim.turn.stateless and checkpoint.steps and not isinstance(outcome, Suspended):
-                # If the gateway crashes before the commit, the resumed turn ends the processes.
+                # The processes are ended before the commit. If the gateway crashes in between, the
+                # resumed turn ends them.
                 await end_processes(self._agents[claim.turn.agent], claim.turn.session)
             following = await self._close(claim, live, checkpoint, outcome)
             self.on_closed(claim, outcome)
@@ -153,7 +154,8 @@ class TurnRunner:
         self, claim: Claim, live: EventLog, checkpoint: "TurnCheckpoint"
     ) -> Outcome | None:
         """Returns the outcome of the agent's run; None if another process continues the turn."""
-        # The role is determined when the turn starts or resumes, so that changes apply at once.
+        # The role is determined when the turn starts or resumes, so that a changed role applies at
+        # once.
         turn = replace(claim.turn, role=self.role_of(claim.turn.source, claim.turn.principal))
         if claim.row.stop_requested:
             return Stopped(reason="by you")
@@ -234,7 +236,7 @@ class TurnRunner:
 
 
 class TurnCheckpoint:
-    """Makes the agent's steps durable under the turn's claim."""
+    """Commits the agent's steps. Raises ClaimLost if another process has claimed the turn."""
 
     def __init__(
         self,
@@ -252,8 +254,8 @@ class TurnCheckpoint:
         self._folder = folder
         self._used_folder = claim.row.folder
         self._new_folder: FolderId | None = None
-        """The folder that the turn has begun to use, as long as this is not stored; otherwise
-        None."""
+        """The folder that the turn has begun to use. It is None after the folder was stored with
+        the turn."""
         self._live = live
         self.steps = claim.row.steps
         self.said_texts: list[str] = []
@@ -330,7 +332,8 @@ class TurnCheckpoint:
         if row.id not in self._steered:
             # The store is not read before each model call, because steering is rare.
             return ()
-        # This comes before the transaction, so that a later message is not forgotten.
+        # The turn is removed from the set before the transaction. A message that arrives during the
+        # transaction adds the turn again.
         self._steered.discard(row.id)
         found = await persist(self._store, enter_turn, self._claim, self.steps - 1, time.time())
         self._spans += [(number, number) for number, _ in found]

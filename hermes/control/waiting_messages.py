@@ -103,7 +103,7 @@ class WaitingMessages:
 
     def _wait_for_parts(self, id: str, message: Incoming, now: float) -> Work[float | None]:
         """If further parts may follow the message, lets the row wait for them. Returns the time at
-        which it stops waiting."""
+        which the row stops waiting; None if it does not wait."""
         awaits = message_parts.awaited(message.event)
         if awaits is None:
             return None
@@ -116,7 +116,8 @@ class WaitingMessages:
     def _mode(self, message: Incoming, turn: TurnRow) -> BusyMode:
         event, mode = message.event, message.mode
         if mode is None:
-            # An API client or a terminal waits for the answer to its own message.
+            # An API client or a terminal waits for the answer to its own message, so such a message
+            # is queued.
             in_chat = event.origin.reply_to is not None
             profile = self._transactions.agent(message.key.agent).profile
             mode = profile.busy_mode_in(event.source) if in_chat else "queue"

@@ -139,7 +139,9 @@ class Settings(Value):
             for name in field.key.split("."):
                 value = getattr(value, name)
         if not isinstance(value, bool):
-            raise ConfigError(f"{key!r} is not a setting that is true or false: name another one")
+            raise ConfigError(
+                f"{key!r} is not a setting whose value is true or false: name a boolean setting"
+            )
         return value
 
     def secrets(self) -> frozenset[str]:

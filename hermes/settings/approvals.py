@@ -22,8 +22,8 @@ class ApprovalSettings(Value):
     except for dangers that the sandbox contains. `ask` (or `manual`) asks about those too. `off`
     never asks. `smart`, a mode of Hermes Agent, is the same as `auto`."""
     backend_modes: dict[str, str] = msgspec.field(default_factory=dict)
-    """Modes for single backends of commands, by the name of the backend. Such a mode replaces
-    approvals.mode."""
+    """Modes for single execution backends, by the name of the backend. An agent whose commands run
+    with such a backend uses this mode instead of approvals.mode."""
     timeout: Seconds = 3600.0
     """Seconds for which an approval waits for a decision."""
     unattended: Annotated[
@@ -33,8 +33,8 @@ class ApprovalSettings(Value):
     `approve`)."""
     untrusted_content: bool = True
     """Whether untrusted content, such as a web page or a received file, makes approvals stricter.
-    As soon as it is part of the conversation, every action that sends data out or writes outside of
-    the workspace needs approval."""
+    As soon as such content is part of the conversation, every action that sends data out or writes
+    outside of the workspace needs approval."""
     approvers: tuple[str, ...] = ()
     """Users who may also decide about the actions of other people, each as `platform:id`. They use
     `/approve` and `/deny` with the id of the approval."""

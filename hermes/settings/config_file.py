@@ -60,7 +60,7 @@ def edits(text: str, old: Mapping[str, object], new: Mapping[str, object]) -> It
 
 
 def dumped(raw: Mapping[str, object]) -> str:
-    """Returns the text of a new file."""
+    """Returns the values as the YAML text of a new file."""
     text: str = yaml.safe_dump(dict(raw), sort_keys=False, allow_unicode=True, width=100)
     return text
 
@@ -156,7 +156,8 @@ def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]
         if kind == "equal":
             result += lines[first:last]
             continue
-        # ruamel treats a comment as part of the entry before it. Comments around a change are kept.
+        # ruamel treats a comment as part of the entry before it, so the comments around a change
+        # are kept separately.
         head = _comments(lines[first:last])
         tail = _comments(reversed(lines[first + len(head) : last]))
         new = after[new_start:new_end]

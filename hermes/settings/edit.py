@@ -17,7 +17,7 @@ from hermes.types.providers import CUSTOM
 from hermes.types.value import Value
 
 GENERAL_SETTINGS = KnownSettings()
-"""The settings that no platform declares."""
+"""The general settings, without the settings that platforms declare."""
 
 
 class Change(Value):
@@ -67,7 +67,8 @@ def unset_value(
     environ: Mapping[str, str] = ENVIRON,
     known: KnownSettings = GENERAL_SETTINGS,
 ) -> tuple[Change, ...]:
-    """Removes a setting from both files, or a variable from .env. Returns a change per file."""
+    """Removes a setting from both files, or a variable from .env. Returns one change for each
+    changed file."""
     where = locate(home, environ)
     files = ConfigFiles.of(where)
     config, kept = files.config or "", True
@@ -161,8 +162,8 @@ def _verified(
     """Returns the source that overrides the change, or "". Raises ConfigProblems if the change
     causes new problems.
 
-    `change` is a pair: the name of the setting, and the text with which the source of the new value
-    begins.
+    `change` is a pair: the name of the setting, and the first part of the source that `explain`
+    shows for the new value.
     """
     key, ours = change
     try:
@@ -242,7 +243,8 @@ def _rewritten(
 
 
 def _place(raw: Mapping[str, object], field: Field) -> str:
-    """Returns the key for the setting in the file. A short form such as `model: gpt-x` is kept."""
+    """Returns the key under which the file has, or should have, the setting. A short form such as
+    `model: gpt-x` is kept."""
     section = field.key.partition(".")[0]
     if section == field.key or raw.get(section) is None or isinstance(raw[section], Mapping):
         return field.key

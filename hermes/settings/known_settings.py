@@ -52,8 +52,8 @@ class KnownSettings:
             platform_config(settings, found.platform)
 
     def explain_platforms(self, settings: Settings) -> Iterator[Explanation]:
-        """Yields the settings of platforms that have been set. Those with a default are left
-        out."""
+        """Yields the settings of platforms that have been set. Settings with their default value
+        are left out."""
         for field in dict.fromkeys(self._by_name.values()):
             explanation = field.explain(settings)
             if explanation.source != "default":
@@ -67,7 +67,7 @@ class KnownSettings:
 
     @cached_property
     def _by_name(self) -> dict[str, PlatformField]:
-        """The settings of all platforms. A setting with several names is there under each name."""
+        """The settings of all platforms. The mapping contains a setting under each of its names."""
         found = [field for platform in self._platforms() for field in platform_fields(platform)]
         return {name: one for one in found for name in one.names}
 

@@ -11,7 +11,8 @@ _MODES = ("none", "open")
 
 
 def network_policy(terminal: TerminalSettings) -> NetworkPolicy:
-    """Returns the policy that the settings name. They must have no problems."""
+    """Returns the network policy of the settings. `network_problems` must have found no mistakes in
+    them."""
     match terminal.network:
         case () | ("none",):
             return NetworkPolicy()
@@ -22,7 +23,7 @@ def network_policy(terminal: TerminalSettings) -> NetworkPolicy:
 
 
 def network_problems(terminal: TerminalSettings) -> list[str]:
-    """Returns the mistakes in the setting."""
+    """Returns the mistakes in `terminal.network`."""
     names = terminal.network
     mixed = [name for name in names if name in _MODES]
     if mixed and len(names) > 1:

@@ -30,8 +30,8 @@ from hermes.text.spelling import nearest, suggestion
 from hermes.types.platforms import AnyPlatform, ConfigT, Platform
 
 _SAME_PLATFORM, _SAME_SETTING = 0.75, 0.9
-"""Minimum similarity (from 0 to 1) at which an unknown name counts as a misspelling: of a known
-platform, and of a known setting."""
+"""Minimum similarity (from 0 to 1) at which an unknown name counts as a misspelling. The first
+value is for the names of platforms, and the second value is for the names of settings."""
 
 
 class PlatformField:

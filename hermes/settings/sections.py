@@ -143,8 +143,8 @@ class AgentSettings(Value):
     prefill_messages_file: Annotated[
         str, Aliases(env=("HERMES_PREFILL_MESSAGES_FILE",), keys=("prefill_messages_file",))
     ] = ""
-    """A file with a JSON list of messages that are sent before every conversation and never
-    stored."""
+    """A file with a JSON list of messages that the model gets at the beginning of every
+    conversation. They are never stored."""
     context_file_chars: Annotated[Count, Aliases(keys=("context_file_max_chars",))] = 20_000
     """Maximum number of characters of a context file (AGENTS.md …) in the prompt; 0 for none."""
     toolsets: Annotated[tuple[str, ...], Aliases(keys=("toolsets",))] = ("default",)
@@ -239,15 +239,17 @@ class PlatformSettings(Value):
     allow_all: Annotated[bool, Aliases(env=("{}_ALLOW_ALL_USERS",))] = False
     """Whether everybody may talk to the agent on this platform."""
     account_users: dict[str, str] = msgspec.field(default_factory=dict)
-    """Users who may talk to single accounts, separated by commas, by the name of the account. For
-    such an account, the other lists and allow_all of the platform do not apply."""
+    """Users who may talk to the agent on single accounts of the platform. Each entry maps the name
+    of an account to its users, separated by commas. For such an account, the other lists and
+    allow_all of the platform do not apply."""
     unauthorized_dm_behavior: Literal["", "pair", "ignore"] = ""
     """The reply to a stranger on this platform, instead of access.unauthorized_dm_behavior."""
     allow_bots: Annotated[Literal["none", "mentions", "all"], Aliases(env=("{}_ALLOW_BOTS",))] = (
         "none"
     )
-    """Whether the messages of other bots are read: `mentions` only in groups, `all` also in private
-    chats. A bot must also be allowed like a user."""
+    """Which messages of other bots the agent reads: `none`, `mentions` (messages in groups that
+    mention the agent), or `all` (also messages in private chats). Such a bot must also be one of
+    the users who may talk to the agent."""
     bot_hops: Count = 3
     """Number of messages of bots that are answered in a chat before a person has to write again."""
     toolsets: tuple[str, ...] | None = None
@@ -263,7 +265,7 @@ class PlatformSettings(Value):
 
 class DisplaySettings(Value):
     busy_input_mode: Annotated[BusyMode, Aliases(env=("HERMES_GATEWAY_BUSY_INPUT_MODE",))] = "queue"
-    """How a chat message is handled that arrives while the agent works. `queue` answers it
+    """How a chat message is handled if it arrives while the agent works. `queue` answers it
     afterwards, `steer` adds it to the running turn before the next model call, and `interrupt`
     stops the running turn first."""
 
@@ -286,7 +288,8 @@ class StoreSettings(Value):
     """The address of the database, such as `postgresql://user:password@host/name`; empty for a
     SQLite database in the home."""
     direct_url: Annotated[str, Aliases(env=("HERMES_STORE_DIRECT_URL",), secret=True)] = ""
-    """The address of the database server itself, if store.url is the address of a pooler."""
+    """The address of the database server itself, if store.url is the address of a connection
+    pooler."""
     shared_folder: Annotated[str, Aliases(env=("HERMES_STORE_SHARED_FOLDER",))] = ""
     """A folder that all gateways of the database share, for workspaces, memory, media, long results
     and lists of tasks; empty if each gateway has these files in its own home."""
@@ -306,9 +309,9 @@ class StoreSettings(Value):
 
 class BusSettings(Value):
     url: Annotated[str, Aliases(env=("HERMES_BUS_URL",), secret=True)] = ""
-    """The address of a NATS server that carries messages between gateways on one PostgreSQL
-    database, such as `nats://user:password@host:4222`; several addresses are separated by commas.
-    If it is empty, the gateways use notifications of the database."""
+    """The address of a NATS server that carries messages between the gateways that share a
+    PostgreSQL database, such as `nats://user:password@host:4222`; several addresses are separated
+    by commas. If it is empty, the gateways use notifications of the database."""
 
     def __repr__(self) -> str:
         return "BusSettings()"
@@ -328,7 +331,8 @@ class CompressionSettings(Value):
     enabled: bool = True
     """Whether a long conversation is summarised before it exceeds the model's context window."""
     threshold: Annotated[float, msgspec.Meta(gt=0, le=0.95)] = 0.75
-    """The share of the context window at which a conversation is summarised."""
+    """A conversation is summarised when it fills this share of the context window, from 0 to
+    0.95."""
 
 
 class MemorySettings(Value):

@@ -17,7 +17,7 @@ from hermes.types.value import Value
 DEFAULT, CONFIG, DOTENV, ENVIRONMENT = range(4)
 """The layers. A higher layer takes precedence."""
 VERSION = 1
-"""The version of config.yaml that we write. Hermes Agent uses higher versions."""
+"""The version of config.yaml that we write. The program Hermes Agent writes higher versions."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SECRET_NAME = re.compile(
@@ -161,7 +161,8 @@ def read_sources(
     config = _Config(schema, home.config, tree.lines, merged, foreign=config_version(raw) > VERSION)
     config.walk(raw)
     found: dict[str, list[FoundValue]] = {}
-    # A setting's own key takes precedence over its aliases.
+    # The last value of a setting is used, so the value under its own key comes after those under
+    # its aliases.
     for key, _, one in sorted(config.found, key=lambda found: found[0] == found[1]):
         found.setdefault(key, []).append(one)
     for layer, label, values in (

@@ -87,8 +87,8 @@ class TerminalSettings(Value):
     )
     """The file of the private key; empty for the keys that `ssh` finds itself."""
     ssh_folder: str = "hermes"
-    """The folder on that machine in which each sandbox has its workspace, relative to the home
-    folder of the account or absolute."""
+    """The folder on that machine in which each sandbox has its workspace. The path is absolute, or
+    relative to the home folder of the account."""
     ssh_options: tuple[str, ...] = ()
     """More options of `ssh`, such as `ProxyJump=gate.example.org`."""
 

@@ -6,8 +6,9 @@ from hermes.types.value import Value
 
 AccountState = Literal["connected", "connecting", "waiting", "refused", "off"]
 """connected: the platform answers. connecting: the connection is being opened, or opened again
-after a failure. waiting: another process of the same store serves the account. refused: another
-gateway uses the credential of the account. off: the platform does not accept the credential."""
+after a failure. waiting: another process that uses the same store serves the account. refused:
+another gateway uses the credential of the account. off: the platform does not accept the
+credential."""
 
 
 class AccountStatus(Value):

@@ -19,8 +19,8 @@ WriteTitle = Callable[[Turn, str], Awaitable[str]]
 """Returns a title for a conversation from its first turn and answer, or "" for no title."""
 
 FindModel = Callable[[str], ModelChoice]
-"""Returns the model that a person means by a name, or the agent's own model if the name is empty.
-If the model can't be used, raises a ConfigError that says why."""
+"""Finds a model by the name that a person typed. An empty name means the agent's own model. If the
+model can't be used, raises a ConfigError that says why."""
 
 CheckRequest = Callable[[Asked], None]
 """Raises a HermesError if the agent's model can't accept the request. This function is called

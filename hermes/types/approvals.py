@@ -11,23 +11,23 @@ from hermes.types.value import Value
 
 Grant = Literal["once", "session", "always"]
 """How long an approval lasts: for one call, for the rest of the conversation, or until it is
-revoked. The last two cover the exact same action of the same person only."""
+revoked. `session` and `always` cover only exactly the same action for the same person."""
 
 GRANT_LABELS: dict[Grant, str] = {"once": "Once", "session": "This session", "always": "Always"}
 """The labels of the buttons that approve."""
 
 
 def offered_grants(choices: Sequence[str]) -> dict[Grant, str]:
-    """Returns the ways in which an approval with these choices can be given, each with the label of
-    its button."""
+    """Returns how long an action with these choices can be approved, each duration with the label
+    of its button."""
     if not choices:
         return {"once": APPROVE}
     return {grant: label for grant, label in GRANT_LABELS.items() if label in choices}
 
 
 ApprovalMode = Literal["auto", "ask", "off"]
-"""When a person is asked. `ask`: before every dangerous action. `auto`: the same, but a danger that
-the sandbox contains needs no approval. `off`: never."""
+"""When a person is asked. `ask`: before every dangerous action. `auto`: before every dangerous
+action, unless the sandbox contains the danger. `off`: never."""
 
 
 SHORT_ID = 8

@@ -6,7 +6,8 @@ from typing import Literal
 from hermes.types.value import Value
 
 CheckLevel = Literal["ok", "warning", "error"]
-"""error: a part of Hermes can't work. warning: it works, but something should be done."""
+"""error: a part of Hermes can't work. warning: the part works, but the operator should do
+something."""
 
 
 class Check(Value):
@@ -23,7 +24,7 @@ class Check(Value):
 
 
 class CheckJob(Value):
-    """A check that has not run yet. It changes nothing."""
+    """A check that has not run yet. Running the check changes nothing."""
 
     name: str
     """The name of the checks that the job returns."""
@@ -31,9 +32,9 @@ class CheckJob(Value):
     seconds: float = 3.0
     """Longest time for the job."""
     late: str = "the check took too long"
-    """The finding if the job takes longer."""
+    """The finding if the job takes longer than `seconds`."""
     hint: str = "run `hermes doctor` again"
-    """The advice if the job takes longer."""
+    """The advice if the job takes longer than `seconds`."""
 
 
 def known_checks(*checks: Check) -> CheckJob:

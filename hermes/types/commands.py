@@ -57,7 +57,7 @@ class CommandMessage(Value):
 
     text: str
     attachments: tuple[Attachment, ...] | None = None
-    """The attachments of the message; None for those of the command."""
+    """The attachments of the message; None for the attachments of the command."""
     mode: BusyMode | None = None
     """How the message is handled while a turn runs; None for the mode of the chat."""
     background: bool = False
@@ -72,7 +72,7 @@ class ApprovalDecision(Value):
     grant: Grant | None
     """How long the action is approved; None if it is denied."""
     reason: str = ""
-    """The reason for a denial, which the model is told."""
+    """The reason for a denial. The model reads it."""
 
 
 class CommandReply(Value):
@@ -92,8 +92,8 @@ class CommandReply(Value):
     notified: Target | None = None
     """Another chat to which the command has added a delivery."""
     decision: ApprovalDecision | None = None
-    """A decision that the command has made. The turn that waited for it continues, and the reply is
-    not used."""
+    """A decision that the command has made. The turn that waited for this decision continues, and
+    the reply is not used."""
     secret: bool = False
     """Whether the reply contains a secret. A secret reply is sent once and never stored."""
 

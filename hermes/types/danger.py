@@ -9,8 +9,8 @@ DangerEffect = Literal["machine", "unclear", "other"]
 anything that the command can reach, because the command can't be understood completely. `other`:
 files of the workspace, or systems elsewhere."""
 ScriptLanguage = Literal["shell", "python", "program", "other", "several"]
-"""How a script is run: by a shell, by Python, as a program whose first line decides, by another
-program, or in several of these ways."""
+"""How a script is run: by a shell, by Python, as a program (its first line names the interpreter),
+by another program, or in several of these ways."""
 VerdictOutcome = Literal["run", "ask", "never"]
 """`run` needs no approval, `ask` needs one, and `never` is refused even if all approvals are
 switched off."""
@@ -31,7 +31,7 @@ class Verdict(Value):
     leaves: bool = False
     """Whether the command may send data over the network or write outside of the workspace."""
     downloads: bool = False
-    """Whether the command may print text from the network, which is written by others."""
+    """Whether the command may print text from the network, which strangers may have written."""
     scripts: tuple[str, ...] = ()
     """Script files that the command runs, and whose content is not part of the command itself:
     `x.sh` in `bash x.sh`, `./x.sh`, `source x.sh` or `sh < x.sh`. The paths are relative to the

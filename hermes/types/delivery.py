@@ -38,7 +38,7 @@ class Delivery(Value):
     doubtful: bool = False
     """Whether a message may have been sent although the platform has not confirmed it."""
     send_key: str | None = None
-    """The idempotency key of a message that is no answer to a turn."""
+    """The idempotency key of a message that is not the answer of a turn."""
     session: str | None = None
     """The session whose history receives the message after it was sent."""
 

@@ -88,8 +88,8 @@ class CommandOutcome(Value):
     left: int = 0
     """Number of processes that the command left running and the backend had to kill."""
     exceeded: str = ""
-    """The exceeded limit because of which the command was ended, such as `memory`; empty if no
-    limit was exceeded."""
+    """The limit that the command exceeded, such as `memory`; the command was then ended. Empty if
+    no limit was exceeded."""
 
 
 class ProcessStatus(Value):
@@ -104,8 +104,8 @@ class ProcessStatus(Value):
     seconds: float
     """Number of seconds for which the process has run."""
     exceeded: str = ""
-    """The exceeded limit because of which the process was ended, such as `memory`; empty if no
-    limit was exceeded."""
+    """The limit that the process exceeded, such as `memory`; the process was then ended. Empty if
+    no limit was exceeded."""
 
 
 class ProcessOutput(Value):
@@ -187,8 +187,8 @@ class Sandbox(Protocol):
 
     @property
     def private_files(self) -> bool:
-        """Whether the workspace belongs to the sandbox alone, so that no other files can be
-        lost."""
+        """Whether the workspace belongs to the sandbox alone, so that commands can destroy no other
+        files there."""
         ...
 
     async def read(self, path: str) -> bytes:
@@ -355,8 +355,8 @@ class ExecutionBackend(Protocol):
         ...
 
     async def sandboxes(self) -> Sequence[SandboxInfo]:
-        """Returns the sandboxes that this backend keeps, the last used first; empty if the backend
-        keeps no files of its own."""
+        """Returns the sandboxes that this backend keeps, the most recently used first. The result
+        is empty if the backend keeps no files of its own."""
         ...
 
     async def reset(self, id: str) -> bool:
@@ -371,7 +371,8 @@ class ExecutionBackend(Protocol):
 
     async def close_idle(self, seconds: float) -> int:
         """Shuts down the sandboxes that were not used for this number of seconds and run no
-        command. Returns their number. Their files are kept, and the next use starts them again."""
+        command. Their files are kept, and the next use starts them again. Returns how many
+        sandboxes were shut down."""
         ...
 
     async def aclose(self) -> None:

@@ -34,8 +34,8 @@ class SshOptions(Value):
     key: str = ""
     """The file of the private key; empty for the keys that `ssh` finds itself."""
     folder: str = "hermes"
-    """The folder on the other machine in which each sandbox has its workspace, relative to the home
-    folder of the account or absolute."""
+    """The folder on the other machine in which each sandbox has its workspace. The path is
+    absolute, or relative to the home folder of the account."""
     options: tuple[str, ...] = ()
     """More options of `ssh`, as `Name=value`."""
 

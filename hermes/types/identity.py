@@ -29,8 +29,7 @@ counts as this person."""
 
 
 def person_of(platform: str, user_id: str) -> PersonId:
-    """Returns the person id that a user id has as long as nobody has linked it to another
-    person."""
+    """Returns the person id of a user id that nobody has linked to another person."""
     return PersonId(f"{platform}:{user_id}")
 
 
@@ -167,8 +166,8 @@ _OPTIONAL = {"account", "user", "thread"}
 # The result is cached, because a turn writes its session's key several times.
 @lru_cache(maxsize=4096)
 def _quoted(part: str) -> str:
-    # With surrogatepass, a lone surrogate from a hostile client raises no error, and its key equals
-    # no other key.
+    # With surrogatepass, a lone surrogate from a hostile client raises no error, and the key with
+    # it equals no other key.
     return quote(part, safe="-_.~@+!#$&=,", errors="surrogatepass")
 
 

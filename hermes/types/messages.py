@@ -225,8 +225,9 @@ class Origin(Value):
 
 
 class ClientKey(Value):
-    """The client's own idempotency key. It is separate only in a request with tool results, whose
-    `dedupe_key` is built from the results. In other requests, it is a part of `dedupe_key`."""
+    """The client's own idempotency key. In most requests, this key is a part of `dedupe_key`. Only
+    a request with tool results has it as a separate value, because the `dedupe_key` of such a
+    request is built from the results."""
 
     dedupe_key: str
     fingerprint: str
@@ -254,9 +255,9 @@ class MessageEvent(Value):
     """The platform's id of the album that the message belongs to, if the parts of the album arrive
     one by one. The parts become one message. Empty for every other message."""
     cut_with: str | None = None
-    """The text that belongs between this message and the next one, if the message is so long that
-    the platform has probably cut it there: an empty text or a line break. None for every other
-    message."""
+    """A message of nearly the maximum length is probably the first part of a text that the platform
+    has cut. For such a message, this is the text between it and the next part: an empty text or a
+    line break. None for every other message."""
 
 
 class Accepted(Value, tag=True):

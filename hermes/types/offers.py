@@ -1,4 +1,4 @@
-"""The models that are configured and those that could be chosen, for the command line."""
+"""The configured models, and the models that a person could choose, for the command line."""
 
 from typing import Protocol
 
@@ -100,8 +100,8 @@ class ModelOffers(Protocol):
         ...
 
     def models(self, provider: str) -> tuple[ModelChoice, ...]:
-        """Returns the models in the provider's last list. For the provider `local`, returns the
-        model files on this machine."""
+        """Returns the models in the list that the provider has last returned. For the provider
+        `local`, returns the model files on this machine."""
         ...
 
     def used(self) -> ModelChoice | None:

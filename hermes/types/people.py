@@ -4,7 +4,7 @@ import enum
 
 
 class Role(enum.IntEnum):
-    """The role of a person. A higher role includes the rights of the lower ones."""
+    """The role of a person. A higher role includes the rights of the lower roles."""
 
     USER = 1
     ADMIN = 2

@@ -135,8 +135,8 @@ class CanFetch(Protocol):
 
 @runtime_checkable
 class HasUserId(Protocol):
-    """An adapter that knows its own user. It is for platforms that do not say which users are
-    bots."""
+    """An adapter that knows the user id of its account. It is needed for platforms that do not say
+    which users are bots."""
 
     user_id: str
     """The account's own user id. The attribute exists while the adapter is connected."""
@@ -189,8 +189,8 @@ class WebhookRoute(Value):
 
 
 def no_ref(text: str) -> ChatRef | None:
-    """Returns None for every text. For a platform whose chats are named only by ids and names that
-    the gateway has seen."""
+    """Returns None for every text. It is used for a platform whose chats are named only by ids and
+    names that the gateway has seen."""
     return None
 
 

@@ -85,7 +85,7 @@ class ModelChoice(Value):
 
 
 BusyMode = Literal["queue", "steer", "interrupt"]
-"""How a message is handled that arrives while a turn of its session runs. `queue`: it is answered
+"""How a message is handled if it arrives while a turn of its session runs. `queue`: it is answered
 after the turn. `steer`: it enters the turn before the next model call. `interrupt`: it stops the
 turn and is answered then."""
 
@@ -124,15 +124,15 @@ class AgentProfile(Value):
     prefill: tuple[Message, ...] = ()
     """Messages that are sent to the model before the history of every conversation."""
     busy_mode: BusyMode = "queue"
-    """How a chat message is handled that arrives while a turn of its session runs."""
+    """How a chat message is handled if it arrives while a turn of its session runs."""
     chat_busy_modes: dict[str, BusyMode] = msgspec.field(default_factory=dict)
     """Modes for single chats, by `platform:chat`. They replace `busy_mode`."""
     approvals: ApprovalPolicy = ApprovalPolicy()
     toolsets: tuple[str, ...] = ("default",)
     """Names of the toolsets and single tools that the agent may use."""
     platform_toolsets: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """Toolsets and single tools by platform. On a platform that is listed here, they replace
-    `toolsets`."""
+    """Toolsets and single tools by platform. On a platform that is listed here, these toolsets
+    replace `toolsets`."""
     disabled_toolsets: tuple[str, ...] = ()
     admin_tools: tuple[str, ...] = ()
     """Toolsets and single tools that only admins and owners may use."""

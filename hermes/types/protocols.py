@@ -36,7 +36,7 @@ class Checkpoint(Protocol):
     async def answered(self, message: ToolMessage) -> None: ...
 
     async def steered(self) -> Sequence[UserMessage]:
-        """Stores the messages that people have sent to steer the turn, as messages of the turn, and
+        """Adds the messages that people have sent during the turn (steering) to the turn, and
         returns them. Must be called between two steps, when every tool call has its result."""
         ...
 
@@ -45,7 +45,7 @@ class Checkpoint(Protocol):
         ...
 
     def uses_files(self) -> None:
-        """Records that the turn uses files of the agent. This is stored together with the next
+        """Records that the turn uses files of the agent. This fact is stored together with the next
         message. From then on, only nodes (machines) that have these files run the session."""
         ...
 

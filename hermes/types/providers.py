@@ -53,15 +53,16 @@ class Provider(Value):
         return (self.name, *self.aliases)
 
     def key_variable(self, environ: Mapping[str, str]) -> str:
-        """Returns the environment variable that holds the provider's key, or "" if none is set."""
+        """Returns the environment variable that holds the provider's key, or "" if no such variable
+        is set."""
         return next((name for name in self.keys if environ.get(name)), "")
 
     def key(self, environ: Mapping[str, str]) -> str:
         return environ.get(self.key_variable(environ), "")
 
     def address_variable(self, environ: Mapping[str, str]) -> str:
-        """Returns the environment variable that overrides the provider's address, or "" if none is
-        set."""
+        """Returns the environment variable that overrides the provider's address, or "" if no such
+        variable is set."""
         return next((name for name in self.base_url_env if environ.get(name)), "")
 
     def address(self, environ: Mapping[str, str]) -> str:

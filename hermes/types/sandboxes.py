@@ -11,7 +11,7 @@ class HomeSandboxes(Protocol):
     """Lists, opens and resets the sandboxes of all agents of a home."""
 
     async def listed(self) -> Sequence[SandboxInfo]:
-        """Returns the sandboxes, the last used first."""
+        """Returns the sandboxes, the most recently used first."""
         ...
 
     async def reset(self, sandbox: SandboxInfo) -> bool:

@@ -132,8 +132,8 @@ class Tool(Value, Generic[A]):
     against it."""
     handler: Callable[[ToolContext, A], Awaitable[str]]
     review: Callable[[ToolContext, A], Awaitable[ProposedAction | None]] | None = None
-    """Describes the action of a call, so that a person can approve it before. None if the tool
-    needs no approvals."""
+    """Describes the action of a call, so that a person can approve the action before the call runs.
+    None if the tool needs no approvals."""
     read_only: bool = False
     """Whether the tool changes nothing. Read-only calls of one step run concurrently."""
     repeatable: bool = False

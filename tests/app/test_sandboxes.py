@@ -55,7 +55,7 @@ async def test_an_agent_without_commands_has_no_sandbox(tmp_path: Path) -> None:
         assert await sandboxes.listed() == []
         with pytest.raises(ConfigError, match=r"set terminal\.backend"):
             await sandboxes.shell(session_of(MAIN, "trip"), None)
-        with pytest.raises(ConfigError, match="'other' is not hosted here"):
+        with pytest.raises(ConfigError, match="this home has no agent 'other'"):
             await sandboxes.shell(session_of(OTHER, "trip"), None)
 
 

@@ -305,7 +305,7 @@ def test_a_boolean_setting_is_read_by_its_key(tmp_path: Path) -> None:
     assert not found.is_on("compression.enabled")
     assert found.is_on("memory.memory_enabled"), "an alias works too"
     for key in ("compression.threshold", "platforms.telegram.allow_all"):
-        with pytest.raises(ConfigError, match="not a setting that is true or false"):
+        with pytest.raises(ConfigError, match="not a setting whose value is true or false"):
             found.is_on(key)
     with pytest.raises(ConfigError, match=r"did you mean 'compression\.enabled'"):
         found.is_on("compression.enabeld")
