@@ -69,11 +69,12 @@ def all_open() -> Work[list[OpenApproval]]:
     return [_approval(row) for row in rows]
 
 
-def asked_of(person: PersonId) -> Work[list[OpenApproval]]:
-    """Returns the open approvals of a person, in all conversations."""
+def asked_of(person: PersonId, agent: AgentId) -> Work[list[OpenApproval]]:
+    """Returns the open approvals that the agent asks a person for, in all conversations."""
     rows = yield (
-        f"select {_COLUMNS} from questions q where {_OPEN} and q.person = ? order by q.id",  # noqa: S608
-        (person,),
+        f"select {_COLUMNS} from questions q where {_OPEN} and q.person = ? and q.agent = ?"  # noqa: S608
+        " order by q.id",
+        (person, agent),
     )
     return [_approval(row) for row in rows]
 

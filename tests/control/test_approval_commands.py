@@ -48,6 +48,12 @@ async def test_open_approvals_are_listed_with_their_ids(server: ChatServer) -> N
     ]
 
 
+async def test_a_group_does_not_see_what_waits_in_a_private_chat(server: ChatServer) -> None:
+    server.says("/approvals", chat="2", kind="group")
+    await until(lambda: server.texts("2"))
+    assert server.texts("2") == ["Nothing waits for your approval."]
+
+
 async def test_an_id_is_needed_if_several_wait(server: ChatServer) -> None:
     for command in ("/approve", "/approve session", "/deny", "/deny because"):
         told = await replied(server, command)

@@ -89,7 +89,8 @@ async def test_approvals_are_found_by_person_and_conversation(store: Store) -> N
     await asked(store, "d", session=replace(KEY, user="43"), person=BOB)
     await show(store, "d")
     assert ids(await store.read(approvals.asked_in, ANN, KEY, SOURCE)) == ["a", "b"]
-    assert ids(await store.read(approvals.asked_of, ANN)) == ["a", "b", "c"]
+    assert ids(await store.read(approvals.asked_of, ANN, KEY.agent)) == ["a", "b", "c"]
+    assert ids(await store.read(approvals.asked_of, ANN, AgentId("other"))) == []
     assert ids(await store.read(approvals.asked_in, BOB, KEY, SOURCE)) == ["d"]
     assert ids(await store.read(approvals.all_open)) == ["a", "b", "c", "d"]
     await store.run(questions.decide, "a", "denied", None, "me", NOW)
