@@ -38,7 +38,8 @@ class OpenApproval(Value):
 
 
 class ApprovalRule(Value):
-    """An action that a person has approved for a conversation or for good."""
+    """An action that a person has approved, either for one conversation or for all their
+    conversations."""
 
     id: str
     agent: AgentId

@@ -36,9 +36,9 @@ def add_piece(name: str, index: int, piece: bytes) -> Work[None]:
 
 
 def store(body: bytes) -> Work[tuple[bytes, str | None]]:
-    """Stores the pieces of a long body. Returns the two values that are stored in the row of the
-    body: an empty body and the name of its pieces. For a short body, they are the body itself and
-    None."""
+    """Stores the pieces of a long body. Returns the two values that the caller must store in the
+    row. For a long body, they are an empty body and the name of the pieces. For a short body, they
+    are the body itself and None."""
     if len(body) <= LONG_BYTES:
         return body, None
     name = digest(body)
