@@ -13,8 +13,8 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 Span = tuple[int, int]
-"""The numbers of the first and the last row that one message of a history stands for. A summary
-stands for all rows that it replaces."""
+"""The numbers of the first and the last row that one message of a history represents. A summary
+represents all rows that it replaces."""
 
 
 class Compaction(Value):

@@ -25,7 +25,7 @@ class Summary(Value):
     title: str
     platform: str
     chat: str
-    """The id of the chat on the platform. It is the name of the conversation's session."""
+    """The id of the chat on the platform. People use it to name the conversation's session."""
     messages: int
     created_at: float
     updated_at: float
