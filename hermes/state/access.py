@@ -110,7 +110,7 @@ def linked_ids() -> Work[list[LinkedId]]:
 
 
 def link(platform: str, user_id: str, person: PersonId, now: float) -> Work[None]:
-    """Makes the user id, and all ids that are linked to it, ids of this person."""
+    """Links the user id, and all ids that are linked to this id, to the person."""
     own = person_of(platform, user_id)
     yield "update linked_ids set person = ? where person = ?", (person, own)
     if own != person:

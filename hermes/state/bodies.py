@@ -1,7 +1,6 @@
 """Stores the long content (body) of a row in pieces, in another table, so that rows stay small and
-commits short. The pieces of a body are found by its hash. They may be stored before the row that
-refers to them, in commits of their own. The transaction that writes the row adds the missing
-pieces.
+commits short. The pieces of a body are found by its hash. Pieces may be committed before the row
+that refers to the body. The transaction that writes the row adds the pieces that are still missing.
 """
 
 import hashlib

@@ -33,7 +33,8 @@ ReportStep = Callable[[CopyStep], None]
 
 
 class CopyEnd(Protocol):
-    """The source or the target of a copy. No other process changes it during the copy."""
+    """The store that is the source or the target of a copy. No other process changes this store
+    during the copy."""
 
     @property
     def store(self) -> Store: ...

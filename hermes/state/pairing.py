@@ -14,8 +14,7 @@ earlier requests stay valid, and an admin can still hand out codes."""
 MOST_NAME_CHARS = 100
 """Maximum length of a user's name."""
 MOST_TRIES = 5
-"""Number of wrong codes of a user after which no code of this user is accepted for
-`LOCKED_SECONDS`."""
+"""After this number of wrong codes, no code of the user is accepted for `LOCKED_SECONDS`."""
 LOCKED_SECONDS = 3600.0
 
 OPERATOR = ""

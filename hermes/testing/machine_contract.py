@@ -31,7 +31,8 @@ def private_scope(workspace: str) -> SandboxScope:
 
 
 def marked_processes(mark: str) -> list[int]:
-    """Returns the processes of this machine that carry the mark, also those in containers."""
+    """Returns the processes of this machine that have this mark in their environment, also
+    processes in containers."""
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -43,7 +44,8 @@ def marked_processes(mark: str) -> list[int]:
 
 
 class Swap(RecordedCommand):
-    """Replaces a script after the first check of the place, and before the command begins."""
+    """Replaces an approved script after the sandbox has checked the script for the first time, and
+    before the command begins."""
 
     def __init__(self, script: Path, *, rename: bool) -> None:
         super().__init__()
@@ -74,8 +76,8 @@ async def check_swapped_script(sandbox: Sandbox, workspace: Path, rounds: int) -
 
 
 async def check_pinned_script(sandbox: Sandbox, workspace: Path) -> RecordedCommand:
-    """Changes an approved script after its command has begun, on this machine and by the command
-    itself. Checks that both have no effect on the command."""
+    """Changes an approved script after its command has begun. Both this process and the command
+    itself try to change the script. Checks that the approved script runs nevertheless."""
     script = workspace / "x.sh"
     script.write_text("#!/bin/sh\ncat .go >/dev/null; echo tampered >> x.sh; echo approved\n")
     script.chmod(0o755)
@@ -104,8 +106,8 @@ async def check_pinned_script(sandbox: Sandbox, workspace: Path) -> RecordedComm
 async def check_killed_gateway(
     options: BackendOptions, backend: ExecutionBackend, workspace: str, *scripts: str
 ) -> None:
-    """Starts a command with approved scripts in a child process, and kills it. Checks that
-    the command ends by itself, that it has run once, and that its files stay."""
+    """Starts a command with approved scripts in a child process, and kills the child process.
+    Checks that the command ends by itself, that it has run once, and that its files stay."""
     scope = private_scope(workspace)
     sandbox = await backend.open(scope)
     child = await anyio.open_process(
