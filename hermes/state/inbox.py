@@ -265,9 +265,9 @@ def idle_sessions(owner: OwnerId) -> Work[list[str]]:
 
 
 def idle_sessions_of(owner: OwnerId, folder: FolderId) -> Work[list[str]]:
-    """Returns the idle sessions with waiting rows that the gateway `owner` may take. If a row needs
-    no folder, the gateway may take it only if it is its own row. If a row needs `folder`, the
-    folder of this gateway, the gateway may take it from any gateway.
+    """Returns the idle sessions with waiting rows that the gateway `owner` may take. The gateway
+    may take a row that needs no folder only if it has accepted the row itself. It may take every
+    row that needs `folder`, its own folder, even if another gateway has accepted the row.
     """
     rows = yield (
         "select distinct i.session from inbox i left join sessions s on s.key = i.session"

@@ -38,8 +38,8 @@ from hermes.testing.stores import forget_store, stores_on_postgres
 
 AT_ONCE = 5
 ALIKE = 3
-"""A scenario may pass the same point several times. Only this number of first passes is tested,
-each with a kill. A kill at a later pass would test nothing new."""
+"""A scenario may pass the same point several times. The gateway is killed once at each of the first
+passes, up to this number. A kill at a later pass would test nothing new."""
 SCENARIO_SECONDS = 20.0
 ISOLATED = "spawn-sandbox"
 """The scenario `spawn` in the sandbox."""
