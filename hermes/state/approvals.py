@@ -160,7 +160,7 @@ def end_session(session: str) -> Work[None]:
 
 def mark_undelivered(condition: str, *parameters: str | int) -> Work[bool]:
     """Closes the open questions whose messages (deliveries) meet this SQL condition, because nobody
-    will see them. Returns whether there were any."""
+    will see them. Returns whether there were such questions."""
     rows = yield (
         "select id, session from questions where state = 'open' and kind <> 'client_call'"  # noqa: S608
         " and shown_in is null"

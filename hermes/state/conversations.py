@@ -121,8 +121,8 @@ def resembling(name: str) -> Work[list[Summary]]:
 
 
 def of_generation(session: str, generation: int) -> Work[list[Summary]]:
-    """Returns a list with the conversation of the session that has this generation, which is the
-    number of earlier conversations. The list is empty if there is no such conversation."""
+    """Returns a list with the session's conversation that has this number of earlier conversations
+    (its generation). The list is empty if there is no such conversation."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found where key = ? and generation = ?",
         (session, generation),

@@ -57,8 +57,8 @@ def owe(
 def send_once(
     send_key: str, target: Target, content: Content, agent: str, session: str | None, now: float
 ) -> Work[str]:
-    """Adds a message that does not answer a turn, unless a delivery with the key `send_key` exists.
-    Returns the id of the new or existing delivery.
+    """Adds a message that does not answer a turn. Adds nothing if a delivery with the key
+    `send_key` exists. Returns the id of the new or existing delivery.
 
     `session` is the session whose history receives the message after it was sent. If nothing can be
     sent to the chat, the delivery is dead from the beginning.

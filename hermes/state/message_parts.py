@@ -16,7 +16,7 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 CUT, COMPLETE = "cut", "complete"
-"""Values of `awaits`. CUT: the next message may continue this one. COMPLETE: all parts have
+"""Values of `awaits`. CUT: the next message may continue this message. COMPLETE: all parts have
 arrived."""
 
 

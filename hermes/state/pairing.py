@@ -39,8 +39,8 @@ class PairingRequest(Value):
 
 
 def may_request(account: str, user_id: str, now: float) -> Work[bool]:
-    """Returns whether the user can get a code. The user can get no code if they have got one
-    recently, or if too many users wait."""
+    """Returns whether the user can get a code. The user can get no code if they have recently got a
+    code, or if too many users wait."""
     known = yield (
         "select made_at from pairing_codes where account = ? and user_id = ?",
         (account, user_id),

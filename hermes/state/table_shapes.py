@@ -138,7 +138,7 @@ def portable(table: TableShape, row: Row) -> Row:
 
     NUL characters, which earlier versions stored in SQLite, are replaced by U+FFFD. Raises
     StoreDamaged if a value does not have the type of its column. SQLite would accept such a value,
-    but we never store one, so the database must be damaged.
+    but Hermes never stores such values, so the database must be damaged.
     """
     return tuple(
         _portable(table, name, kind, value)

@@ -1,5 +1,5 @@
-"""Random trials of approvals: answers in random order, actions that resemble an approved one, and
-attempts of people who may not decide."""
+"""Random trials of approvals: answers in random order, actions that resemble an approved action,
+and attempts of senders who may not decide."""
 
 import random
 import time

@@ -195,8 +195,8 @@ class Tally:
 
 
 async def enumerate_points(names: list[str], point: str, every: int) -> bool:
-    """Runs each scenario once for every `every`-th of its points. Returns whether all promises were
-    kept."""
+    """Takes every n-th point of each scenario, where n is `every`, and runs the scenario once for
+    each of these points. Returns whether all promises were kept."""
     tally = Tally()
     limiter = anyio.CapacityLimiter(AT_ONCE)
     since = time.monotonic()

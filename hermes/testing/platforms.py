@@ -95,8 +95,7 @@ class ChatServer:
         """A function that the server calls with the kind and the chat of each call of an adapter.
         If the function returns an error, the call fails with this error."""
         self.poll_seconds = 20.0
-        """Longest time in seconds for which a request for updates waits until there is an
-        update."""
+        """Maximum number of seconds that a request for updates waits for an update."""
         self._deduplicates = deduplicates
         self._sent: dict[str, str] = {}
         """Maps each key to the id of the message that was sent with it."""

@@ -144,7 +144,7 @@ class Presence:
         """The highest transaction number that this store has committed."""
         self._seen = 0
         """A transaction number. All transactions with lower numbers had ended before this process
-        began to listen, so announcements of them are ignored."""
+        began to listen, so announcements of these transactions are ignored."""
         self._lost_at = 0.0
         self._proved_at = time.monotonic()
         self._notifications = PostgresBus(pool, self._id)
