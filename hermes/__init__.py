@@ -1,4 +1,4 @@
-"""Hermes: one agent, every door."""
+"""Hermes: a durable gateway between people and AI agents."""
 
 from typing import TYPE_CHECKING
 

@@ -24,9 +24,10 @@ from hermes.types.messages import Accepted, MessageEvent, Origin, Refused, Said
 from hermes.types.tools import AnyTool
 
 OWN_SET = ""
-"""The name of the toolset for tools that name no toolset, such as your own tools in `Agent`."""
+"""The toolset name of every tool that does not name a toolset, such as a tool that you pass to
+`Agent`."""
 ABANDON_SECONDS = 2.0
-"""Seconds after which the agent no longer tries to stop a turn whose caller has left."""
+"""Maximum number of seconds that the agent spends on stopping a turn whose caller has left."""
 CUT_OFF = (
     "the connection to the model was cut in the middle of the answer: ask again, or use ask(),"
     " which returns the answer only when it is complete"
@@ -49,8 +50,8 @@ class TurnFailed(HermesError):
 class Agent:
     """An agent with your tools. It uses the models and the store of a home.
 
-    If you name no conversation, each Agent begins a new one. If you name a conversation, later
-    programs can continue it, even after a crash.
+    If you name no conversation, each `Agent` begins a new conversation. If you name a conversation,
+    later programs can continue that conversation, even after a crash.
     """
 
     def __init__(

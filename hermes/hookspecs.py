@@ -2,7 +2,7 @@
 
 A plugin is a module or an object with functions of these names, marked with `hermes.hookimpl`. An
 installed package declares its plugin in the entry point group `hermes.plugins`. The built-in
-features use the same hooks. A function may omit parameters that it does not need.
+features use the same hooks. A function may leave out the parameters that it does not need.
 """
 
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def register_agents(home: Path) -> Sequence[AgentHome]:  # type: ignore[empty-body]
-    """Returns the agents that the plugin adds to the gateway of the home. The built-in agent is
-    `main`, whose folder is the home itself."""
+    """Returns the agents that the plugin adds to the gateway that serves `home`. The agent `main`
+    is built in, and its folder is `home` itself."""
 
 
 @hookspec

@@ -81,13 +81,13 @@ class Plugins:
 
 
 def installed_plugins() -> list[object]:
-    """Loads the plugins of installed packages. Raises ConfigError if one can't be loaded."""
+    """Loads the plugins of installed packages. Raises ConfigError if a plugin can't be loaded."""
     return [_loaded(point) for point in entry_points(group=ENTRY_POINT_GROUP)]
 
 
 def check_plugins() -> list[Check]:
-    """Loads the plugins of installed packages. Returns a line for each that can't be loaded, and a
-    line with the names of the others."""
+    """Loads the plugins of installed packages. Returns one line for each plugin that can't be
+    loaded, and one line with the names of the loaded plugins."""
     names, failed = [], []
     for point in entry_points(group=ENTRY_POINT_GROUP):
         try:

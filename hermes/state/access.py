@@ -27,7 +27,8 @@ class PairedUser(Value):
     role: str
     """The role in lower case: `user`, `admin` or `owner`."""
     granted_by: str
-    """The person who has admitted the user; `owner` for the command line."""
+    """The person who has admitted the user; `owner` if the user was admitted on the command
+    line."""
     granted_at: float
 
     @property
@@ -38,7 +39,7 @@ class PairedUser(Value):
 
 
 class LinkedId(Value):
-    """A user id that was linked to another person: its messages count as messages of that
+    """A user id that was linked to a person. Messages from this user id count as messages of that
     person."""
 
     platform: str
@@ -109,7 +110,7 @@ def linked_ids() -> Work[list[LinkedId]]:
 
 
 def link(platform: str, user_id: str, person: PersonId, now: float) -> Work[None]:
-    """Makes the user id, and all ids that are linked to it, ids of this person."""
+    """Links the user id, and all ids that are linked to this id, to the person."""
     own = person_of(platform, user_id)
     yield "update linked_ids set person = ? where person = ?", (person, own)
     if own != person:
@@ -123,8 +124,8 @@ def link(platform: str, user_id: str, person: PersonId, now: float) -> Work[None
 
 def unlink(platform: str, user_id: str) -> Work[bool]:
     """Separates the user id from all ids that it is linked with. Returns False if it was not
-    linked. If several other ids remain, they stay one person, who is then named after the first of
-    them.
+    linked. The other ids stay linked with each other, and their person is then named after the
+    first of these ids.
     """
     removed = yield (
         "delete from linked_ids where platform = ? and user_id = ? returning user_id",

@@ -38,7 +38,8 @@ class OpenApproval(Value):
 
 
 class ApprovalRule(Value):
-    """An action that a person has approved for a conversation or for good."""
+    """An action that a person has approved, either for one conversation or for all their
+    conversations."""
 
     id: str
     agent: AgentId
@@ -160,7 +161,7 @@ def end_session(session: str) -> Work[None]:
 
 def mark_undelivered(condition: str, *parameters: str | int) -> Work[bool]:
     """Closes the open questions whose messages (deliveries) meet this SQL condition, because nobody
-    will see them. Returns whether there were any."""
+    will see them. Returns whether there were such questions."""
     rows = yield (
         "select id, session from questions where state = 'open' and kind <> 'client_call'"  # noqa: S608
         " and shown_in is null"

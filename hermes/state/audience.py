@@ -21,7 +21,7 @@ class Room(Value):
     account: str
     chat: str
     sessions: str
-    """The common prefix of the session keys of all conversations in the chat."""
+    """The prefix with which the session keys of all conversations in the chat begin."""
 
 
 class Operator(Value):
@@ -35,8 +35,8 @@ Audience = Person | Room | Operator
 
 
 def audience_of(turn: Turn) -> Person | Room | None:
-    """Returns the people who will read the turn's answer; None if they are unknown. For unknown
-    readers, no memory is shown or kept."""
+    """Returns the people who will read the turn's answer; None if they are unknown. If they are
+    unknown, no memory is shown or stored."""
     source = turn.source
     if source.chat_kind != "private":
         key = SessionKey(

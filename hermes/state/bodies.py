@@ -1,7 +1,6 @@
 """Stores the long content (body) of a row in pieces, in another table, so that rows stay small and
-commits short. The pieces of a body are found by its hash. They may be stored before the row that
-refers to them, in commits of their own. The transaction that writes the row adds the missing
-pieces.
+commits short. The pieces of a body are found by its hash. Pieces may be committed before the row
+that refers to the body. The transaction that writes the row adds the pieces that are still missing.
 """
 
 import hashlib
@@ -36,9 +35,9 @@ def add_piece(name: str, index: int, piece: bytes) -> Work[None]:
 
 
 def store(body: bytes) -> Work[tuple[bytes, str | None]]:
-    """Stores the pieces of a long body. Returns the two values that are stored in the row of the
-    body: an empty body and the name of its pieces. For a short body, they are the body itself and
-    None."""
+    """Stores the pieces of a long body. Returns the two values that the caller must store in the
+    row. For a long body, they are an empty body and the name of the pieces. For a short body, they
+    are the body itself and None."""
     if len(body) <= LONG_BYTES:
         return body, None
     name = digest(body)

@@ -17,12 +17,13 @@ def branch(session: str, title: str) -> Work[bool]:
         return False
     yield from conversations.end_current(session)
     now = yield from sessions.get(session)
-    # No two messages may have the same turn and the same place in it. So each copy gets the id of a
-    # turn that does not exist: the old id with a suffix.
+    # No two messages may have the same turn id and the same position in the turn. So each copy gets
+    # a turn id that no turn has: the old id with a suffix.
     suffix = f".{new_id()}"
     yield from _copy_messages(session, row.generation, now.generation, suffix)
     yield from _copy_summaries(session, row.generation, now.generation, suffix)
-    # The messages are the same, so the prompt and the folder with the files can be kept.
+    # The messages are the same, so the new conversation keeps the system prompt and the folder of
+    # files.
     yield (
         "update sessions set title = ?, prompt = ?, folder = ?, compaction = coalesce("
         "(select max(id) from compactions where session = ? and generation = ?), 0) where key = ?",

@@ -19,8 +19,8 @@ HEADER_SIZE = 100
 
 
 class BusMessages:
-    """The messages that one process sends and receives, over any kind of bus. Received text in
-    another format is ignored."""
+    """The messages that one process sends and receives, over any kind of bus. Received text that
+    has another format is ignored."""
 
     def __init__(self, id: str) -> None:
         self._id = id
@@ -69,7 +69,7 @@ class BusMessages:
         return f"{self._id} {commit}"
 
     def take_announcement(self, text: str) -> None:
-        """Processes the announcement that another process has committed."""
+        """Reads an announcement, which says that another process has committed a transaction."""
         sender, _, number = text.partition(" ")
         if sender != self._id and _is_number(number):
             self._note_commit(int(number))

@@ -6,7 +6,7 @@ import anyio
 
 
 class Changes:
-    """Counts the commits of other processes, as far as this process has noticed them."""
+    """Counts the commits of other processes that this process has noticed."""
 
     def __init__(self) -> None:
         self._count = 0

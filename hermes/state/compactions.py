@@ -13,7 +13,7 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 Span = tuple[int, int]
-"""The numbers of the first and the last row that a message of a history represents. A summary
+"""The numbers of the first and the last row that one message of a history represents. A summary
 represents all rows that it replaces."""
 
 
@@ -41,8 +41,8 @@ def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Wor
         " values (?, ?, ?, ?, ?, ?, ?, ?) returning id",
         (what.session, what.generation, *what.span, body, checksum(body), turn, now),
     )
-    # The generation is compared, because /new may have begun a new conversation meanwhile. The
-    # summary does not apply to that conversation.
+    # The generation is compared, because /new may have begun a new conversation in the meantime.
+    # The summary does not apply to the new conversation.
     yield (
         "update sessions set compaction = ?, prompt = null, summarise = 0"
         " where key = ? and generation = ?",
@@ -63,8 +63,8 @@ def hide(what: Condensed, now: float) -> Work[None]:
 
 def active(session: str, generation: int) -> Work[list[Compaction]]:
     """Returns the summaries that are still in use, and the removed rows, in the order of the
-    conversation. A summary that a later summary has replaced is left out, and so is one that can't
-    be read: the history then shows the rows that it has replaced.
+    conversation. A summary that a later summary has replaced is left out. A summary that can't be
+    read is also left out, so that the history shows the original rows.
     """
     rows = yield (
         "select id, first, last, summary, crc, removed from compactions"

@@ -2,8 +2,8 @@
 owner has allowed.
 
 A context file that the agent has not written is trusted. A file that the agent has written is
-trusted only while the hash of its content (digest) is one that the owner has allowed. The content
-before the agent's first write counts as allowed.
+trusted only while the owner has allowed the hash of its content (digest). The content before the
+agent's first write counts as allowed.
 """
 
 import hashlib
@@ -205,8 +205,8 @@ def digest(data: bytes) -> str:
 
 
 def _key(path: Path) -> str:
-    """Returns the path with all symbolic links in its folder resolved. The file itself may be a
-    link, which is not resolved."""
+    """Returns the path with all symbolic links in its folder resolved. If the file itself is a
+    link, that link is not resolved."""
     return str(path.absolute().parent.resolve() / path.name)
 
 
@@ -217,8 +217,8 @@ def _trusted(records: TrustRecords, path: str, digest: str) -> bool:
 
 
 def _same_files(records: TrustRecords, path: str) -> list[str]:
-    """Returns all recorded paths of the same file. On a disk that ignores case, `agents.md` and
-    `AGENTS.md` are the same file."""
+    """Returns all recorded paths that name the same file as `path`. On a disk that ignores case,
+    `agents.md` and `AGENTS.md` are the same file."""
     folded = path.casefold()
     alike = [one for one in records.written if one.casefold() == folded]
     return [one for one in alike if one == path or _is_same_file(one, path)]
@@ -232,8 +232,8 @@ def _is_same_file(one: str, other: str) -> bool:
 
 
 def _marked(records: TrustRecords, before: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Returns new entries of `written` for the files in `before` that have no entry yet. If a file
-    was trusted with its digest in `before`, the new entry allows that digest."""
+    """Returns new entries for `written`: one for each file in `before` that has no entry yet. If
+    the file was trusted with its digest in `before`, its new entry allows that digest."""
     return {
         path: (digest,) if digest and _trusted(records, path, digest) else ()
         for path, digest in before.items()

@@ -8,10 +8,11 @@ from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
 SHORT_ID_CHARS = 8
-"""If a chat name is random, only this number of characters from its end is shown."""
+"""Number of characters of a random chat name that are shown. They are the last characters of the
+name."""
 SHORTEST_END = 6
-"""Minimum number of characters with which the end of a chat name can select a session. A shorter
-text must be the beginning of the name."""
+"""The end of a chat name can select a session if it has at least this number of characters. A
+shorter text must be the beginning of the name."""
 
 _MADE_NAME = re.compile(r"[0-9a-f]{21}")
 
@@ -24,7 +25,7 @@ class Summary(Value):
     title: str
     platform: str
     chat: str
-    """The name of the conversation's session: the chat on the platform."""
+    """The id of the chat on the platform. People use it to name the conversation's session."""
     messages: int
     created_at: float
     updated_at: float
@@ -120,8 +121,8 @@ def resembling(name: str) -> Work[list[Summary]]:
 
 
 def of_generation(session: str, generation: int) -> Work[list[Summary]]:
-    """Returns a list with the session's conversation of this generation (the number of earlier
-    conversations); an empty list if there is no such conversation."""
+    """Returns a list with the session's conversation that has this number of earlier conversations
+    (its generation). The list is empty if there is no such conversation."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found where key = ? and generation = ?",
         (session, generation),
@@ -220,7 +221,7 @@ def delete(one: Summary) -> Work[None]:
         yield f"delete from {table} where turn in {own}", place  # noqa: S608
     for table in ("messages", "compactions", "endings", "turns"):
         yield f"delete from {table} where session = ? and generation = ?", place  # noqa: S608
-    # Messages to the chat that do not answer a turn are found by their session.
+    # Messages that do not answer a turn have no turn id, so they are found by their session.
     yield (
         "delete from deliveries where session = ? and state in ('delivered', 'dead')",
         (one.key,),

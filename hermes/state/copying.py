@@ -1,4 +1,4 @@
-"""Copies every row of a store to another store, and compares the two."""
+"""Copies every row of a store to another store, and compares the two stores."""
 
 import hashlib
 import time
@@ -33,7 +33,8 @@ ReportStep = Callable[[CopyStep], None]
 
 
 class CopyEnd(Protocol):
-    """The source or the target of a copy. No other process changes it during the copy."""
+    """The store that is the source or the target of a copy. No other process changes this store
+    during the copy."""
 
     @property
     def store(self) -> Store: ...
@@ -63,7 +64,8 @@ class CopyEnd(Protocol):
 
 
 class StoreCopy:
-    """One copy. If its process is killed, the next copy into the same target continues the work."""
+    """One run of a copy. If its process is killed, the next run with the same target continues the
+    copy."""
 
     def __init__(self, source: CopyEnd, target: CopyEnd, report: ReportStep) -> None:
         self.rows: dict[str, int] = {}
@@ -86,7 +88,7 @@ class StoreCopy:
         await self._target.store.run(self._target.settle, counters)
         if (different := await self._first_difference("compare", {})) is not None:
             raise StoreDamaged(
-                f"the table {different!r} of the copy is not equal to the one in"
+                f"the table {different!r} of the copy is not equal to the table in"
                 f" {self._source.place}: run the command again to copy everything again"
             )
         await self._source.confirm()
@@ -139,8 +141,9 @@ class StoreCopy:
     async def _first_difference(
         self, phase: Literal["check", "compare"], copied: dict[str, TableProgress]
     ) -> str | None:
-        """Returns the name of the first table that differs, or None if all tables are equal. Only
-        the rows that `copied` records are compared. If `copied` is empty, all rows are compared."""
+        """Returns the name of the first table that differs, or None if all tables are equal.
+        Compares only the rows that were copied according to `copied`. If `copied` is empty,
+        compares all rows."""
         total = sum(one.rows for one in copied.values()) or sum(self.rows.values())
         compared = 0
         for table in self._shapes:
@@ -148,8 +151,8 @@ class StoreCopy:
             upto = None if progress.complete else progress.last
             expected = 0
             after: Key | None = None
-            # The loop is skipped if no row of the table was copied. In this case, 0 rows are
-            # expected below.
+            # The loop is skipped if no row of the table was copied. The check below then expects 0
+            # rows.
             while progress.complete or upto is not None:
                 rows = await self._source.store.read(next_rows, table, after, upto)
                 if not rows:

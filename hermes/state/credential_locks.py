@@ -1,4 +1,5 @@
-"""Locks on the credentials of accounts, between all homes of one user on this machine."""
+"""Locks on the credentials of accounts. Among all homes of a user on this machine, only one process
+uses a credential at a time."""
 
 import contextlib
 import os
@@ -52,7 +53,8 @@ class CredentialLocks(Value):
     """The lock files of one user."""
 
     home: Path
-    """The home of this process. It is shown in the error messages of other processes."""
+    """The home of this process. Other processes show it in the error that the credential is in
+    use."""
     folder: Path | None = None
     """The folder of the lock files; None for the folder that all homes of the user share."""
 

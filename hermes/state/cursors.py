@@ -1,4 +1,5 @@
-"""The cursor of each account: the position up to which it has read its platform's messages."""
+"""The cursor of each account: the position up to which Hermes has read the messages of the
+account."""
 
 from hermes.types.errors import ClaimLost
 from hermes.types.identity import OwnerId

@@ -57,8 +57,8 @@ def owe(
 def send_once(
     send_key: str, target: Target, content: Content, agent: str, session: str | None, now: float
 ) -> Work[str]:
-    """Adds a message that does not answer a turn, unless a delivery with the key `send_key` exists.
-    Returns the id of the new or existing delivery.
+    """Adds a message that does not answer a turn. Adds nothing if a delivery with the key
+    `send_key` exists. Returns the id of the new or existing delivery.
 
     `session` is the session whose history receives the message after it was sent. If nothing can be
     sent to the chat, the delivery is dead from the beginning.
@@ -160,9 +160,10 @@ def take_next(
     delivery as *sending* if it is due.
 
     Only the process that serves the account may call this. If the delivery is *sending* already, an
-    attempt to send it was interrupted. It is then doubtful: the chat may or may not have got it. A
-    delivery that can't be read, or whose chat is gone, is marked as *dead*. It is
-    returned if it was to show a question, whose turn must be resumed.
+    attempt to send it was interrupted. The delivery is then doubtful: perhaps the chat has already
+    got it. A delivery that can't be read, or whose chat is gone, is marked as *dead*. If this
+    delivery was meant to show a question, it is returned, because the turn that waits for the
+    answer must be resumed.
     """
     owner, epoch = lease
     rows = yield (
@@ -237,15 +238,15 @@ def mark_delivered(id: str, attempt: int, placed: tuple[Placed, ...], now: float
 
 
 def mark_dead(id: str, attempt: int, error: str, now: float) -> Work[bool]:
-    """Marks the delivery as *dead*: it is never sent. If it was to show a question, closes the
-    question and returns True."""
+    """Marks the delivery as *dead*: it is never sent. If the delivery was meant to show a question,
+    closes the question and returns True."""
     return (yield from _give_up("id = ? and attempts = ?", (id, attempt), error, now))
 
 
 def give_up_chat(account: str, chat_id: str, reason: str, now: float) -> Work[bool]:
     """Records that nothing can be sent to the chat, and marks its pending deliveries as *dead*:
-    they are never sent. Closes the questions that they were to show, and returns whether there were
-    any."""
+    they are never sent. Closes the questions that these deliveries were meant to show, and returns
+    whether there were such questions."""
     yield from chats.mark_gone(account, chat_id, reason, now)
     return (yield from _give_up("account = ? and chat_id = ?", (account, chat_id), reason, now))
 
@@ -276,8 +277,8 @@ def put_back(
     id: str, attempt: int, placed: tuple[Placed, ...], not_before: float, *, doubtful: bool
 ) -> Work[None]:
     """Makes the delivery ready again, and stores the ids of the messages that the failed attempt
-    has sent. Does nothing if the delivery is finished. So a process that no longer serves the
-    account can't cause a second delivery."""
+    has sent. Does nothing if the delivery is finished, so that a process that no longer serves the
+    account can't cause the message to be sent twice."""
     yield (
         "update deliveries set state = 'ready', placed = ?, not_before = ?,"
         " doubtful = case when ? = 1 then 1 else doubtful end"

@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 from hermes.types.checks import Check, CheckLevel
 
 ROOM_BYTES = 1 << 20
-"""Number of bytes that a process may need to start: for the WAL, the WAL index and the
+"""Number of free bytes that a process needs to start. They are for the WAL, the WAL index and the
 migrations."""
 LOW_BYTES = 500_000_000
 """Free space in bytes below which `hermes doctor` warns."""

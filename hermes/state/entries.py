@@ -58,7 +58,7 @@ def _checked(edit: EntryEdit) -> EntryEdit:
         raise ToolFailed(f"To {edit.action} an entry, give a part of its text in 'old'.")
     if any(line.strip() == SEPARATOR for line in lines):
         raise ToolFailed(
-            f"{SEPARATOR!r} on a line of its own separates entries: give an edit for each entry."
+            f"{SEPARATOR!r} on a line of its own separates entries: give one edit for each entry."
         )
     return EntryEdit(
         action=edit.action,
@@ -68,8 +68,8 @@ def _checked(edit: EntryEdit) -> EntryEdit:
 
 
 def _made(entries: Sequence[str], edits: Sequence[EntryEdit]) -> bool:
-    """Returns whether all edits were made earlier. This happens if a tool call is repeated after a
-    crash."""
+    """Returns whether all edits are already in the file. This happens if a tool call is repeated
+    after a crash."""
     wanted = {edit.content for edit in edits if edit.content}
     others = [entry for entry in entries if entry not in wanted]
     gone = not any(edit.old in entry for edit in edits if edit.old for entry in others)

@@ -1,4 +1,5 @@
-"""Exchanges of a conversation: a message of a person, and everything that its turn added."""
+"""The exchanges of a conversation. An exchange is a message of a person and everything that the
+turn that answers it has added."""
 
 from hermes.state import bodies, compactions
 from hermes.state.codec import decode_message
@@ -10,7 +11,7 @@ from hermes.types.value import Value
 
 
 class PastExchange(Value):
-    """An exchange of the current conversation of a session."""
+    """An exchange in a session's current conversation."""
 
     turn: str
     first: int

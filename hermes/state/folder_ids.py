@@ -35,7 +35,7 @@ def home_folder(home: Home) -> NodeFolder:
 def shared_folder(folder: Path, home: Home) -> NodeFolder:
     """Returns the folder that the nodes share. Creates the id of the folder if it has none.
 
-    Raises ConfigError if the folder can't be used, or if it is not the folder of the last start.
+    Raises ConfigError if the folder can't be used, or if another folder was used at the last start.
     """
     check_shared_folder(folder)
     restrict_to_owner(folder)

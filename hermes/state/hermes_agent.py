@@ -78,7 +78,7 @@ def _sessions(path: Path) -> int | None:
     if it can't be read."""
     if not path.is_file() or not path.stat().st_size:
         return 0
-    # With `immutable`, SQLite neither takes a lock nor creates a WAL.
+    # With `immutable`, SQLite takes no lock and creates no WAL.
     address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(address, uri=True)) as database:

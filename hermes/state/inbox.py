@@ -27,8 +27,8 @@ class Waiting(Value):
     folder: FolderId | None = None
     """The folder with the files that the turn needs; None if the turn can run on any node."""
     awaits: str | None = None
-    """Which further parts of the message may still arrive; see `state.message_parts`. None for a
-    message without parts."""
+    """Says which further parts of the message may still arrive. `state.message_parts` defines the
+    values. None for a message that does not have parts."""
     not_before: float = 0.0
     """The time before which the message's turn is not opened, because further parts may arrive."""
     replaces: TurnId | None = None
@@ -98,8 +98,8 @@ def replace_event(id: str, event: MessageEvent) -> Work[None]:
 def rewrite(
     id: str, event: MessageEvent, session: SessionKey, state: str, folder: FolderId | None = None
 ) -> Work[None]:
-    """Replaces the event, session, state and folder of a row. The dedupe key and the people stay
-    the same."""
+    """Replaces the event, session, state and folder of a row. The dedupe key, the person and the
+    sender stay the same."""
     yield from replace_event(id, event)
     yield (
         "update inbox set session = ?, agent = ?, state = ?, turn = ?, folder = ? where id = ?",
@@ -137,7 +137,7 @@ _MAY_TAKE = (
     "session = ? and state = 'pending' and (owner = ? or not exists"
     " (select 1 from owners o where o.id in (?, inbox.owner) and o.kind = 'terminal'))"
 )
-"""The condition for the waiting rows of a session that a process may take."""
+"""An SQL condition. It is true for the waiting rows of a session that a process may take."""
 
 
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
@@ -211,7 +211,8 @@ def bind(id: str, turn: str, state: str = "bound") -> Work[None]:
 
 
 def set_after(id: str, after: int) -> Work[None]:
-    """Records where the answer to this message begins: after the turn's event with this number."""
+    """Records where the answer to this message begins: after the event of the turn that has the
+    number `after`."""
     yield "update inbox set after_seq = ? where id = ?", (after, id)
 
 
@@ -234,7 +235,8 @@ def event_of(id: str) -> Work[MessageEvent]:
 
 
 def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> Work[None]:
-    """Takes over the waiting messages for these agents that dead processes had accepted."""
+    """Takes over waiting messages that dead processes have accepted, if the messages are for these
+    agents."""
     marks = ", ".join("?" for _ in agents)
     for gone in dead:
         yield (
@@ -245,13 +247,13 @@ def adopt(dead: list[OwnerId], owner: OwnerId, agents: Collection[AgentId]) -> W
 
 
 def waiting_agents(owner: OwnerId) -> Work[set[AgentId]]:
-    """Returns the agents for which messages wait that this process (`owner`) has accepted."""
+    """Returns the agents of all waiting messages that this process (`owner`) has accepted."""
     rows = yield "select distinct agent from inbox where state = 'pending' and owner = ?", (owner,)
     return {AgentId(row[0]) for row in rows}
 
 
 def idle_sessions(owner: OwnerId) -> Work[list[str]]:
-    """Returns the idle sessions for which messages wait that this process (`owner`) has accepted. A
+    """Returns the idle sessions of all waiting messages that this process (`owner`) has accepted. A
     session is idle if it has no open turn."""
     rows = yield (
         "select distinct session from inbox i where state = 'pending' and owner = ?"
@@ -264,8 +266,8 @@ def idle_sessions(owner: OwnerId) -> Work[list[str]]:
 
 def idle_sessions_of(owner: OwnerId, folder: FolderId) -> Work[list[str]]:
     """Returns the idle sessions with waiting rows that the gateway `owner` may take. The gateway
-    may take its own rows that need no folder. It may also take rows of any gateway that need its
-    folder, `folder`.
+    may take a row that needs no folder only if it has accepted the row itself. It may take every
+    row that needs `folder`, its own folder, even if another gateway has accepted the row.
     """
     rows = yield (
         "select distinct i.session from inbox i left join sessions s on s.key = i.session"

@@ -42,7 +42,7 @@ class FileLock:
 
     def try_acquire(self) -> bool:
         """Tries to take the exclusive lock. Returns False if another process holds the exclusive or
-        the shared lock. A failed attempt may lose a shared lock that this object holds.
+        the shared lock. If this object holds a shared lock, a failed attempt may free that lock.
         """
         return _locked(self._descriptor, fcntl.LOCK_EX)
 
@@ -89,7 +89,7 @@ def is_held(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        # The lock is shared, so that two processes can check at the same time.
+        # This check takes a shared lock, so that two processes can check at the same time.
         return not _locked(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)

@@ -95,8 +95,8 @@ class Memory:
             raise ToolFailed("Nothing can be stored here, because the person is unknown.")
         if topic == "user" and turn.source.chat_kind != "private":
             raise ToolFailed(
-                "This chat is shared, so nothing is kept about single people. Use 'memory' for"
-                " what everybody here may know."
+                "This chat is shared, so nothing is stored about single people. Use 'memory' for"
+                " facts that everybody in this chat may know."
             )
         return await anyio.to_thread.run_sync(
             _change, folder / FILES[topic], self._limits[topic], edits, self._patience
@@ -114,7 +114,7 @@ class Memory:
 
 
 def folder_of(turn: Turn) -> Path | None:
-    """Returns the folder with the memory of the turn's audience; None if nothing may be kept."""
+    """Returns the folder with the memory of the turn's audience; None if nothing may be stored."""
     audience = audience_of(turn)
     if audience is None or not turn.profile.home:
         return None
@@ -188,8 +188,8 @@ def _rewrite(path: Path, limit: int, edits: Sequence[EntryEdit]) -> ChangedNotes
     if before.trouble:
         log.error("%s %s: fix it by hand", path, before.trouble)
         raise ToolFailed(
-            f"{path.name} {before.trouble}. Nothing was changed: tell the person, who can fix it"
-            " by hand."
+            f"{path.name} {before.trouble}. Nothing was changed: tell the person, who can repair"
+            " the file by hand."
         )
     after = edited(before.entries, edits)
     text, old = BETWEEN.join(after), BETWEEN.join(before.entries)

@@ -16,7 +16,7 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 CUT, COMPLETE = "cut", "complete"
-"""Values of `awaits`. CUT: the next message may continue this one. COMPLETE: all parts have
+"""Values of `awaits`. CUT: the next message may continue this message. COMPLETE: all parts have
 arrived."""
 
 
@@ -28,16 +28,16 @@ class FirstPart(Value):
 
 
 def awaited(event: MessageEvent) -> str | None:
-    """Returns the value of `awaits` for the message, which says what further parts may follow; None
-    if the message has no parts."""
+    """Returns the value of `awaits` for the message: it says which further parts may follow. None
+    if the message does not have parts."""
     if event.album:
         return f"album:{event.album}"
     return None if event.cut_with is None else CUT
 
 
 def first_part(session: str, event: MessageEvent, now: float) -> Work[FirstPart | None]:
-    """Returns the waiting message of the same sender that the event continues; None if there is
-    none. Must be called with the lock of the session."""
+    """Returns the waiting message that the event continues, which is by the same sender; None if
+    the event continues no message. Must be called with the lock of the session."""
     if event.album:
         rows = yield (
             "select id, awaits from inbox where session = ? and state = 'pending'"

@@ -31,8 +31,8 @@ def others(owner: OwnerId) -> Work[dict[OwnerId, str]]:
 
 
 def forget(owner: OwnerId) -> Work[None]:
-    """Removes a process from the list. It must not have left work that other processes should take
-    over."""
+    """Removes a process from the list. The process must not have left any work that other processes
+    should take over."""
     # The leases keep their epochs (numbers that grow with each holder), so that a later holder
     # never gets the same epoch.
     yield "update leases set owner = '' where owner = ?", (owner,)

@@ -14,8 +14,7 @@ earlier requests stay valid, and an admin can still hand out codes."""
 MOST_NAME_CHARS = 100
 """Maximum length of a user's name."""
 MOST_TRIES = 5
-"""Number of wrong codes of a user after which no code of this user is accepted for
-`LOCKED_SECONDS`."""
+"""After this number of wrong codes, no code of the user is accepted for `LOCKED_SECONDS`."""
 LOCKED_SECONDS = 3600.0
 
 OPERATOR = ""
@@ -40,8 +39,8 @@ class PairingRequest(Value):
 
 
 def may_request(account: str, user_id: str, now: float) -> Work[bool]:
-    """Returns whether the user can get a code. The answer is no if the user has got a code recently
-    or too many users wait."""
+    """Returns whether the user can get a code. The user can get no code if they have recently got a
+    code, or if too many users wait."""
     known = yield (
         "select made_at from pairing_codes where account = ? and user_id = ?",
         (account, user_id),
@@ -95,7 +94,8 @@ def requests(now: float) -> Work[list[PairingRequest]]:
 
 
 def requested(digest: str, account: str, now: float) -> Work[PairingRequest | None]:
-    """Returns the request whose code has this hash; None if no valid code of a request has it."""
+    """Returns the request whose code has this hash; None if no request has a valid code with this
+    hash."""
     rows = yield (
         "select account, user_id, user_name, chat_id, made_at from pairing_codes"
         " where hash = ? and account = ? and user_id is not null and made_at > ?",
@@ -122,7 +122,7 @@ def use_up(digest: str) -> Work[None]:
 
 
 def withdraw(account: str, user_id: str) -> Work[bool]:
-    """Deletes the request of the user. Returns whether there was one."""
+    """Deletes the user's request for a code. Returns whether there was a request."""
     rows = yield (
         "delete from pairing_codes where account = ? and user_id = ? returning user_id",
         (account, user_id),
@@ -156,5 +156,5 @@ def count_wrong(account: str, user_id: str, now: float) -> Work[int]:
 
 
 def forget_wrong(account: str, user_id: str) -> Work[None]:
-    """Forgets the wrong codes of a user who has now given a right one."""
+    """Forgets the wrong codes of a user who has now entered a valid code."""
     yield "delete from wrong_codes where account = ? and user_id = ?", (account, user_id)

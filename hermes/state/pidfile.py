@@ -59,8 +59,9 @@ def all_running(folder: Path) -> list[RunningGateway]:
 
 
 def check_gateways(folder: Path, *, needed: bool) -> list[Check]:
-    """Checks the gateways that are listed in the folder. `needed` says whether chat accounts are
-    configured, which only a running gateway serves."""
+    """Checks the gateways that are listed in the folder. `needed` says whether a gateway should
+    run: it is true if chat accounts are configured, because only a running gateway serves these
+    accounts."""
     running = all_running(folder)
     if not running:
         text, hint = "no gateway runs for this home", "`hermes gateway` starts it"

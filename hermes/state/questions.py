@@ -61,7 +61,8 @@ def ask_all(
 
 
 def ask(id: str, turn: TurnRow, agent: str, question: Question, now: float) -> Work[None]:
-    """Stores the question. The call that asks it counts as not started and will run again."""
+    """Stores the question. The tool call that asks the question counts as not started, and runs
+    again after the decision."""
     yield "delete from calls where id = ?", (question.call,)
     yield (
         "insert into questions (id, turn, call, session, agent, person, kind, prompt, choices,"
@@ -146,7 +147,7 @@ def open_client_calls(turn: TurnId) -> Work[list[CallId]]:
 
 def close_client_calls(turn: TurnId, now: float) -> Work[None]:
     """Closes the turn's open calls of client tools. Call this when the transcript contains the
-    results of all of them."""
+    results of all these calls."""
     yield (
         "update questions set state = 'answered', decided_at = ?"
         " where turn = ? and state = 'open' and kind = ?",
@@ -157,8 +158,9 @@ def close_client_calls(turn: TurnId, now: float) -> Work[None]:
 def decide(
     question: str, state: str, answer: str | None, who: str, now: float, name: str | None = None
 ) -> Work[TurnId | None]:
-    """Records the decision of the person `name`, and stores an edit of the message that shows the
-    question. Returns the question's turn; None if the question was already decided."""
+    """Records the decision of the person `name`. If a message shows the question, also adds a
+    delivery that edits this message. Returns the question's turn; None if the question was already
+    decided."""
     rows = yield (
         "update questions set state = ?, answer = ?, decided_by = ?, decided_at = ?,"
         " decided_name = ? where id = ? and state = 'open' returning turn, shown_in",

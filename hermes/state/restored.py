@@ -56,7 +56,8 @@ def close_open_work(age: str, now: float) -> Work[RestoredWork]:
 def _fail(row: TurnRow, notice: str, now: float) -> Work[None]:
     key = SessionKey.parse(row.session)
     epoch = yield from turns.claim(row.id, row.epoch, row.owner or OwnerId(""))
-    # If a message is damaged, the calls stay open here. `History` repairs such a turn later.
+    # If a message is damaged, the open calls of the turn get no results here. `History` repairs
+    # such a turn later.
     with suppress(msgspec.DecodeError):
         writer = TranscriptWriter(
             turn=row.id,

@@ -23,8 +23,8 @@ _ANSWER_LENGTH = 100
 
 
 def note_shown(delivery: Delivery, now: float) -> Work[None]:
-    """Records that the delivery shows its open questions, in messages that can be edited. If one of
-    them was closed while it was being sent, its message is edited at once."""
+    """Records which delivery shows the open questions, so that its messages can be edited later. If
+    a question was closed while its message was being sent, the message is edited at once."""
     closed = False
     for one in delivery.content.choices:
         if not one.outcome:
@@ -47,8 +47,8 @@ def _note(question: str, delivery: str) -> Work[bool]:
 
 
 def show_outcomes(delivery: str | None, now: float) -> Work[None]:
-    """Stores an edit of the messages of a delivery. The edit shows the outcomes of the closed
-    questions. Does nothing if no message shows these questions as open."""
+    """Adds a delivery that edits the messages of an earlier delivery. The edited messages show the
+    outcomes of the closed questions. Does nothing if no message shows these questions as open."""
     rows = yield (
         "select content, placed from deliveries where id = ? and state = 'delivered'",
         (delivery,),
@@ -59,8 +59,8 @@ def show_outcomes(delivery: str | None, now: float) -> Work[None]:
     choices = []
     for one in content.choices:
         choices.append((yield from _with_outcome(one)))
-    # If an edit is refused, the message may have been deleted. It is not sent again, because the
-    # new delivery is marked as doubtful.
+    # If the platform refuses the edit, the message was perhaps deleted. The new delivery is marked
+    # as doubtful, so that the message is not sent again in this case.
     yield (
         "insert into deliveries (id, turn, agent, account, chat_id, thread_id, state, content,"
         " placed, doubtful, created_at) select ?, turn, agent, account, chat_id, thread_id,"

@@ -30,7 +30,7 @@ class Spill:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_private(path, folded(safe))
         except OSError as error:
-            raise StoreUnavailable(f"a long result can't be kept in {path}: {error}") from error
+            raise StoreUnavailable(f"a long result can't be stored in {path}: {error}") from error
         return f"{PREFIX}{call}"
 
     def open(self, session: str, name: str) -> int:
@@ -50,8 +50,8 @@ class Spill:
     def forget(self, before: float) -> None:
         """Deletes the texts that were stored before this time."""
         for folder in self._folder.glob("*"):
-            # Hermes can list and delete every entry that it has made. So any other entry belongs to
-            # another program, and is kept.
+            # Hermes can list and delete every entry that it has created. An entry that causes an
+            # error belongs to another program, so it is kept.
             with contextlib.suppress(OSError):
                 unused = folder.stat().st_mtime < before
                 left = [path for path in folder.iterdir() if not _forgotten(path, before)]

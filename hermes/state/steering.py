@@ -1,5 +1,5 @@
-"""Messages that change a running turn: messages that steer it (are read by the model during the
-turn), and edits of the message that it answers."""
+"""Messages that change a running turn. A message that steers a turn is read by the model during the
+turn. An edited message replaces the message that the turn answers."""
 
 from hermes.state import bodies
 from hermes.state.codec import decode_event
@@ -44,7 +44,7 @@ def enter(id: str, turn: TurnId) -> Work[None]:
 
 
 def steered_turns(owner: OwnerId) -> Work[list[TurnId]]:
-    """Returns the running turns of the owner that waiting messages are to enter."""
+    """Returns the owner's open turns that at least one waiting message is to enter."""
     rows = yield (
         "select distinct t.id from turns t join inbox i on i.session = t.session"
         " where t.state in ('running', 'suspended') and t.owner = ?"
@@ -87,8 +87,8 @@ def edited(session: str, message_id: str, turn: TurnId | None) -> Work[StoredMes
 
 
 def replace_turn(id: str, turn: TurnId) -> Work[None]:
-    """Makes a waiting message the next message of its session. This message has the new text of an
-    edited message, namely the one that opened the turn."""
+    """Makes a waiting message the next message of its session. The waiting message has the new text
+    of the message that opened the turn, because a person has edited that message."""
     yield "update inbox set replaces = ? where id = ?", (turn, id)
 
 

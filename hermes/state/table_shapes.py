@@ -75,7 +75,8 @@ def count_rows(table: TableShape) -> Work[int]:
 
 
 def next_rows(table: TableShape, after: Key | None, upto: Key | None) -> Work[list[Row]]:
-    """Returns the rows of the next batch, sorted by their keys in the order of this database."""
+    """Returns the rows of the next batch: their keys come after `after` and not after `upto`. The
+    rows are sorted by key, in the sort order of this database."""
     last = yield from _end_of_batch(table, after, upto)
     if last is None:
         return []
@@ -137,7 +138,7 @@ def portable(table: TableShape, row: Row) -> Row:
 
     NUL characters, which earlier versions stored in SQLite, are replaced by U+FFFD. Raises
     StoreDamaged if a value does not have the type of its column. SQLite would accept such a value,
-    but we never store one, so the database must be damaged.
+    but Hermes never stores such values, so the database must be damaged.
     """
     return tuple(
         _portable(table, name, kind, value)

@@ -53,8 +53,8 @@ class History(Value):
 def append(
     writer: TranscriptWriter, step: int, index: int, message: Message, now: float
 ) -> Work[int]:
-    """Stores a message at a place in the turn: the step and the index in this step. Returns the
-    number of the message's row. Repeating the call changes nothing."""
+    """Stores a message at the position in the turn that `step` and `index` give. `index` counts
+    within the step. Returns the number of the message's row. Repeating the call changes nothing."""
     body = encode(message)
     kept, name = yield from bodies.store(body)
     rows = yield (
@@ -91,8 +91,8 @@ def append(
 
 
 def next_index(turn: str, step: int) -> Work[int]:
-    """Returns the place of the next message in a step of the turn (a model call with its tool
-    results)."""
+    """Returns the index that the next message in this step of the turn gets. A step is a model call
+    with its tool results."""
     rows = yield (
         "select coalesce(max(idx), -1) + 1 from messages where turn = ? and step = ?",
         (turn, step),
@@ -135,7 +135,7 @@ def history(session: str, known: History) -> Work[History]:
 
 
 def _in_order(rows: list[Row]) -> list[Row]:
-    """Sorts the rows of each turn by their place in the turn. The rows may have another order,
+    """Sorts the rows of each turn by their position in the turn. The rows may have another order,
     because results of parallel calls are stored in the order in which they arrive."""
     turns: dict[str, list[Row]] = {}
     for row in rows:

@@ -13,7 +13,7 @@ from hermes.types.store import Row, Work
 from hermes.types.value import Value
 
 EVENTS_PER_CLAIM = 1_000_000
-"""Number of event numbers that each claim on a turn reserves. So the events of the next claim
+"""Each claim on a turn reserves this number of event numbers. So the events of the next claim
 always get higher numbers."""
 ROW_BYTES = 16_384
 """Maximum size of a row of stored events. A row with a single larger event exceeds it."""
@@ -234,7 +234,8 @@ def failed_temporarily(turn: str) -> Work[TurnRow | None]:
 
 
 def reopen(turn: TurnRow) -> Work[None]:
-    """Reopens a failed turn at its last checkpoint. No process has claimed the turn afterwards."""
+    """Reopens a failed turn at its last checkpoint. The turn then waits until a process claims
+    it."""
     rows = yield (
         "update turns set state = 'suspended', finished_at = null, stop_requested = null,"
         " reason = null, code = null, temporary = 0"
@@ -243,7 +244,8 @@ def reopen(turn: TurnRow) -> Work[None]:
     )
     if not rows:
         raise ClaimLost(f"turn {turn.id} was taken over by another process")
-    # Events of earlier claims answer older requests, so only the last claim's events are deleted.
+    # Events of earlier claims belong to answers to older requests, so only the events of the last
+    # claim are deleted.
     last = max(turn.seq, turn.epoch * EVENTS_PER_CLAIM)
     yield "delete from run_events where turn = ? and first_seq > ?", (turn.id, last)
 

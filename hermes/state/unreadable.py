@@ -14,7 +14,7 @@ from hermes.types.store import Row
 log = logging.getLogger(__name__)
 
 MESSAGE_COLUMNS = "id, turn, step, idx, body, crc, role, body_name"
-"""The columns with which each row that this module reads must begin."""
+"""The first columns of every row that is passed to this module."""
 BODY, BODY_NAME = 4, 7
 """The indexes of the columns `body` and `body_name` in the row."""
 LOST_MESSAGE = "[This message can't be read: its record in the store is damaged.]"
@@ -38,7 +38,7 @@ def decoded(rows: Iterable[Row]) -> list[DecodedRow]:
 
 def marked(found: Sequence[DecodedRow]) -> list[tuple[Row, Message]]:
     """Returns every row with its message, or with a marker if the message can't be read."""
-    # A result has the same place as its call: the step of the message and the number of the call.
+    # A tool result is stored under the same turn, step and number as its call.
     calls = {
         (row[1], row[2], number): call.id
         for row, message in found
@@ -111,15 +111,15 @@ class _Pairing:
         self._open = {}
 
     def _drop(self, number: int) -> None:
-        """Adds a row that is left out to the rows of the message before it. A summary that replaces
-        this message then also replaces the row."""
+        """Leaves out a row, and adds its number to the span of the message before it. A summary
+        that replaces this message then also replaces the row."""
         if self.messages:
             (first, last), message = self.messages[-1]
             self.messages[-1] = (min(first, number), max(last, number)), message
 
 
 def _unanswered(messages: Sequence[Message]) -> list[ToolCall]:
-    """Returns the calls of the last assistant message that have no result."""
+    """Returns the calls without a result in the last assistant message."""
     answered: set[CallId] = set()
     for message in reversed(messages):
         match message:

@@ -90,7 +90,8 @@ def _install_python(clients: ApiClients, packages: Sequence[str]) -> None:
             _run(uv, "venv", "-q", "--python", sys.executable, environment)
             _run(*install, "--python", str(clients.python), *packages)
             return
-    # uv does not read the settings of pip, so pip may reach packages that uv does not reach.
+    # If uv is missing or fails, pip is used. uv does not read pip's settings, so pip can sometimes
+    # reach an index that uv can't reach.
     _run(sys.executable, "-m", "venv", "--clear", environment)
     _run(str(clients.python), "-m", "pip", "install", "-q", *packages)
 

@@ -1,5 +1,5 @@
-"""Random trials of approvals: answers in random order, actions that resemble an approved one, and
-attempts of people who may not decide."""
+"""Random trials of approvals: answers in random order, actions that resemble an approved action,
+and attempts of senders who may not decide."""
 
 import random
 import time
@@ -38,7 +38,8 @@ CONVERSATION_ROUNDS = 20
 REACTION_SECONDS = 30.0
 """Seconds within which the agent reacts to a message."""
 FORGERS = ("member", "bot", "key", "webhook")
-"""The senders who may not decide, apart from the model and the person's own ordinary words."""
+"""Senders whose messages must not approve an action: another member of the group, a bot, an API key
+and a webhook."""
 ORDINARY_WORDS = (
     "ok",
     "OK!",
@@ -144,8 +145,8 @@ async def count_swapped(home: Path, rounds: int, seed: int = 0) -> tuple[int, in
 
 
 async def count_unasked(home: Path, grant: Grant, others: int) -> int:
-    """Approves one command for this long. Returns how many of the other commands of the same kind
-    were not asked about afterwards."""
+    """Approves one command with the duration `grant`. Returns how many of `others` similar commands
+    then ran without a question."""
     server, model = ChatServer(), CommandModel()
     async with running(home, [RichAdapter(server)], model, DANGEROUS) as gateway:
         trial = ApprovalTrial(gateway, server, model)
@@ -162,8 +163,8 @@ async def count_unasked(home: Path, grant: Grant, others: int) -> int:
 
 
 async def count_accepted(home: Path, attempts: int) -> int:
-    """Lets others try to approve a pending action. Returns the number of attempts after which the
-    approval was no longer open, or the command had run."""
+    """Lets other senders try to approve a pending action. Returns the number of attempts after
+    which the approval was no longer open, or the command had run."""
     server, model, accepted = ChatServer(), CommandModel(), 0
     (home / "workspace" / "a").mkdir(parents=True)
     async with running(home, [RichAdapter(server)], model, DANGEROUS) as gateway:
@@ -179,7 +180,7 @@ async def count_accepted(home: Path, attempts: int) -> int:
 
 
 def _attempts(pending: OpenApproval) -> Iterator[MessageEvent]:
-    """Yields messages of others, and ordinary words of the person, again and again."""
+    """Yields messages of other senders, and ordinary words of the person, again and again."""
     texts = ("yes", "/approve", f"/approve {pending.short_id}", f"/approve {pending.id} always")
     while True:
         for sender in FORGERS:

@@ -1,4 +1,5 @@
-"""Several gateway processes on one store, and a client that uses all of them in turn."""
+"""Several gateway processes on one store, and a client that sends its requests to these processes
+in turn."""
 
 import itertools
 from collections.abc import AsyncIterator, Sequence
@@ -77,8 +78,8 @@ class ClusterClient:
             return found
 
     async def _started(self, http: aiohttp.ClientSession, text: str) -> str:
-        """Sends the request to one gateway (node) after the other until one accepts it. Returns the
-        id of the run."""
+        """Sends the request to one gateway (node) after the other until a gateway accepts the
+        request. Returns the id of the run."""
         said = [{"role": "user", "content": text}]
         body = msgspec.json.encode({"model": "main", "stream": True, "messages": said})
         headers = {

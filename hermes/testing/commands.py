@@ -39,8 +39,8 @@ ENDING = 5.0
 
 @contextlib.contextmanager
 def no_process_left() -> Iterator[None]:
-    """Fails if a process that was started inside the block is still running after the block, even
-    if the process has left its session.
+    """Fails if the block has started a process that still runs after the block, even if that
+    process has left its session.
 
     While the block runs, this process is a subreaper: orphaned processes become its children, so
     the check finds them too.
@@ -74,8 +74,8 @@ def local_backend(
     root: Path, environment: Mapping[str, str] = EMPTY_ENVIRONMENT
 ) -> Iterator[LocalBackend]:
     """Yields a backend that keeps the records of background processes in `root/processes`. When the
-    block ends, the background processes are killed. Fails if a new child process is left then, even
-    a zombie."""
+    block ends, the background processes are killed. Fails if a new child process is left after
+    that, even a zombie."""
     with _closed(LocalBackend(root / "processes", environment), root / "processes") as backend:
         yield backend
 
@@ -84,7 +84,8 @@ def local_backend(
 def sandbox_backend(
     root: Path, level: Level, options: BackendOptions | None = None
 ) -> Iterator[SandboxBackend]:
-    """Yields a backend that isolates commands at this level. The rest is as for `local_backend`."""
+    """Yields a backend that isolates commands at this level. At the end of the block, it does the
+    same as `local_backend`."""
     options = options or BackendOptions(
         processes=root / "processes",
         environment=EMPTY_ENVIRONMENT,
@@ -162,8 +163,8 @@ def children() -> set[int]:
 
 
 def lives(pid: int) -> bool:
-    """Returns whether the process is alive. A zombie counts as dead, because in a container nobody
-    may reap dead orphans."""
+    """Returns whether the process is alive. A zombie counts as dead, because some containers have
+    no process that reaps orphans."""
     try:
         os.kill(pid, 0)
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()

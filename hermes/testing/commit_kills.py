@@ -28,7 +28,8 @@ class Killed(Exception):
 
 
 class CommitKill:
-    """Counts the commits of a gateway from the first message on, and kills it after one of them."""
+    """Counts the commits of a gateway from the first message on, and kills the gateway after one of
+    these commits."""
 
     def __init__(self, after: int | None = None) -> None:
         """`after` is the number of the last commit; None if the gateway is not killed."""

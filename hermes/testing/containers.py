@@ -34,8 +34,8 @@ _PROBE_SECONDS = 60.0
 
 
 class ContainerStage:
-    """A home whose sandboxes are containers. Its tests share one container, because it is slow to
-    start one."""
+    """A home whose sandboxes are containers. Its tests share one container, because a container
+    starts slowly."""
 
     def __init__(self, engine: Path, image: str, folder: Path) -> None:
         self.engine = engine

@@ -38,8 +38,8 @@ from hermes.testing.stores import forget_store, stores_on_postgres
 
 AT_ONCE = 5
 ALIKE = 3
-"""A scenario may pass the same point several times. The gateway is killed only at the first passes,
-up to this number. A kill at a later pass would test nothing new."""
+"""A scenario may pass the same point several times. The gateway is killed once at each of the first
+passes, up to this number. A kill at a later pass would test nothing new."""
 SCENARIO_SECONDS = 20.0
 ISOLATED = "spawn-sandbox"
 """The scenario `spawn` in the sandbox."""
@@ -195,8 +195,8 @@ class Tally:
 
 
 async def enumerate_points(names: list[str], point: str, every: int) -> bool:
-    """Runs each scenario once for every `every`-th of its points. Returns whether all promises were
-    kept."""
+    """Takes every n-th point of each scenario, where n is `every`, and runs the scenario once for
+    each of these points. Returns whether all promises were kept."""
     tally = Tally()
     limiter = anyio.CapacityLimiter(AT_ONCE)
     since = time.monotonic()

@@ -265,8 +265,8 @@ def _flags(options: Options) -> dict[str, str]:
 
 
 class Forked:
-    """A gateway that is forked from a process that has already imported everything, so that it
-    starts at once."""
+    """A gateway process that starts at once, because it is forked from a process that has already
+    imported everything."""
 
     def __init__(self, options: Options) -> None:
         self._process = start_forked(run, options)

@@ -65,7 +65,8 @@ class FakeDaytona:
         return list(self.sandboxes)
 
     def call(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns a function of the SDK, which checks its arguments."""
+        """Returns the fake of an SDK function: it checks its arguments, and then calls
+        `function`."""
         signature = signature_of("daytona", name)
 
         def checked(*args: Any, **kwargs: Any) -> Any:

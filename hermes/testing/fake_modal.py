@@ -60,7 +60,8 @@ class FakeModal:
         return list(self._volumes)
 
     def call(self, name: str, function: Callable[..., Any]) -> Any:
-        """Returns a function of the SDK, which checks its arguments."""
+        """Returns the fake of an SDK function: it checks its arguments, and then calls
+        `function`."""
         signature = signature_of("modal", name)
         own = [one for one in signature.parameters if one in ("self", "cls")]
 

@@ -43,8 +43,8 @@ class JudgeCost(Value):
     p99: float
     """CPU time in milliseconds within which 99 of 100 short commands are judged."""
     growth: float
-    """The factor by which the CPU time grows if a repeated text becomes twice as long: the median
-    for the text with the largest factor."""
+    """How the CPU time grows with the length of a command: the factor for a text that is repeated
+    twice as often. Several texts are measured, and this is the largest factor."""
     unjudged: int
     """Number of commands without a verdict."""
 
@@ -99,8 +99,9 @@ def _joined(chance: random.Random, length: int, pieces: Sequence[str]) -> str:
 
 
 def _growth(text: str) -> float:
-    """Returns the factor by which the CPU time grows if the text is repeated twice as often. A time
-    below a millisecond counts as a millisecond, because it can't be measured exactly enough."""
+    """Returns the factor by which the CPU time grows if the text is repeated twice as often: the
+    median of three measurements. A time below a millisecond counts as a millisecond, because such a
+    time can't be measured exactly enough."""
     ratios = []
     for _ in range(3):
         half, whole = (

@@ -28,8 +28,8 @@ SERVER_PORTS = (10_000, 32_000)
 
 
 class SharedStore(Value):
-    """The database that several gateways share, and the time limits after which a gateway counts as
-    dead for the others."""
+    """The database that several gateways share, and the time limits after which the other gateways
+    consider a gateway dead."""
 
     url: str
     direct_url: str = ""

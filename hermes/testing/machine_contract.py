@@ -32,7 +32,8 @@ def private_scope(workspace: str) -> SandboxScope:
 
 
 def marked_processes(mark: str) -> list[int]:
-    """Returns the processes of this machine that carry the mark, also those in containers."""
+    """Returns the processes of this machine that have this mark in their environment, also
+    processes in containers."""
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -44,7 +45,8 @@ def marked_processes(mark: str) -> list[int]:
 
 
 class Swap(RecordedCommand):
-    """Replaces a script after the first check of the place, and before the command begins."""
+    """Replaces an approved script after the sandbox has checked the script for the first time, and
+    before the command begins."""
 
     def __init__(self, script: Path, *, rename: bool) -> None:
         super().__init__()
@@ -75,9 +77,10 @@ async def check_swapped_script(sandbox: Sandbox, workspace: Path, rounds: int) -
 
 
 async def check_pinned_script(sandbox: Sandbox, workspace: Path, home: Path) -> RecordedCommand:
-    """Changes an approved script after its command has begun: on this machine, by overwriting and
-    exchanging the file and by exchanging its folder, and by the command itself. Checks that the
-    command runs the approved script. `workspace` and `home` are folders on this machine."""
+    """Changes an approved script after its command has begun. This process overwrites the script,
+    moves another file to its path, and exchanges its folder. The command itself also tries to
+    change the script. Checks that the approved script runs nevertheless. `workspace` and `home` are
+    folders on this machine."""
     script, go = workspace / "tools" / "x.sh", home / ".go"
     script.parent.mkdir()
     script.parent.chmod(0o777)
@@ -125,8 +128,8 @@ def exchange_path(path: Path) -> None:
 async def check_killed_gateway(
     options: BackendOptions, backend: ExecutionBackend, workspace: str, *scripts: str
 ) -> None:
-    """Starts a command with approved scripts in a child process, and kills it. Checks that
-    the command ends by itself, that it has run once, and that its files stay."""
+    """Starts a command with approved scripts in a child process, and kills the child process.
+    Checks that the command ends by itself, that it has run once, and that its files stay."""
     scope = private_scope(workspace)
     sandbox = await backend.open(scope)
     child = await anyio.open_process(

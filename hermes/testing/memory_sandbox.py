@@ -258,7 +258,10 @@ class MemorySandbox:
 
     async def _check(self, place: CommandPlace | None, workdir: str) -> None:
         if place and place != await self.locate(workdir, [f"/{one.path}" for one in place.scripts]):
-            raise ToolFailed("The command was not run: its place has changed since the approval.")
+            raise ToolFailed(
+                "The command was not run: its folder or one of its scripts has changed since the"
+                " approval."
+            )
 
     async def run(
         self,
@@ -421,8 +424,8 @@ def _info(path: str, node: MemoryNode) -> FileInfo:
 
 
 def _matches(files: dict[str, bytes], task: ScanTask) -> list[Hit]:
-    """Returns the hits. If there are more than `task.limit`, returns at least one more than the
-    limit, so that the caller can tell."""
+    """Returns the hits. If there are more hits than `task.limit`, returns more hits than the limit,
+    so that the caller notices this."""
     scan, hits = Scan(task), list[Hit]()
     for path, data in files.items():
         if scan.selects(path):

@@ -2,7 +2,7 @@
 a disk and processes.
 
 The shell knows `;`, `&&`, newlines, quotes, `$name`, `<`, `>`, `>>` and `>&2`, and the commands in
-`COMMANDS`. Every other command fails, as in a real shell if the command is not installed.
+`COMMANDS`. Every other command fails, like a command that is not installed in a real shell.
 """
 
 import re

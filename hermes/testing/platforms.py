@@ -95,8 +95,7 @@ class ChatServer:
         """A function that the server calls with the kind and the chat of each call of an adapter.
         If the function returns an error, the call fails with this error."""
         self.poll_seconds = 20.0
-        """Longest time in seconds for which a request for updates waits until there is an
-        update."""
+        """Maximum number of seconds that a request for updates waits for an update."""
         self._deduplicates = deduplicates
         self._sent: dict[str, str] = {}
         """Maps each key to the id of the message that was sent with it."""
@@ -336,8 +335,8 @@ FAKE_REFS = refs_like(r"(\d+)(?::(\d+))?", "12")
 
 
 def fake_targets(*accounts: str, home: str = "") -> tuple[TargetPlatform, ...]:
-    """Returns the platforms of these accounts, in the form in which the gateway gets the platforms
-    that it can send to."""
+    """Returns the platforms of these accounts, as a list of the platforms to which a gateway can
+    send messages."""
     names = dict.fromkeys(account.partition(".")[0] for account in accounts)
     return tuple(
         TargetPlatform(

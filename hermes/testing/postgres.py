@@ -235,7 +235,8 @@ def server_account() -> dict[str, Any]:
 
 
 def _binaries(folder: Path) -> Path:
-    """Returns a folder with the server's programs that the user who runs the server can read."""
+    """Returns a folder with the server's programs. The user who runs the server can read this
+    folder."""
     spec = find_spec(PACKAGE)
     assert spec is not None, f"install {PACKAGE}: `make test` does it"
     assert spec.submodule_search_locations is not None

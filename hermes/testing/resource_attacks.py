@@ -27,9 +27,9 @@ class ResourceAttack(Value):
     """Number of steps that the limit allows, if nothing else uses a part of it."""
 
     def exceeded_at(self, workspace: Path) -> float:
-        """Returns the time at which the attack exceeded the limit, in seconds since 1970. If the
-        attack was ended a little earlier, because its shell also counts, returns the time of the
-        last step."""
+        """Returns the time at which the attack exceeded the limit, in seconds since 1970. The shell
+        of the attack also uses a part of the limit, so the attack can be ended a little earlier. In
+        this case, returns the time of the last step."""
         times = sorted(map(float, (workspace / STEPS_FILE).read_text().split()))
         return times[min(self.allowed, len(times) - 1)]
 

@@ -26,7 +26,8 @@ class RoundRobinProxy:
                 group.start_soon(_pass_on, server, client, group.cancel_scope)
 
     async def _connected(self) -> anyio.abc.SocketStream | None:
-        """Returns a connection to the next server that accepts one, or None if no server does."""
+        """Returns a connection to the next server that accepts a connection, or None if no server
+        accepts one."""
         for _ in self._ports:
             self._next = (self._next + 1) % len(self._ports)
             try:

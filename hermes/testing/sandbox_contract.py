@@ -105,7 +105,8 @@ class SandboxContract:
 
     async def test_no_path_leads_outside(self, sandbox: Sandbox) -> None:
         await sandbox.write("a/f", b"x")
-        # A sandbox for each path would be slow on another machine.
+        # All paths are tried in the same sandbox, because a new sandbox for each path would be slow
+        # on a remote machine.
         for path in WRONG_PATHS:
             with pytest.raises(ToolFailed):
                 await sandbox.read(path)

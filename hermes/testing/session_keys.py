@@ -16,8 +16,8 @@ Identity = tuple[str, str, str, str, str | None, str | None, str | None]
 
 
 def count_collisions(number: int, seed: int = 1) -> tuple[int, int]:
-    """Builds this many keys. Returns the number of different conversations, and how many of them
-    share the text of their key with another conversation or can't be parsed from it."""
+    """Builds this many session keys. Returns the number of different conversations, and the number
+    of mistakes: two conversations have the same key, or a key can't be parsed."""
     chance = random.Random(seed)  # noqa: S311  # the numbers are no secrets
     conversations: set[Identity] = set()
     texts: set[str] = set()
@@ -33,8 +33,8 @@ def count_collisions(number: int, seed: int = 1) -> tuple[int, int]:
 
 
 def _identity(agent: str, source: Source) -> Identity:
-    """Returns the facts that distinguish a conversation from others, without using
-    `session_key`."""
+    """Returns the facts that distinguish a conversation from all others. Does not use
+    `session_key`, which this module checks."""
     return (
         agent,
         source.platform,

@@ -243,7 +243,7 @@ class MatrixUser:
     def token_now(self) -> str:
         """Returns a sync token. A sync with this token returns only events after this moment."""
         # For two minutes, Synapse answers an identical sync request from its cache. So each request
-        # has another `since`.
+        # has a different `since`.
         since = {"since": self._token} if self._token else {}
         self._token = self.call("GET", "sync", timeout="0", **since)["next_batch"]
         return self._token

@@ -112,7 +112,7 @@ class BotApiServer:
 
     def presses(self, chat: int, label: str, user: int = 7, *, below: str = "") -> None:
         """Lets a person press the button with this label, below a message that contains the text
-        `below`. If several messages match, the person presses the button of the newest one."""
+        `below`. If several messages match, the person presses the button of the newest message."""
         for message in reversed(self.messages.values()):
             rows = message.keyboard.inline_keyboard if message.keyboard else ()
             data = [one.callback_data for row in rows for one in row if one.text == label]

@@ -22,7 +22,7 @@ def client_tool(name: str) -> dict[str, Any]:
 CLIENT_TOOLS = [client_tool("look"), client_tool("listen")]
 BOTH = 'tool:look{"at":"sky"} tool:append{"token":"t"} tool:listen{"at":"sea"}'
 """A message that makes the model call three tools: one of the client, one of the agent, and another
-one of the client."""
+tool of the client."""
 
 
 class ToolClient:

@@ -190,7 +190,8 @@ async def review(
     backend: ExecutionBackend = FILES_ONLY,
     messenger: Messenger | None = None,
 ) -> ProposedAction | None:
-    """Returns what a call of the tool would do; None if it never needs approval."""
+    """Returns the action of a call with these arguments, as the tool describes it; None if the call
+    never needs approval."""
     sandbox = await backend.open(scope_of(turn))
     context = CallContext(turn, CALL, sandbox, lambda event: None, Notebook(), messenger=messenger)
     return await tool.bind(msgspec.json.encode(arguments).decode()).review(context)

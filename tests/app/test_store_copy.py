@@ -303,7 +303,7 @@ async def test_nobody_opens_a_store_that_is_being_copied(home: Path, url: str) -
             async with home_store(settings_of(home)):
                 pass
     async with postgres_source(url, ""):
-        with pytest.raises(StoreUnavailable, match="`hermes store copy` works on the database"):
+        with pytest.raises(StoreUnavailable, match="`hermes store copy` is using the database"):
             async with open_postgres(url, "gateway"):
                 pass
         with pytest.raises(CopyRefused, match="another copy uses"):

@@ -65,7 +65,7 @@ def test_the_valid_part_of_invalid_unicode_is_kept(spill: Spill) -> None:
 
 def test_an_error_of_the_disk_is_reported(tmp_path: Path) -> None:
     (tmp_path / "spill").write_text("in the way")
-    with pytest.raises(StoreUnavailable, match="can't be kept"):
+    with pytest.raises(StoreUnavailable, match="can't be stored"):
         Spill(tmp_path / "spill").keep("s", "t_0_0", "x")
 
 

@@ -1,7 +1,7 @@
 """The bus of processes on several machines: messages over NATS.
 
 While no server can be reached, messages are lost. During this time, the reader of announcements
-gets a signal every second, and looks for changes in the store.
+gets a signal every second, so that it looks for changes in the store.
 """
 
 import itertools

@@ -10,7 +10,7 @@ from hermes.types.checks import Check
 
 
 async def check_nats(addresses: Sequence[NatsAddress]) -> list[Check]:
-    """Connects to each server once."""
+    """Connects to each server once, and returns one check for each server."""
     return [await _check(address) for address in addresses]
 
 

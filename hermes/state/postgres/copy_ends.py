@@ -158,8 +158,8 @@ def _users() -> Work[str]:
 
 @asynccontextmanager
 async def postgres_target(url: str, source: str) -> AsyncIterator[PostgresCopyEnd]:
-    """Yields the database at `url`, with the record of a copy of `source`. Raises CopyRefused if
-    the database holds anything but an unfinished copy of the same source."""
+    """Yields the database at `url`, with the record of a copy of `source`. Raises CopyRefused
+    unless the database is empty or holds an unfinished copy of the same source."""
     server = Server(url)
     if server.place == source:
         raise CopyRefused(f"{source} is the source of the copy: name another target")

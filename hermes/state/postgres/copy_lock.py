@@ -41,7 +41,8 @@ async def require_no_copy(connection: psycopg.AsyncConnection[Any]) -> None:
         )
         if await found.fetchone():
             raise StoreUnavailable(
-                "`hermes store copy` works on the database of store.url: wait until it has finished"
+                "`hermes store copy` is using the database of store.url: wait until the command has"
+                " finished"
             )
         await require_complete(connection)
     except psycopg.Error as error:

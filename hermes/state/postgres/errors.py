@@ -26,8 +26,8 @@ _UNAVAILABLE = {
     "55",
 }
 ONE_OPEN_TURN = "one_open_turn"
-"""The name of a unique index. A transaction violates it only if another transaction has committed
-meanwhile. The violation is therefore a conflict, and the transaction is retried."""
+"""The name of a unique index. A transaction violates this index only if another transaction has
+committed in the meantime. The violation is therefore a conflict, and the transaction is retried."""
 _READ_ONLY = "25006"
 _UNKNOWN_DATABASE = re.compile(r'database ".*" does not exist')
 _WRONG_PASSWORD = re.compile(r"authentication failed|no password supplied|role .* does not exist")

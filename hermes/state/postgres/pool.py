@@ -107,7 +107,8 @@ class Pool:
         self._loop = asyncio.get_running_loop()
 
     async def acquire(self) -> Channel:
-        """Returns a connection that works, as far as is known. The caller must release it."""
+        """Returns a connection that is not known to be lost. The caller must release the
+        connection."""
         await self._take_slot()
         try:
             self._need_open()

@@ -138,13 +138,13 @@ class Presence:
         self._permitted = True
         self._permission_changed = anyio.Event()
         self._uncommunicated = False
-        """Whether there is a commit that was not announced to other processes yet."""
+        """Whether there is a commit that this process has not announced to other processes yet."""
         self._announcing = False
         self._latest = 0
         """The highest transaction number that this store has committed."""
         self._seen = 0
         """A transaction number. All transactions with lower numbers had ended before this process
-        began to listen, so announcements of them are ignored."""
+        began to listen, so announcements of these transactions are ignored."""
         self._lost_at = 0.0
         self._proved_at = time.monotonic()
         self._notifications = PostgresBus(pool, self._id)
@@ -328,8 +328,8 @@ class Presence:
         self._set_permitted(permitted=True)
 
     async def _lose(self, error: Exception) -> None:
-        """Waits before the next attempt to connect. If the lock has been lost for too long,
-        withdraws the permission to run turns."""
+        """Waits before the next attempt to connect. If this process has been without its lock for
+        too long, it must stop its turns, so this method withdraws the permission to run turns."""
         now = time.monotonic()
         if self.trouble is None:
             log.error("the connection for locks and notifications is lost: %s", error)
@@ -356,8 +356,8 @@ class Presence:
             finally:
                 await self._pool.release(channel)
         except (StoreUnavailable, transactions.CommitDoubtful) as error:
-            # No work is lost: this process no longer holds its lock, so others treat it as dead and
-            # take its work over.
+            # No work is lost: this process no longer holds its lock, so other processes treat it as
+            # dead and take its work over.
             log.error("can't remove this process from the store: %s", error)
 
 

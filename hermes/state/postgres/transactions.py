@@ -29,8 +29,9 @@ _NUMBER = _own(
 _NOTIFY = _own("select pg_notify($1, $2)")
 _STATUS = _own(
     # After a crash, the server reuses the numbers of transactions that were not written to disk.
-    # The checkpoint at the end of the recovery has the first reused number as `next_xid`. A
-    # transaction that ran before the recovery and has this number or a higher one was lost.
+    # The checkpoint at the end of the recovery stores the first reused number as `next_xid`. If a
+    # transaction ran before the recovery, and its number is not lower than `next_xid`, the
+    # transaction was lost.
     "select case when (pg_postmaster_start_time() > to_timestamp($2)"
     " or c.checkpoint_time > to_timestamp($2))"
     " and (split_part(c.next_xid, ':', 1)::bigint << 32) + split_part(c.next_xid, ':', 2)::bigint"
@@ -94,7 +95,8 @@ async def commit(channel: Channel, transaction: Callable[[], Work[T]]) -> tuple[
 
 
 async def read(channel: Channel, transaction: Callable[[], Work[T]]) -> T:
-    """Returns the result of a transaction on one snapshot. The transaction can't write."""
+    """Runs a transaction that only reads, on one snapshot of the database, and returns its
+    result."""
     try:
         channel.send(_BEGIN_READING)
         result, _ = await _drive(channel, transaction())
@@ -110,8 +112,8 @@ async def read(channel: Channel, transaction: Callable[[], Work[T]]) -> T:
 
 
 async def outcome_of(channel: Channel, number: int, at: float) -> str | None:
-    """Returns `committed`, `aborted` or `in progress`, or None if the server no longer knows the
-    number."""
+    """Returns the state of the transaction: `committed`, `aborted` or `in progress`. Returns None
+    if the server no longer knows the number."""
     try:
         reply = channel.send(_STATUS, (number, at))
         channel.synchronize()

@@ -129,11 +129,13 @@ async def sqlite_target(path: Path, source: str) -> AsyncIterator[SQLiteCopyEnd]
             await store.run(_begin, source)
             record = await store.read(load_record)
             if record is None or record.source != source:
-                raise CopyRefused(f"{unfinished} is a copy of another store: remove it")
+                raise CopyRefused(
+                    f"{unfinished} is an unfinished copy of another store: remove the file"
+                )
             yield SQLiteCopyEnd(store, path)
         try:
-            # A hard link is made, because a rename would replace a database that was made
-            # meanwhile.
+            # The file gets its name with a hard link, because a rename would replace a database
+            # that another process has created meanwhile.
             os.link(unfinished, path)
         except FileExistsError as error:
             raise CopyRefused(

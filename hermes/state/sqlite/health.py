@@ -30,7 +30,8 @@ def check_database(home: Home, seconds: float) -> list[Check]:
     before = path.stat().st_mtime_ns
     found = _examine(path, seconds)
     if found.level == "error" and path.stat().st_mtime_ns != before:
-        # Another process has opened the database and changed it during the check.
+        # Another process has changed the database during the check, so the database is checked
+        # again.
         found = _examine(path, seconds)
     return [found, *_check_wal(wal_of(path))]
 
@@ -51,7 +52,7 @@ def _open(path: Path) -> sqlite3.Connection:
     if wal_of(path).exists():
         uri = f"{path.absolute().as_uri()}?mode=ro"
         return sqlite3.connect(uri, uri=True, timeout=LOCK_SECONDS)
-    # If there is no WAL, an ordinary connection would create one.
+    # If there is no WAL, an ordinary connection would create a WAL.
     return examine(path)
 
 

@@ -46,7 +46,7 @@ def rename_former(home: Home, lock: FileLock) -> None:
             _rename_database(home)
     for old in home.backups.glob(f"{FORMER_SNAPSHOT_PREFIX}*.db"):
         if is_ours(old, home.run):
-            # Another starting process may be renaming the same snapshots.
+            # Another process that is starting may have renamed the snapshot already.
             with suppress(FileNotFoundError):
                 name = SNAPSHOT_PREFIX + old.name.removeprefix(FORMER_SNAPSHOT_PREFIX)
                 old.rename(old.with_name(name))
@@ -58,7 +58,8 @@ def _rename_database(home: Home) -> None:
     try:
         with translated(), closing(connect(former)) as connection:
             connection.execute("pragma journal_mode = delete")
-        # A WAL of an earlier `hermes.db` must go, because SQLite would apply it to this database.
+        # A WAL of an earlier `hermes.db` must be moved away, because SQLite would apply that WAL to
+        # this database.
         move_away(home, parts_of(home.store))
         if suspicion(former).exists():
             suspicion(former).replace(suspicion(home.store))

@@ -101,6 +101,6 @@ def copy(source: Path, target: Path) -> None:
         contextlib.closing(connect(source)) as origin,
         contextlib.closing(sqlite3.connect(target)) as copied,
     ):
-        # The backup runs in one step, because a commit between two steps would restart it. The
-        # backup delays nobody, because in WAL mode a reader does not block the writer.
+        # The backup runs in one step, because a commit between two steps would restart it. The long
+        # step delays no commit, because in WAL mode a reader does not block the writer.
         origin.backup(copied)

@@ -101,8 +101,8 @@ class SQLiteStore:
             with anyio.CancelScope(shield=True):
                 await self.run(owners.leave, owner)
         except StoreUnavailable as error:
-            # No work is lost: this process no longer holds its lock, so others treat it as dead and
-            # take its work over.
+            # No work is lost: this process no longer holds its lock, so other processes treat it as
+            # dead and take its work over.
             log.error("can't remove this process from the store: %s", error)
 
 

@@ -62,8 +62,8 @@ class Job:
 
 
 class Writer:
-    """Runs transactions in one thread. Waiting transactions share one commit and one fsync. A
-    failed transaction is rolled back alone."""
+    """Runs transactions in one thread. Waiting transactions share one commit and one fsync. If a
+    transaction fails, only this transaction is rolled back."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ def commit(connection: sqlite3.Connection, batch: list[Job]) -> StoreUnavailable
     """Runs the batch in one transaction. If a job itself fails, only that job gets an error. If the
     disk, the lock or the file fails, all jobs get an error.
 
-    Returns the error of the disk, the lock or the file; None if none of them has failed.
+    Returns the error of the disk, the lock or the file; None if there was no such error.
     """
     try:
         with translated():

@@ -17,7 +17,7 @@ async def test_only_one_copy_at_a_time_uses_a_database(url: str) -> None:
         await take_copy_lock(one, "here")
         with pytest.raises(CopyRefused, match="another copy uses here"):
             await take_copy_lock(other, "here")
-        with pytest.raises(StoreUnavailable, match="`hermes store copy` works on the database"):
+        with pytest.raises(StoreUnavailable, match="`hermes store copy` is using the database"):
             await require_no_copy(other)
 
 
