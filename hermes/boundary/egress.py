@@ -29,7 +29,7 @@ LONGEST_URL = 4096
 QUOTED = 200
 
 IsAllowed = Callable[[str, int], bool]
-"""Returns whether a connection may be made to an address and a port."""
+"""Returns whether Hermes is allowed to connect to this address and port."""
 
 # Ports above 1023 whose servers would interpret the lines of an HTTP request as commands.
 _SERVICES = frozenset({1433, 2049, 3306, 3389, 5432, 5900, 6379, 11211, 27017})
@@ -156,7 +156,7 @@ class PageResolver(AbstractResolver):
 
 
 class _NotPublic(OSError):
-    """Raised if a connection to the address is not allowed."""
+    """Raised if Hermes is not allowed to connect to an address."""
 
 
 class _GuardedConnector(aiohttp.TCPConnector):

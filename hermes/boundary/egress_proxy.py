@@ -1,9 +1,9 @@
 """An HTTP proxy that connects the commands of sandboxes with the allowed hosts, and with no others.
 
-The proxy listens on a Unix socket. The first line of each connection is the name of the sandbox,
-which the forwarder writes. Then the proxy understands CONNECT and requests with an absolute URL.
-The address of every connection is checked when the connection is made, by the rules of
-`web_extract`, so that a host name can't lead to an address that is not public.
+The proxy listens on a Unix socket. The forwarder of a sandbox writes the name of the sandbox as the
+first line of each connection. The HTTP request follows. The proxy understands CONNECT and requests
+with an absolute URL. The address of every connection is checked when the connection is made, by the
+rules of `web_extract`, so that a host name can't lead to an address that is not public.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ def allows(policy: NetworkPolicy, host: str) -> bool:
 
 
 def is_own_address(address: str) -> bool:
-    """Returns whether the address belongs to this machine, on which the gateway may listen."""
+    """Returns whether the address belongs to this machine. The gateway itself may listen there."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
@@ -194,7 +194,8 @@ class EgressProxy:
     async def _connect(
         self, request: ProxyRequest
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connects to the first address of the host that is allowed and answers."""
+        """Tries the allowed addresses of the host in order, and connects to the first that
+        answers."""
         host, port = request.host, request.port
         try:
             with anyio.fail_after(CONNECT_SECONDS):
@@ -237,7 +238,8 @@ class EgressProxy:
 
 
 def _remember(known: dict[tuple[str, str], None], refusal: tuple[str, str]) -> bool:
-    """Adds the refusal and forgets the oldest ones. Returns False if it was known already."""
+    """Adds the refusal, and forgets the oldest refusals if there are too many. Returns False if
+    this refusal was known already."""
     if refusal in known:
         return False
     known[refusal] = None
@@ -283,7 +285,7 @@ def _is_alive(path: Path) -> bool:
 
 @contextlib.contextmanager
 def short_path(path: Path) -> Iterator[str]:
-    """Yields a name of the socket that the kernel accepts, however long its path is."""
+    """Yields a path of the socket that is short enough for the kernel, however long `path` is."""
     if len(os.fsencode(path)) < LONGEST_SOCKET_PATH:
         yield str(path)
         return

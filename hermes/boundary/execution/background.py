@@ -44,7 +44,8 @@ from hermes.types.value import Value
 
 RECORD = "record.json"
 PROCESS_MARK = "HERMES_PROCESS"
-"""The environment variable by which the processes of a background command are found."""
+"""The environment variable that marks the processes of a background command, so that they can be
+found again."""
 MOST_RUNNING = 64
 """Maximum number of background processes of one agent that run at the same time."""
 MOST_FINISHED = 256
@@ -66,8 +67,8 @@ class BackgroundProcess(Value):
     """The process group of the command. The supervisor is its leader."""
     started_at: float
     boot: str = ""
-    """The boot id of the machine when the process was started. A machine that has taken over the
-    disk with the records has another boot id, and therefore does not look for the process."""
+    """The boot id of the machine when the process was started. If another machine uses the disk
+    with the records, it has another boot id, and so it does not look for the process."""
     wrapped: bool = False
     """Whether the command runs in a sandbox of bubblewrap."""
     sandbox: str = ""
@@ -305,7 +306,8 @@ def _write(pipe: Path, data: bytes) -> int:
 
 
 def _fill(pipe: Path, data: bytes) -> None:
-    """Writes data to a pipe that nobody reads yet. Raises OSError if the data is too long."""
+    """Writes all data to a pipe that nobody reads yet. Raises OSError if the pipe can't hold the
+    data."""
     if not data:
         return
     handle = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
@@ -313,7 +315,7 @@ def _fill(pipe: Path, data: bytes) -> None:
         if len(data) > fcntl.fcntl(handle, fcntl.F_GETPIPE_SZ):
             fcntl.fcntl(handle, fcntl.F_SETPIPE_SZ, len(data))
         if os.write(handle, data) < len(data):
-            raise OSError(errno.E2BIG, "its environment and text are too long")
+            raise OSError(errno.E2BIG, "the command and its environment variables are too long")
     finally:
         os.close(handle)
 

@@ -152,8 +152,8 @@ def _system() -> tuple[str, ...]:
     arguments += ["--ro-bind", SETTINGS_FOLDER, SETTINGS_FOLDER]
     for closed in settings_files().closed:
         if not os.access(closed, os.R_OK):
-            # This process may not read the file. The sandbox has the same rights, so the file need
-            # not be hidden.
+            # This process is not allowed to read the file. Commands in the sandbox have the same
+            # rights, so the file need not be hidden.
             continue
         if Path(closed).is_dir():
             arguments += ["--tmpfs", closed, "--remount-ro", closed]

@@ -58,8 +58,8 @@ class Machine(Protocol):
 
     @property
     def shared(self) -> bool:
-        """Whether programs of others run on the machine. If False, Hermes has started every
-        process."""
+        """Whether programs of other people also run on the machine. If False, Hermes has started
+        every process on it."""
         ...
 
     @property
@@ -70,7 +70,8 @@ class Machine(Protocol):
     @property
     def files(self) -> tuple[str, int]:
         """The folder on this machine that contains the files of commands, and the maximum size of
-        these files in bytes. An empty name and 0 if the files are elsewhere or have no limit."""
+        these files in bytes. The value is an empty name and 0 if the files are elsewhere or have no
+        limit."""
         ...
 
     async def prepare(self) -> None:
@@ -84,9 +85,9 @@ class Machine(Protocol):
         ...
 
     def watch(self) -> Callable[[], str] | None:
-        """Returns a function that returns the limit which the commands on the machine have reached
-        since this call, or an empty text if none was reached. Both functions may block. Returns
-        None if the machine has no limits."""
+        """Begins to watch the limits of the machine. Returns a function that says which limit the
+        commands have reached since then; its text is empty if they have reached none. Returns None
+        if the machine has no limits. This method and the returned function may block."""
         ...
 
     def terminal(self, folder: str) -> tuple[str, ...]:
@@ -140,8 +141,7 @@ class ClientCommands:
         return outcome
 
     async def end(self, mark: str) -> bool:
-        """Ends all processes with this mark, which a command has started. Returns False if nothing
-        was running."""
+        """Ends all processes of the command with this mark. Returns False if none was running."""
         code, said = await self.call(TERMINATION, mark, "01"[not self._machine.shared])
         if code == 0 and said.strip().isdecimal():
             return int(said) > 0
@@ -165,7 +165,7 @@ class ClientCommands:
 
     async def _start(self, prepared: bytes, mark: str) -> "Client":
         line = supervised(self._machine, mark, "foreground")
-        # The start of the process is not cancelled half-way, because that would leave it behind.
+        # If a cancellation interrupted the start, nobody would end the process.
         with anyio.CancelScope(shield=True):
             try:
                 process = await anyio.open_process(
@@ -228,15 +228,16 @@ class Client:
         self._prepared = prepared
         self._machine = machine
         self.said = ""
-        """The messages of the client itself."""
+        """What the client itself has written to stderr, such as an error message of `ssh`."""
         self.result: tuple[int, int] | None = None
         """The exit code and the number of killed processes."""
         self.begun = anyio.Event()
-        """Set when the command begins. An order takes a moment to reach the other machine."""
+        """Set when the supervisor reports that the command has begun, or when the client has
+        ended."""
         self.over = anyio.Event()
         """Set when the command or the client has ended."""
         self.silent = anyio.Event()
-        """Set at the end of the output."""
+        """Set when all output has been read."""
         self.text = Output()
 
     async def become_ready(self) -> None:
@@ -268,9 +269,9 @@ class Client:
         self.over.set()
 
     async def kill(self) -> None:
-        """Kills the processes of the command and its supervisor from this machine, which sees the
-        processes in its containers. A supervisor can't start a program to find them, if the
-        command has reached a limit."""
+        """Kills the command's processes and its supervisor from this machine, which sees the
+        processes in its containers. If the command has reached a limit, the supervisor can't do
+        this, because it can't start the program that finds the processes."""
         await anyio.to_thread.run_sync(end_marked, f"{CALL_MARK}={self._mark}")
 
     async def read(self) -> None:
@@ -281,7 +282,8 @@ class Client:
         self.silent.set()
 
     async def finish(self) -> bool:
-        """Ends the command. Returns False if the supervisor does not report the end."""
+        """Ends the command if it still runs. Returns False if the supervisor does not report that
+        the command has ended."""
         with anyio.move_on_after(FORCE_SECONDS):
             if self.result is None and not self.over.is_set():
                 await self.order(b"kill\n")
@@ -294,7 +296,7 @@ class Client:
         await self._process.aclose()
 
     async def _report(self) -> str:
-        """Returns the next report; empty if there is no further report."""
+        """Returns the next report of the supervisor; empty if there is no further report."""
         while True:
             try:
                 line = await self._reports.receive_until(b"\n", _LONGEST_LINE)
@@ -310,7 +312,7 @@ class Client:
 async def _attend(
     client: Client, seconds: float, observer: CommandObserver, watch: LimitWatch
 ) -> CommandOutcome | None:
-    """Lets the command begin, and waits for its end. Returns None if nobody knows how the command
+    """Starts the command, and waits for its end. Returns None if nobody knows how the command
     ended."""
     since, exceeded = time.monotonic(), ""
     async with anyio.create_task_group() as group:

@@ -79,13 +79,14 @@ class PinnedMachine(Protocol):
     """Finds a machine for one command, on which its approved scripts can't be replaced."""
 
     async def __call__(self, place: CommandPlace, *, lasting: bool) -> Machine | None:
-        """Returns the machine; None if the usual machine is as good. `lasting` means that the
-        command runs in the background. Raises ToolFailed if a script is not the approved one."""
+        """Returns the machine; None if the usual machine protects the scripts too. `lasting` means
+        that the command runs in the background. Raises ToolFailed if a script is not the approved
+        one."""
         ...
 
 
 async def no_pinned_machine(place: CommandPlace, *, lasting: bool) -> Machine | None:
-    """Is the `PinnedMachine` of a backend that can't protect scripts."""
+    """The `PinnedMachine` of a backend that can't protect scripts. Always returns None."""
     return None
 
 
@@ -100,7 +101,7 @@ class CommandSetting(Value):
     """The id of the sandbox."""
     private_files: bool
     end: Callable[[str], Awaitable[bool]]
-    """Ends a command by its handle, like the method of the backend."""
+    """Ends the command with this handle. Returns whether it was running."""
     pinned: PinnedMachine = no_pinned_machine
     remark: Callable[[], str] = lambda: ""
     """Returns a text that is added to the output of a foreground command."""
@@ -197,8 +198,8 @@ class ClientSandbox:
     async def _machine_for(
         self, place: CommandPlace | None, *, lasting: bool = False
     ) -> AsyncIterator[Machine]:
-        """Yields the machine for a command. A machine for this command alone is cleared afterwards.
-        If it is `lasting`, it is cleared only after an error."""
+        """Yields the machine for a command. If the machine is for this command alone, it is cleared
+        afterwards. The machine of a `lasting` command is cleared only after an error."""
         own = await self._setting.pinned(place, lasting=lasting) if place else None
         begun = False
         try:
@@ -308,5 +309,6 @@ class ClientProcess:
         try:
             await self._client.write(order)
         except ToolFailed:
-            # The process has ended, or its client does not read. Then it is ended by its mark.
+            # The process has ended, or its client does not read. In the second case `kill` ends the
+            # process by its handle.
             return
