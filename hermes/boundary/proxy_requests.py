@@ -12,7 +12,7 @@ HEAD_END = b"\r\n\r\n"
 _REQUEST = re.compile(rb"([A-Z]{1,20}) (\S{1,32768}) HTTP/1\.[01]")
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\]")
 _HEADER = re.compile(rb"[\w!#$%&'*+.^`|~-]+:[^\r\n\0]*")
-"""A header that all servers read in the same way. Others could hide a second `Host`."""
+"""A header that all servers read in the same way. Other headers could hide a second `Host`."""
 _DROPPED = (b"proxy-", b"connection:", b"keep-alive:", b"host:", b"upgrade:")
 """Headers of a client that concern the proxy, or that the proxy sets itself."""
 _REASONS = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway", 503: "Service Unavailable"}
@@ -60,7 +60,8 @@ def parse_head(head: bytes) -> ProxyRequest:
 
 
 def _place(url: str, usual: int | None) -> tuple[str, int]:
-    """Returns the host and the port of the URL. `usual` is the port of a URL that names none."""
+    """Returns the host and the port of the URL. `usual` is the port to use if the URL names no
+    port; None if the URL must name one."""
     try:
         parts = urlsplit(url)
         port = parts.port or usual

@@ -63,7 +63,7 @@ def search_result(query: SearchQuery, code: int, output: bytes) -> SearchResult:
 
 async def _run(place: int, task: ScanTask) -> tuple[int, bytes]:
     command = [sys.executable, "-I", "-S", scan.__file__, str(place), json.dumps(task._asdict())]
-    # The start of the process is not cancelled half-way, because that would leave a process behind.
+    # If a cancellation interrupted the start, nobody would end the process.
     with anyio.CancelScope(shield=True):
         process = await anyio.open_process(
             command,

@@ -54,7 +54,7 @@ class ContainerUse(Value):
     at: float
     """The time on the monotonic clock."""
     process: int
-    """The id of its first process on this machine."""
+    """The process id of the container's first process, as this machine sees it."""
 
 
 class ContainerState(Value):

@@ -32,7 +32,8 @@ async def connect_container(folder: Path, sandbox: str, process: int) -> None:
 
 
 def network_finding(policy: NetworkPolicy, engine: ContainerEngine) -> Sequence[BackendFinding]:
-    """Says that commands are refused, if their containers can't have the network of the policy."""
+    """Returns a finding if containers can't have the network of the policy. Commands are then
+    refused."""
     if policy.mode == "none" or engine.is_podman or os.geteuid() == 0:
         return ()
     text = "Commands are refused, because their containers can't be connected with the network."

@@ -253,8 +253,8 @@ class DockerBackend:
 
 
 async def _is_busy(container: Container) -> bool:
-    """Returns whether anything runs in the container besides its first process with its child, and
-    the shell that counts."""
+    """Returns whether a command runs in the container. Three processes do not count: the first
+    process of the container, its child, and the shell that counts the processes."""
     code, said = await ClientCommands(container).call("set -- /proc/[0-9]*; echo $#")
     return code == 0 and int(said) > 3
 

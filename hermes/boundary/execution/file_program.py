@@ -26,7 +26,7 @@ for name, text in json.loads(sys.stdin.buffer.readline()):
     exec(compile(text, name, "exec", flag, True), vars(module))
 module.main()
 """
-"""The code that loads the modules from stdin and runs the last one."""
+"""The code that loads the modules from stdin and calls `main` of the last module."""
 
 
 @cache

@@ -25,7 +25,7 @@ PROGRESS_SECONDS = 0.5
 
 class Foreground:
     """Runs commands. The environment of each command also contains a variable with a unique mark,
-    by which its processes are found."""
+    by which Hermes finds the processes of the command."""
 
     def __init__(self) -> None:
         self._server = ForkServerClient()

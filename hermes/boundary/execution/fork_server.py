@@ -198,7 +198,7 @@ class Supervisor:
         return left
 
     def _prepare(self) -> None:
-        """Starts the shell, which waits at the gate before it executes the command."""
+        """Starts the shell process, which waits for a byte before it executes the command."""
         request: RequestFields = json.loads(self._read_line())
         restrictions = request["restrictions"]
         os.chdir(request["folder"])
@@ -275,7 +275,8 @@ def _supervise(control: int, output: int) -> NoReturn:
 def _become(
     request: RequestFields, gate: socket.socket, output: int, group: ControlGroup | None
 ) -> NoReturn:
-    """Executes the command in a session of its own, after a byte arrives at the gate."""
+    """Executes the command in a session of its own, as soon as a byte arrives on the socket
+    `gate`."""
     try:
         os.setsid()
         gate.send(b"r")

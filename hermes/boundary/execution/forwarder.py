@@ -56,7 +56,8 @@ def main() -> NoReturn:
     forwarder = os.fork()
     if not forwarder:
         _forward(folder, sandbox, (told, opened), parent)
-    # `told` stays open, because bubblewrap would fail if nobody could read what it writes.
+    # `told`, the reading end of `info`, stays open: bubblewrap fails if no process can read what it
+    # writes there.
     for descriptor in (info, gate, opened):
         os.close(descriptor)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -170,7 +171,7 @@ class JoinedSockets:
 
     def advance(self, ready: set[socket.socket | int]) -> None:
         """Sends and receives with the sockets that are ready. Closes both sockets when both sides
-        have ended, or one fails."""
+        have ended the connection, or when one side fails."""
         try:
             for source in [one for one in self._pending if self._other[one] in ready]:
                 self._send(source)
@@ -203,8 +204,9 @@ class JoinedSockets:
 
 
 def connect_to_proxy(sandbox: str) -> socket.socket | None:
-    """Connects to the proxy of a living process. The current folder contains the sockets. The proxy
-    learns the name of the sandbox from the first line, which no command can change."""
+    """Connects to the proxy of a process that still runs; returns None if there is no such proxy.
+    The current folder contains the sockets. The proxy learns the name of the sandbox from the first
+    line, which no command can change."""
     with os.scandir() as entries:
         names = [entry.name for entry in entries]
     for name in names:

@@ -17,7 +17,8 @@ from hermes.boundary.execution.process import (
 )
 
 CALL_MARK = "HERMES_CALL"
-"""The environment variable by which the processes of a command are found."""
+"""The environment variable that marks the processes of a command, so that they can be found
+again."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
 

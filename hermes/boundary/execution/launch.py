@@ -112,7 +112,8 @@ class Launcher(Protocol):
         self, command: str, folder: Path, *, background: bool, place: CommandPlace | None = None
     ) -> CommandLaunch:
         """Returns everything that starting a shell command in a folder of this machine needs. If
-        `place` is given, the command runs only there. Raises ToolFailed if commands can't run."""
+        `place` is given, the command runs only in exactly this place. Raises ToolFailed if commands
+        can't run."""
         ...
 
     def shell(self) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
-"""Restricts itself and then executes a program. A person opens a shell in a sandbox in this way.
+"""Restricts its own process and then executes a program. Hermes runs it when a person opens a shell
+in a sandbox.
 
 This module is run as a script, which needs only the standard library. Its arguments are the
 restrictions as JSON, the folder in which the program starts, the environment as JSON, and the

@@ -27,7 +27,7 @@ SANDBOX_ADVICE = (
 
 @cache
 def level_problem(level: Level) -> str:
-    """Returns why commands can't be isolated in this way here; empty if they can."""
+    """Returns why this machine can't isolate commands at this level; empty if it can."""
     if (level == "seatbelt") != (sys.platform == "darwin"):
         return "it needs macOS" if level == "seatbelt" else "it needs Linux"
     match level:

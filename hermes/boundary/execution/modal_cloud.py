@@ -112,7 +112,7 @@ class ModalProvider:
             process.stdin.write_eof()
             await process.stdin.drain.aio()
             output: bytes = await process.stdout.read.aio()
-            # A program that can't be run has no output, but an error.
+            # If a program can't be run, its output is empty and stderr contains the error.
             problem: bytes = b"" if output else await process.stderr.read.aio()
             await process.wait.aio()
         return output or problem

@@ -54,8 +54,8 @@ class RedactedOutput:
         self._held = b""
 
     def write(self, data: bytes) -> None:
-        """Writes the data. If the end of the data may be the beginning of a secret, this end is
-        kept until more data arrives."""
+        """Writes the data. If the end of the data could be the beginning of a secret, this end is
+        written later, when more data has arrived."""
         data = self._held + data
         for secret in self._secrets:
             data = data.replace(secret, REDACTED)
@@ -69,6 +69,7 @@ class RedactedOutput:
 
 
 def _overlap(data: bytes, secret: bytes) -> int:
-    """Returns the length of the longest end of `data` with which the secret begins."""
+    """Returns the largest number of bytes at the end of `data` that are also the beginning of the
+    secret."""
     longest = min(len(data), len(secret) - 1)
     return next((n for n in range(longest, 0, -1) if data.endswith(secret[:n])), 0)

@@ -86,8 +86,8 @@ def install_arguments() -> Sequence[str]:
 
 
 def _types() -> str:
-    """Returns the source of a module that replaces `hermes.types.execution`, which needs
-    msgspec."""
+    """Returns the source of a module that replaces `hermes.types.execution` on the remote machine.
+    The original module needs msgspec, which is not installed there."""
     lines = ["from collections import namedtuple", f"LARGEST_FILE = {LARGEST_FILE}"]
     for one in (CommandPlace, FileInfo, Script):
         names = [field.name for field in fields(one)]
@@ -103,7 +103,7 @@ def agent_folder() -> str:
 
 
 def _add(bundle: zipfile.ZipFile, name: str, data: bytes) -> None:
-    # The archive of the same modules is always the same, so the time is a fixed one.
+    # Each file gets the same fixed time, so that the same modules always give the same archive.
     bundle.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
 
 

@@ -17,8 +17,8 @@ from hermes.types.errors import ToolFailed
 from hermes.types.value import Value
 
 REMOTE_ANSWER_SECONDS = 60.0
-"""Seconds within which the remote machine must answer, in addition to the time for which the
-request lets it wait."""
+"""Seconds within which the remote machine must answer. The waiting time that a request allows is
+added."""
 
 RECONNECT_PAUSES = (0.5, 2.0, 5.0)
 """Seconds to wait before each new attempt to reach a machine after its connection was lost."""
@@ -45,8 +45,8 @@ class RemoteMachine(Protocol):
     async def execute(self, arguments: Sequence[str], data: bytes, seconds: float) -> bytes:
         """Runs a program with `data` as its input, for at most `seconds`. Returns its output.
 
-        Raises MachineUnreachable if the program may have run, and otherwise ToolFailed if it can't
-        be run.
+        Raises MachineUnreachable if it is unknown whether the program has run, and ToolFailed if it
+        certainly has not run.
         """
         ...
 
@@ -80,8 +80,8 @@ class RemoteCalls:
     async def call(
         self, kind: str, answer: type[T], fields: Mapping[str, object], wait: float = 0.0
     ) -> T:
-        """Returns the answer to a request. `wait` is the number of seconds for which the request
-        lets the machine wait. Raises ToolFailed if the request fails."""
+        """Returns the answer to a request. `wait` is the number of seconds that the machine is
+        allowed to wait before it answers. Raises ToolFailed if the request fails."""
         root = await self.machine.start()
         request = {"do": kind, "root": root, "shown": self._shown or root, **fields}
         data = json.dumps(request).encode()

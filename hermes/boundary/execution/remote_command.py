@@ -29,7 +29,8 @@ from hermes.boundary.execution.process_tree import (
 from hermes.types.errors import ToolFailed
 
 COMMAND_MARK = "HERMES_COMMAND"
-"""The environment variable by which the processes of a command are found."""
+"""The environment variable that marks the processes of a command, so that they can be found
+again."""
 LAST_OUTPUT_SECONDS = 0.5
 """Seconds that are allowed for the last output after the shell has ended."""
 TERM_GRACE = 2.0
@@ -89,8 +90,8 @@ class CommandFolder:
         self.path = path
 
     def claim(self) -> bool:
-        """Creates the folder. Returns False if it exists: the command was started or ended
-        before."""
+        """Creates the folder. Returns False if the folder exists, because the command was started
+        or ended before."""
         try:
             self.path.mkdir(mode=0o700)
         except FileExistsError:
@@ -287,7 +288,7 @@ class _Supervisor:
 
     def _wait(self, seconds: float | None) -> bool:
         """Waits until the shell has ended. For a background command, waits until all its processes
-        have ended. Returns True if the time was up before."""
+        have ended. Returns True if the time is up first."""
         deadline = None if seconds is None else time.monotonic() + seconds
         timed_out = False
         self._reap()

@@ -16,8 +16,8 @@ from hermes.boundary.execution.landlock import drop_privileges, install_filter, 
 FILTER_DESCRIPTOR = 3
 """The descriptor from which bubblewrap reads the seccomp filter."""
 PRIORITY = 5
-"""The `nice` value of commands. The gateway and the supervisors stay responsive with a lower
-value."""
+"""The `nice` value of commands. The gateway and the supervisors have a lower value, so they stay
+responsive."""
 CPU_GRACE = 5
 """Seconds of CPU time between SIGXCPU and SIGKILL."""
 _SIGNAL_CODES = range(129, 129 + 64)
@@ -43,13 +43,14 @@ class RestrictionFields(TypedDict):
 
 
 def restrict(fields: RestrictionFields) -> None:
-    """Restricts this process and everything that it executes. Raises OSError if a restriction
-    can't be applied: the command must not run then."""
+    """Restricts this process and everything that it executes. Raises OSError if a restriction can't
+    be applied. The command must not run in that case."""
     if fields["limits"] is not None:
         _limit(fields["limits"])
     program = base64.b64decode(fields["seccomp"])
     if fields["wrapped"] and program:
-        # Bubblewrap needs calls that the filter forbids, so it installs the filter itself.
+        # Bubblewrap itself needs system calls that the filter forbids. So it installs the filter
+        # itself, after these calls.
         _pass_on(program)
     if fields["landlock"] is not None:
         # The rules are made before the privileges are dropped, because finding the paths may need
@@ -92,7 +93,8 @@ def exit_code(status: int, *, wrapped: bool) -> int:
 
 
 def limit_of(code: int) -> str:
-    """Returns the limit for which the kernel ended the command; empty if it ended otherwise."""
+    """Returns the limit because of which the kernel ended the command; empty if the command ended
+    for another reason."""
     with contextlib.suppress(KeyError):
         return _LIMIT_SIGNALS[code]
     # A shell reports the signal of its last command as an exit code.

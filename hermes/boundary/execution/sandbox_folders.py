@@ -22,7 +22,8 @@ SANDBOX_RECORD = "sandbox.json"
 
 
 class SandboxRecord(Value):
-    """The owner of a sandbox. The time of its file is the time of the last use."""
+    """The owner of a sandbox. The modification time of the record's file is the time of the last
+    use."""
 
     agent: AgentId
     session: str
@@ -95,7 +96,8 @@ class SandboxFolder:
 def _make_devices(folder: Path) -> None:
     """Creates devices. If the gateway runs as root, commands own the devices of the machine, and
     could change their permissions."""
-    # A restricted root may not create devices, and some file systems have no usable devices.
+    # This fails if the kernel does not let root create devices, as in many containers, or if the
+    # file system has no usable devices.
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory(dir=folder.parent) as name:
         for device in (*DEVICES, "tty"):
             made = Path(name, device)
@@ -107,7 +109,8 @@ def _make_devices(folder: Path) -> None:
 
 
 def sandbox_id(scope: SandboxScope, sharing: Sharing) -> str:
-    """Returns the name of the scope's sandbox. Sessions with the same name share a sandbox."""
+    """Returns the name of the scope's sandbox. Scopes for which the name is the same share a
+    sandbox."""
     owner = str(scope.session)
     if sharing == "agent":
         owner = f"agent:{scope.agent}"

@@ -28,8 +28,9 @@ SHOWN_HOSTS = 10
 
 
 class SandboxNetwork:
-    """The network of all sandboxes of a backend. Without a policy, and if commands can't be kept
-    away from other programs, commands have no network."""
+    """The network of all sandboxes of a backend. Commands have no network if the policy allows
+    none, or if they have no network namespace of their own that keeps them away from other
+    programs."""
 
     def __init__(
         self,

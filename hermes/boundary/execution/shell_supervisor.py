@@ -62,7 +62,7 @@ self() { read -r me rest < /proc/self/stat; }
 SUPERVISOR = (
     r"""
 exec 3>&2 2>/dev/null
-# A trap, unlike an ignored signal, does not apply to the command.
+# The command does not inherit a trap, but it would inherit an ignored signal.
 trap : PIPE
 """
     + _FIND

@@ -88,7 +88,7 @@ class SshConnection:
         return (self._found(), "-S", path, *self._options(), "-T", self._ssh.host, remote)
 
     def watch(self) -> None:
-        """Returns nothing, because the machine has no limits of ours."""
+        """Returns None, because Hermes sets no limits on the machine."""
 
     def terminal(self, folder: str) -> tuple[str, ...]:
         remote = f'cd {shlex.quote(folder)} && exec "$SHELL" -i'
@@ -126,7 +126,8 @@ class SshConnection:
             self._folder = None
 
     async def _connect(self) -> None:
-        # The path of a socket has at most about 100 characters, so the home is no place for it.
+        # The path of a socket has at most about 100 characters, and a path in the home can be
+        # longer.
         self._folder = Path(tempfile.mkdtemp(prefix="hermes-ssh-"))
         # `cat` ends when this process ends, and then `ssh` ends, too.
         remote = "echo ready; exec cat >/dev/null"

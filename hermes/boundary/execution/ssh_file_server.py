@@ -91,7 +91,7 @@ class FileServer:
 
 
 async def _started(line: tuple[str, ...], environment: Mapping[str, str]) -> FileServer:
-    # The start of the process is not cancelled half-way, because that would leave it behind.
+    # If a cancellation interrupted the start, nobody would end the process.
     with anyio.CancelScope(shield=True):
         process = await anyio.open_process(line, env=environment, start_new_session=True)
     return FileServer(process)

@@ -16,7 +16,7 @@ from hermes.types.execution import LARGEST_FILE, FileInfo, Script, SearchQuery, 
 
 class SshFiles:
     """Implements `SandboxFiles` and `SandboxPlaces` with a program that runs on the machine. The
-    program opens one folder after the other and follows no symbolic link."""
+    program opens each folder of a path in turn and follows no symbolic link."""
 
     def __init__(
         self,

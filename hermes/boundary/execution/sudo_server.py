@@ -119,7 +119,8 @@ def _run(
     poll.register(client, select.POLLIN)
     while ended not in [one for one, _ in poll.poll()]:
         poll.unregister(client)
-        # This fails if sudo runs as another user, who then has to end the command.
+        # If sudo runs as another user, this process can't signal it. Then the command continues
+        # until it ends by itself.
         with contextlib.suppress(PermissionError):
             os.kill(pid, signal.SIGTERM)
     os.close(ended)

@@ -2,8 +2,8 @@
 
 This module is run as a script, which needs only the standard library. Its arguments are a folder,
 the restrictions of the command as JSON, and the program with its arguments. It prints its process
-id, and starts the command when it has read a line from stdin: the values that it redacts in the
-output, as JSON.
+id, and starts the command when it has read a line from stdin. This line contains, as JSON, the
+values that the supervisor redacts in the output.
 """
 
 import contextlib
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def _read_line() -> bytes:
-    """Reads a line from stdin; empty if the gateway has closed stdin before."""
+    """Reads a line from stdin; empty if the gateway closes stdin before the line is complete."""
     line = b""
     while not line.endswith(b"\n"):
         piece = os.read(0, 4096)

@@ -1,5 +1,5 @@
 """Chooses the files of this machine that sandboxed commands can see: the programs and settings of
-the system, without the files that not every user may read."""
+the system, except the files that only some users are allowed to read."""
 
 import os
 import stat
@@ -27,7 +27,8 @@ class SettingsFiles(Value):
     mixed: tuple[str, ...]
     """Folders in which every user may read some files."""
     closed: tuple[str, ...]
-    """Files and folders that some users may not read. Only the topmost folders are listed."""
+    """Files and folders that only some users are allowed to read. The content of such a folder is
+    not listed."""
 
 
 def settings_files() -> SettingsFiles:

@@ -15,13 +15,13 @@ from hermes.boundary.execution.process_tree import child_pids
 LIMIT_CHECK_SECONDS = 0.1
 """Seconds between two checks of a command."""
 SLACK_BYTES = 32_000_000
-"""The files are measured again when the free space of the disk has shrunk by this number of bytes,
-or by the rest of the limit."""
+"""The files are measured again when the free space of the disk has shrunk by this number of bytes.
+If fewer bytes are left until the limit, the files are measured again earlier."""
 WALK_SECONDS = 5.0
 """Seconds after which the files are measured again in any case."""
 WALK_SHARE = 20
-"""The pause between two measurements of the files has at least this multiple of the duration of a
-measurement."""
+"""If a measurement of the files takes N seconds, the next one begins at least this number times N
+seconds later."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -83,8 +83,8 @@ class FileMeter:
         self._folders = folders
         self._limit = limit if folders else 0
         self.devices = set(_devices(folders))
-        """The devices on which the folders are. A deleted file on a device that has no number and
-        is not among them, such as a `memfd`, is in memory."""
+        """The device numbers of the folders. The watchdog needs them to tell deleted files on a
+        disk from files in memory, such as a `memfd`."""
         self._room = SLACK_BYTES
         self._free = self._free_bytes()
         self._next = 0.0
