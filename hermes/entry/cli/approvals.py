@@ -104,7 +104,7 @@ def approve(runtime: Runtime, id: str, grant: Grant | None) -> None:
 @click.pass_obj
 @plainly
 def deny(runtime: Runtime, id: str, reason: tuple[str, ...]) -> None:
-    """Deny the action with this ID. The agent is told the REASON, and its turn continues.
+    """Deny the action with this ID. The agent gets the REASON, and its turn continues.
 
     `hermes approvals list` shows the ID. The exit code is 2 if no such action waits.
 

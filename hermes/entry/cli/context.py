@@ -43,7 +43,7 @@ def list_(runtime: Runtime, as_json: bool) -> None:
 @click.pass_obj
 @plainly
 def allow(runtime: Runtime, path: Path) -> None:
-    """Load the context file PATH with its present content. A later change has to be allowed
+    """Allow Hermes to load the context file PATH. If its content changes later, allow the file
     again."""
     if runtime.context_files(configuration.load()).allow(path.absolute()):
         say(f"allowed: {path} is loaded in new conversations while it stays as it is")

@@ -44,7 +44,7 @@ from hermes.types.errors import ConfigError, HermesError, StoreUnavailable
 log = logging.getLogger(__name__)
 
 MOST_LINES = 3
-"""Maximum number of log lines about one subject at the start."""
+"""Maximum number of log lines about one subject when the gateway starts."""
 STORE_POLL_SECONDS = 1.0
 """Seconds between two attempts to open the store during the start."""
 STOP_WAIT_SECONDS = 10.0
@@ -79,9 +79,9 @@ def run(
 ) -> None:
     """Run the service in the foreground, until Ctrl-C or SIGTERM.
 
-    The embedded demo model runs in a process of this machine and has no tools. It is downloaded
-    once. The choice is saved in config.yaml. The first key or address of another model that you set
-    replaces the embedded model.
+    The embedded demo model runs in a process of this machine and has no tools. The model is
+    downloaded once, and config.yaml then names it. The first key or address of another model that
+    you set replaces the embedded model.
     """
     wished = {
         "API_SERVER_HOST": host,

@@ -137,15 +137,15 @@ class InteractiveChat:
         return True
 
     async def _continue(self, gateway: Gateway, session: TerminalSession) -> None:
-        """Shows the turn that has continued although the person has typed nothing, or asks the open
-        question again."""
+        """Asks the open question again. If no question is open, shows the turn that has continued
+        although the person has typed nothing."""
         await session.ask_again()
         if not session.asked:
             await self._listen(gateway, session, session.catch_up)
 
     async def _switch(self, gateway: Gateway, session: TerminalSession, text: str) -> bool:
-        """Carries out /sessions and /resume, which include all sessions of terminals. Returns False
-        if the text is something else."""
+        """Carries out /sessions and /resume, which work with the sessions of all terminals. Returns
+        False if the text is neither of these commands."""
         resumes = self._names(text, "resume")
         if not resumes and not self._names(text, "sessions"):
             return False
@@ -185,8 +185,8 @@ class InteractiveChat:
         return None
 
     async def _read_line(self, session: TerminalSession) -> str | None:
-        """Reads a line. Stops waiting for it if the turn that waits for the person continues,
-        because it was decided elsewhere."""
+        """Reads a line. If a turn waits for the person's decision and somebody decides elsewhere,
+        stops waiting for the line, because the turn continues."""
         if not session.asked:
             return await self._terminal.read()
 
@@ -241,7 +241,8 @@ class InteractiveChat:
         return ending
 
     def _names(self, text: str, command: str) -> bool:
-        """Returns whether the text is this command. Its name may be abbreviated."""
+        """Returns whether the text is this command. The text may abbreviate the name of the
+        command."""
         parsed = parse_command(text)
         return parsed is not None and resolve(parsed.name, self._commands) == command
 
@@ -292,7 +293,7 @@ def home_directory() -> Path | None:
     try:
         return Path.home()
     except RuntimeError:
-        # A container may run us under a uid that has no home.
+        # The user id of this process may have no home, as in some containers.
         return None
 
 

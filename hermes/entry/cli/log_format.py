@@ -53,7 +53,7 @@ def json_format(record: logging.LogRecord) -> str:
     return f"{printable_json(msgspec.json.encode(shown).decode())}\n"
 
 
-# The text is cached, because under load thousands of records share a second.
+# The text is cached, because under load thousands of records are logged in the same second.
 @lru_cache(maxsize=2)
 def _local(second: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))

@@ -14,7 +14,7 @@ from hermes.types.value import Value
 
 
 class NodeReport(Value):
-    """The nodes of a store that several machines share."""
+    """The processes (nodes) that use a store which several machines share."""
 
     nodes: tuple[StoreNode, ...] = ()
     own: frozenset[str] = frozenset()

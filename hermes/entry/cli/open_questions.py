@@ -22,7 +22,8 @@ class OpenQuestions:
         return bool(self._waiting)
 
     def add(self, question: QuestionAsked) -> None:
-        # A text answers a plain question, so plain questions are asked before approvals.
+        # Any text answers a plain question, but only a few words answer an approval. So plain
+        # questions are asked before approvals.
         self._waiting.append(question)
         self._waiting.sort(key=lambda one: (one.kind == "approval", one.id))
 
@@ -38,7 +39,8 @@ class OpenQuestions:
             self.add(known.get(one.id) or asked_of(one))
 
     def next(self) -> QuestionAsked | None:
-        """Returns the first question, if it was not shown last."""
+        """Returns the first question. Returns None if there is none, or if it is the question that
+        was shown last."""
         first = next(iter(self._waiting), None)
         if first is None or first.id == self._shown:
             return None
@@ -67,7 +69,7 @@ class OpenQuestions:
 
 
 def asked_of(stored: OpenQuestion) -> QuestionAsked:
-    """Returns the event that has asked the question."""
+    """Returns the stored question as an event."""
     return QuestionAsked(
         id=stored.id,
         call=CallId(""),

@@ -75,7 +75,8 @@ def list_(runtime: Runtime, as_json: bool) -> None:
 @click.pass_obj
 @plainly
 def approve(runtime: Runtime, platform: str, code: str, yes: bool, as_json: bool) -> None:
-    """Pair the user who was shown CODE. In a terminal, you are asked first."""
+    """Pair the user to whom Hermes has shown CODE. In a terminal, the command first asks you to
+    confirm."""
     settings = configuration.load()
     account = _account(runtime, platform)
     digest = hash_code(account, parse_code(code) or code)
@@ -118,7 +119,9 @@ def revoke(runtime: Runtime, platform: str, user: str, as_json: bool) -> None:
             return await store.run(codes.revoke, account, user)
 
     if not anyio.run(take):
-        raise NotPaired(f"user {user!r} of {account} is not paired: `hermes pairing list`")
+        raise NotPaired(
+            f"user {user!r} of {account} is not paired: `hermes pairing list` shows who is"
+        )
     if as_json:
         say_json(msgspec.json.encode({"account": account, "user_id": user}).decode())
     else:

@@ -43,7 +43,8 @@ class Runtime(Protocol):
         ...
 
     def open_messenger(self, settings: Settings) -> AbstractAsyncContextManager[ChatMessenger]:
-        """Opens the home's store for sending messages to chats. A gateway sends them."""
+        """Opens the home's store to queue messages for chats. A running gateway sends the
+        messages."""
         ...
 
     async def copy_store(

@@ -22,7 +22,7 @@ class Line(Value):
     session: str
     at: str
     conversation: int
-    """Number of earlier conversations in the session."""
+    """The number of the conversation in its session. The first conversation has the number 0."""
     turn: str
     message: UserMessage | AssistantMessage | ToolMessage
 

@@ -172,7 +172,8 @@ def export(
         (say_json if form == "json" else say_unwrapped)(text, nl=False)
         return
     try:
-        # A pipe or a device is written to, and is not replaced by a file.
+        # If the output is a pipe or a device, the text is written to it. Only a regular file is
+        # replaced.
         if (output.exists() and not output.is_file()) or not output.parent.exists():
             output.write_text(text, "utf-8")
         else:

@@ -88,8 +88,8 @@ class TerminalSession:
         *,
         answers: bool = True,
     ) -> None:
-        """`answers` says whether the person can answer questions here. They are then asked one at a
-        time."""
+        """`answers` says whether the person can answer questions here. Questions are then asked one
+        at a time."""
         self._gateway = gateway
         self._new_screen = new_screen
         self._folder = folder
@@ -272,7 +272,7 @@ class TerminalSession:
     async def _show_or_queue(self, sent: SentMessage, screen: AnswerScreen) -> TurnEnding:
         """Shows the turn of a message. If it can't begin because an earlier turn waits for the
         person, queues the message instead."""
-        # The events of the turn are kept meanwhile, because it may end before this read does.
+        # The events of the turn are kept during this read, because the turn may end meanwhile.
         blocked = await self._gateway.read(sessions.blocked, self.key, sent.turn)
         if blocked and self._answers:
             self._queued.append(sent)
@@ -284,7 +284,8 @@ class TerminalSession:
         return "suspended"
 
     async def _said(self, text: str, piped: str, screen: AnswerScreen) -> MessageEvent:
-        """Returns the message with the files that it mentions. A command has no files."""
+        """Returns the message with the files that its text mentions. If the text is a command, no
+        file is attached."""
         if text.startswith("/"):
             return self._event(Said(text=_joined(text, piped)))
         read = await anyio.to_thread.run_sync(read_mentions, text, self._folder)
@@ -357,7 +358,8 @@ def _joined(text: str, piped: str) -> str:
 
 
 def _ending(events: Sequence[Envelope], screen: AnswerScreen) -> TurnEnding:
-    """Returns the outcome in the last event, or `left` if another process took the turn over."""
+    """Returns how the turn has ended, as its last event says; `left` if another process has taken
+    the turn over."""
     if events and isinstance(events[-1].event, TurnFinished):
         return events[-1].event.outcome
     screen.remark(LEFT)
@@ -369,5 +371,5 @@ def user_name() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        # A container may run us under a uid that has no name.
+        # The user id of this process may have no name, as in some containers.
         return str(os.getuid())

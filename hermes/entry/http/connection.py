@@ -72,7 +72,7 @@ class HttpConnection(HttpToolsProtocol):
         self._refused = False
         self._awaits_body = False
         self._receiving = False
-        """Whether a request has begun and is not complete."""
+        """Whether the beginning of a request has arrived, but not yet its end."""
         self._in_header = False
         self._begun = 0
         """Number of requests that began in the data that is being parsed."""
@@ -227,8 +227,8 @@ class HttpConnection(HttpToolsProtocol):
 
     @property
     def _busy(self) -> bool:
-        """Whether a response is being made or sent. Requests are answered in order, so only the
-        newest request is checked."""
+        """Whether a response is being made or sent. Requests are answered in order, so it is enough
+        to check the newest request."""
         newest: RequestResponseCycle | None = self.cycle
         return newest is not None and not newest.response_complete
 

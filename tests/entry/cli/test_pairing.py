@@ -62,7 +62,7 @@ def test_a_request_is_listed_approved_and_revoked(tmp_path: Path, hermes: Run) -
     again = hermes("revoke", "telegram", "8")
     assert (again.exit_code, again.stderr) == (
         2,
-        "user '8' of telegram is not paired: `hermes pairing list`\n",
+        "user '8' of telegram is not paired: `hermes pairing list` shows who is\n",
     )
 
 
