@@ -83,7 +83,8 @@ def _credential_keys(settings: Settings, platform: Platform[ConfigT]) -> dict[st
 
 
 def credential_key(platform: str, credential: str) -> str:
-    """Returns the key under which a credential is locked."""
+    """Returns the hash that names the lock of a credential. The lock lets only one process use the
+    credential."""
     return hashlib.sha256(f"hermes credential\0{platform}\0{credential}".encode()).hexdigest()
 
 

@@ -1,5 +1,5 @@
-"""Keeps one account connected: claims it for this process, runs its adapter, and restarts the
-adapter when the adapter fails or falls silent."""
+"""Keeps one account connected: makes sure that no other process serves it, runs its adapter, and
+restarts the adapter when the adapter fails or falls silent."""
 
 import logging
 import random
@@ -63,7 +63,7 @@ async def serve(
     """Receives and sends the messages of the account until it is cancelled. Returns early if the
     account's credential is invalid.
 
-    `credential` is the hash of the account's credential that names its lock; empty for no lock.
+    `credential` is the hash that names the lock of the account's credential; empty for no lock.
     Failures of the adapter are logged and not raised, so that one account can't stop the others.
     """
     supervisor = _Supervisor(gateway, adapter, credential, times)
@@ -187,7 +187,8 @@ class _Supervisor:
 
     async def _hold(self) -> Cursor:
         """Waits until this process serves the account and is the only user of its credential.
-        Returns the cursor to continue from."""
+        Returns the cursor: the position in the platform's events from which the adapter
+        continues."""
         told, refusals = "", 0
         while True:
             state: AccountState = "connecting"

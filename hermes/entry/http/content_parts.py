@@ -101,7 +101,8 @@ class GivenFile(Value):
 
 
 def text_of(content: MessageContent, index: int) -> str:
-    """Returns the text of message number `index`, which can't have attachments."""
+    """Returns the text of message number `index`. Raises ApiError if the message has
+    attachments."""
     match content:
         case None:
             return ""

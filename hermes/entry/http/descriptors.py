@@ -1,4 +1,5 @@
-"""Calculates how many connections the HTTP server may hold with the descriptors of the process."""
+"""Calculates how many connections the HTTP server can hold, from the number of file descriptors
+that the process can open."""
 
 import contextlib
 import resource

@@ -1,4 +1,4 @@
-"""POST /v1/runs/{id}/approval: decides an action that a suspended run waits to do."""
+"""POST /v1/runs/{id}/approval: approves or denies an action for which a suspended run waits."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -39,7 +39,7 @@ class ApprovalRequestBody(msgspec.Struct):
     """The complete id of the approval, or the short form in the question. This field may be left
     out if the run waits for only one decision."""
     reason: str | None = None
-    """The reason for a denial, which the model is told."""
+    """The reason for a denial. The model sees it."""
 
 
 class ApprovalResponse(WireValue):
@@ -69,7 +69,7 @@ class RunApproval:
         label = DENY if choice == "deny" else grants.get(choice)
         if label is None:
             possible = _listed([*grants, "deny"])
-            raise _invalid_choice(f"This can't be approved for longer: send {possible}.")
+            raise _invalid_choice(f"This action can't be approved for that long: send {possible}.")
         pressed = Pressed(question=id, choice=label, reason=body.reason or "")
         session = SessionKey.parse(waiting[id].session)
         receipt = await self._gateway.accept(_event(principal_of(request), session, pressed))
@@ -93,8 +93,8 @@ def _parse(body: bytes) -> ApprovalRequestBody:
 
 
 def _chosen(waiting: Sequence[str], wanted: str | None) -> str:
-    """Returns the id of the approval that a request means. Raises ApiError if there is none, or if
-    it is not clear which one is meant."""
+    """Returns the id of the approval that a request means. Raises ApiError if no such approval
+    waits, or if several wait and the request does not name one."""
     found = [id for id in waiting if wanted is None or wanted in (id, short_id(id))]
     if not waiting:
         raise _not_pending("The run does not wait for a decision.")

@@ -60,8 +60,8 @@ async def known_run(gateway: Gateway, request: Request) -> tuple[str, TurnId]:
 def _rendered(
     events: Sequence[Envelope], frames: RunStream
 ) -> list[bytes | tuple[int, TurnFinished]]:
-    """Returns the frames of the events. An end event is returned without a frame, because its frame
-    needs the whole answer."""
+    """Returns the frames of the events. An end event is returned as its number and the event,
+    because its frame needs the whole answer."""
     parts: list[bytes | tuple[int, TurnFinished]] = []
     sent: list[bytes] = []
     for one in events:

@@ -9,8 +9,8 @@ def chat_event(
 ) -> MessageEvent:
     """Returns an event of a chat, which is answered in the same chat and thread.
 
-    The key must be the same if the platform delivers the event again, and no other event of the
-    account may have it.
+    `key` identifies the event. It must be the same if the platform delivers the event again, and no
+    other event of the account may have it.
     """
     target = Target(account=source.account, chat_id=source.chat_id, thread_id=source.thread_id)
     return MessageEvent(
@@ -33,7 +33,7 @@ def chat_source(
     chat_name: str | None = None,
 ) -> Source:
     """Returns the source of a user's events in a chat. Without a user id, it is the source of the
-    chat itself. `direct` says whether the user talks to us alone."""
+    chat itself. `direct` says whether the chat is private: only this user and the bot are in it."""
     return Source(
         platform=platform,
         account=account,

@@ -31,8 +31,8 @@ class PlatformRequest(Value):
     path: str
     """The address without the root of the server."""
     name: str = ""
-    """The name of the call in errors. If it is empty, errors contain the path, which must not
-    contain a secret then."""
+    """The name of the call in errors. If it is empty, errors contain the path instead. Then the
+    path must not contain a secret."""
     body: object = None
     """The body: a form, a payload with its own content type, or a value that is sent as JSON."""
     query: Mapping[str, str | None] = {}
@@ -57,7 +57,7 @@ class PlatformSession:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[aiohttp.ClientSession]:
-        """The session, which is closed when the last block that uses it ends."""
+        """Yields the session, which is closed when the last block that uses it ends."""
         if self._session is None:
             self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
         session = self._session
@@ -95,8 +95,8 @@ class PlatformSession:
 
 
 def error_for_status(response: PlatformResponse, said: str, pause: float | None) -> HermesError:
-    """Returns the error for a status of 400 or more. `pause` is the number of seconds to wait that
-    the body states. If it is None, the header `Retry-After` is used."""
+    """Returns the error for a status of 400 or more. `pause` is the waiting time in seconds that
+    the body of the response states. If it is None, the header `Retry-After` is used."""
     match response.status:
         case 429:
             header = response.headers.get("Retry-After", "")

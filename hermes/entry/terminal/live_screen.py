@@ -60,7 +60,7 @@ class LiveScreen:
         self._activity = Activity(self._began)
         self._text = IncrementalMarkdown()
         self._spoken = False
-        """Whether a part of the current text is permanent."""
+        """Whether permanent lines already contain the beginning of the current text."""
         self._settled: list[RenderableType] = []
         """Permanent lines that are not written yet."""
         self._above: BlockKind | None = None

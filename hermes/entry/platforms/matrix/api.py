@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def api_path(*parts: str) -> str:
-    """Returns the path of an endpoint. The parts are quoted."""
+    """Returns the path of an endpoint. Special characters in the parts are percent-encoded."""
     return "/".join(["_matrix/client/v3", *(quote(part, safe="") for part in parts)])
 
 
@@ -83,7 +83,8 @@ class MatrixApi:
         return http.decoded(await self.send(request), returns)
 
     async def find(self, path: str, returns: type[T]) -> T | None:
-        """Returns the result of a GET, or None if the object is missing or we may not read it."""
+        """Returns the result of a GET, or None if the object is missing or the account is not
+        allowed to read it."""
         try:
             return await self.call("GET", path, returns)
         except Rejected:
@@ -93,7 +94,8 @@ class MatrixApi:
         try:
             return await self._send(request, (await self.login()).access_token)
         except AuthFailed as error:
-            # An expired login can be renewed.
+            # A login with the password can be repeated. An access token from the settings can't be
+            # renewed.
             if self._account.access_token or self._login is None:
                 raise
             self._login = None
