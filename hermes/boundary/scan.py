@@ -157,7 +157,7 @@ def _cut(line: str, start: int) -> str:
 
 def output(place: int, task: ScanTask) -> Iterator[str]:
     """Yields the output lines: the hits and then the remarks. If the pattern is invalid, yields
-    only the error."""
+    only the error. `place` is the descriptor of the searched folder or file."""
     try:
         scan = Scan(task)
     except (re.error, OverflowError, RecursionError) as error:

@@ -158,7 +158,7 @@ class Background:
         pieces = sorted((self._root / id).glob("output.*"), key=lambda path: int(path.suffix[1:]))
         data = b""
         for piece in pieces:
-            # The supervisor may delete the oldest piece while we read.
+            # The supervisor may delete the oldest output file while we read it.
             with contextlib.suppress(FileNotFoundError):
                 data += piece.read_bytes()
         return ProcessOutput(data=data, whole=not pieces or pieces[0].suffix == ".0")

@@ -33,7 +33,8 @@ from hermes.types.value import Value
 SUPERVISOR_START_SECONDS = 30.0
 """Seconds within which the supervisor of a command must answer."""
 FORCE_SECONDS = 3.0
-"""Seconds within which a supervisor must end a command. After that time it is ended by force."""
+"""Seconds within which a supervisor must end a command. After that time, Hermes ends the command by
+force."""
 METER_SECONDS = 0.2
 _LONGEST_LINE = 65_536
 

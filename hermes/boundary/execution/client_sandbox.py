@@ -211,7 +211,7 @@ class ClientSandbox:
                     await own.clear()
 
     def _launch(self, wanted: ClientCommand, machine: Machine) -> CommandLaunch:
-        """Describes the client of a background command."""
+        """Returns how to start the client of a background command."""
         prepared = orders(wanted.command, wanted.folder, wanted.environment)
         folder, limit = machine.files
         limits = CommandLimits(

@@ -50,8 +50,9 @@ class ScriptFiles:
         self._fixed = fixed
 
     def find(self, folder: str, script: str) -> tuple[Script, bytes | None]:
-        """Returns the script and its content; None if there is no such file. `folder` is the folder
-        in which the command begins. Raises ToolFailed if commands can't read the file."""
+        """Returns the script and its content. The content is None if there is no such file.
+        `folder` is the folder in which the command begins. Raises ToolFailed if commands can't read
+        the file."""
         joined = str(Path(folder, self._expanded(script)))
         path = os.path.normpath(joined)
         above = self.folder_of(path)

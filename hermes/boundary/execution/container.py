@@ -240,8 +240,8 @@ class Container:
         connect: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
         """`used` contains the last use of each container by this process. `view` describes the
-        container; None if the container is already running. `connect` connects its network, and
-        gets its first process; None for no network."""
+        container; None if the container is already running. `connect` connects the network of the
+        container, whose first process is the argument; None for no network."""
         self._engine = engine
         self._container = name
         self._used = used

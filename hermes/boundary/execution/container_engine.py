@@ -40,7 +40,7 @@ class ContainerEngine:
 
     @property
     def program(self) -> str:
-        """The path of the engine. `find` must have returned an empty text."""
+        """The path of the engine. Only available after `find` has found an engine."""
         assert self._found
         return str(self._found)
 

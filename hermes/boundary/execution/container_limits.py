@@ -6,8 +6,8 @@ from hermes.boundary.execution.cgroup import event_count
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 _PROCESSES = Path("/proc")
-# The kernel counts in these files how often a limit was reached: the controller of cgroup v1, its
-# file, the file of cgroup v2, and the name of the count.
+# The files in which the kernel counts how often a limit was reached. Each entry contains the
+# controller of cgroup v1, its file, the file of cgroup v2, and the name of the count.
 _EVENTS = {
     "memory": ("memory", "memory.oom_control", "memory.events", "oom_kill"),
     "processes": ("pids", "pids.events", "pids.events", "max"),
@@ -15,8 +15,8 @@ _EVENTS = {
 
 
 class ContainerLimits:
-    """Compares the counts of the kernel with those at the beginning. Without control groups that
-    this process can read, no limit is noticed."""
+    """Compares the kernel's counts of reached limits with the counts at the beginning. If this
+    process can't read the control groups, no limit is noticed."""
 
     def __init__(
         self, process: int, mount: Path = CONTROL_GROUPS, processes: Path = _PROCESSES

@@ -71,14 +71,16 @@ class DaytonaProvider:
         sandbox = self._sandboxes.get(name) or await self._find(name)
         if sandbox is None:
             raise SandboxStopped
-        # The API has no input for a program, and a command line is limited and logged.
+        # The input goes through a file: the API can't send input to a program, and a command line
+        # has a limited length and is logged.
         path = f"/tmp/.hermes-{new_id()}"  # noqa: S108  # in the remote sandbox
         command = f"{shlex.join(arguments)} < {path}; rm -f {path}"
         with self._explained():
             try:
                 await sandbox.fs.upload_file(data, path, timeout=math.ceil(seconds))
             except self._sdk.DaytonaError:
-                # The answer to a request for a stopped sandbox is not documented.
+                # Daytona does not document its answer to a request for a stopped sandbox, so its
+                # state is checked.
                 self._sandboxes.pop(name, None)
                 if not await self.running(name):
                     raise SandboxStopped from None

@@ -31,7 +31,7 @@ module.main()
 
 @cache
 def file_program() -> bytes:
-    """Returns the line that `LOADER` reads."""
+    """Returns the line that `LOADER` reads: the sources of the modules, as JSON."""
     modules = [
         ("hermes.types", ""),
         ("hermes.types.errors", _ERRORS),

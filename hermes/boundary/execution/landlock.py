@@ -64,7 +64,8 @@ def drop_privileges() -> None:
     with contextlib.suppress(OSError):
         _set(_PR_CAP_AMBIENT, _CLEAR_ALL)
     for number in range(_LAST_CAPABILITY + 1):
-        # Only a process with privileges can drop capabilities that its children could get.
+        # This fails without privileges. The children of such a process can't get capabilities
+        # anyway.
         with contextlib.suppress(OSError):
             _set(_PR_CAPBSET_DROP, number)
     header, none = struct.pack("Ii", _CAPABILITY_VERSION, 0), bytes(24)

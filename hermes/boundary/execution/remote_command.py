@@ -358,7 +358,8 @@ def end(folder: CommandFolder, grace: float) -> bool:
     """Ends a command with everything that it has started. If `grace` is more than 0, the processes
     first get SIGTERM and this number of seconds. Returns False if the command was not running. A
     command that has not begun yet never begins."""
-    # The supervisor looks for this file after it has written its record.
+    # A supervisor that starts at this moment looks for the file ENDED after it has written its
+    # record.
     folder.path.mkdir(mode=0o700, exist_ok=True)
     (folder.path / ENDED).touch()
     record = folder.record()

@@ -159,7 +159,8 @@ def _devices(folders: Sequence[str]) -> Iterator[int]:
 
 
 def deleted_files(pids: Sequence[int]) -> dict[tuple[int, int], tuple[int, int]]:
-    """Returns the device and the size of each open file without a name, by device and inode."""
+    """Returns the device and the size of each deleted file that these processes hold open, by
+    device and inode."""
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for pid in pids:
         with contextlib.suppress(OSError):

@@ -26,8 +26,8 @@ class MatrixAccount(Value):
 
 class MatrixConfig(MatrixAccount):
     accounts: dict[str, MatrixAccount] = msgspec.field(default_factory=dict)
-    """Additional accounts, by a name of your choice. An account without a homeserver uses the
-    homeserver of the first account."""
+    """Additional accounts, by a name of your choice. An account without a homeserver uses
+    `platforms.matrix.homeserver`."""
 
 
 def accounts(config: MatrixConfig) -> Sequence[str]:
