@@ -104,7 +104,7 @@ class EgressProxy:
         """The refusals that `take_refused` has not returned yet, each as a sandbox and a host."""
 
     async def start(self, folder: Path) -> None:
-        """Listens on a socket in the folder, if it does not listen yet.
+        """Starts to listen on a socket in the folder. Does nothing if the proxy already listens.
 
         Each process has its own socket in the folder. Background commands that outlive the process
         use the socket of the next process.

@@ -14,7 +14,8 @@ _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252})|\[[0-9A-Fa-f:.]{2,45}
 _HEADER = re.compile(rb"[\w!#$%&'*+.^`|~-]+:[^\r\n\0]*")
 """A header that all servers read in the same way. Other headers could hide a second `Host`."""
 _DROPPED = (b"proxy-", b"connection:", b"keep-alive:", b"host:", b"upgrade:")
-"""Headers of a client that concern the proxy, or that the proxy sets itself."""
+"""Headers of a client that the proxy does not pass on: they concern the proxy, or the proxy sets
+them itself."""
 _REASONS = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway", 503: "Service Unavailable"}
 
 

@@ -31,7 +31,7 @@ from hermes.types.value import Value
 
 PROBE_SECONDS = 10.0
 SHARED_MEMORY_BYTES = 256_000_000
-"""Size of /dev/shm."""
+"""Size of /dev/shm in a sandbox."""
 HOME_INSIDE = Path("/home/sandbox")
 _NEW_NAMESPACES = (
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"),

@@ -86,9 +86,9 @@ class Machine(Protocol):
         ...
 
     def watch(self) -> Callable[[], str] | None:
-        """Begins to watch the limits of the machine. Returns a function that says which limit the
-        commands have reached since then; its text is empty if they have reached none. Returns None
-        if the machine has no limits. This method and the returned function may block."""
+        """Begins to watch the limits of the machine. Returns a function whose result is the limit
+        that the commands have reached since then; empty if they have reached none. Returns None if
+        the machine has no limits. This method and the returned function may block."""
         ...
 
     def terminal(self, folder: str) -> tuple[str, ...]:

@@ -24,13 +24,14 @@ from hermes.types.execution import (
 log = logging.getLogger(__name__)
 
 LIFETIME_SECONDS = 86_400
-"""Longest time for which a sandbox runs, at providers that limit this time."""
+"""Maximum number of seconds for which a sandbox runs, at providers that limit this time."""
 IDLE_SECONDS = 3600
-"""Time after which a provider stops a sandbox without requests, even if no gateway is running."""
+"""Seconds without a request after which a provider stops a sandbox, even if no gateway is
+running."""
 
 
 class SandboxStopped(Exception):
-    """Raised by a provider if the sandbox is not running. The program was not run."""
+    """Raised by a provider if the sandbox is not running, so that the program was not run."""
 
 
 class CloudProvider(Protocol):
@@ -66,7 +67,7 @@ class CloudProvider(Protocol):
         ...
 
     async def names(self, prefix: str) -> Sequence[str]:
-        """Returns the names of the sandboxes that begin with the prefix, running or not."""
+        """Returns the names that begin with the prefix, of running and of stopped sandboxes."""
         ...
 
     async def aclose(self) -> None: ...

@@ -62,7 +62,7 @@ class ContainerState(Value):
 
     running: bool
     settings: str
-    """The hash of its settings."""
+    """The hash of the settings with which the container was started."""
     process: int
 
 
@@ -206,8 +206,8 @@ class ContainerFolders:
         return owner
 
     def new_files_owner(self) -> int | None:
-        """Returns the user that gets the files of the file tools; None for the user of this
-        process."""
+        """Returns the user that owns the files which the file tools create; None for the user of
+        this process."""
         return self.user() if os.geteuid() == 0 else None
 
     def ensure(self) -> None:

@@ -29,7 +29,8 @@ class EngineAnswer(Value):
 
 
 class ContainerEngine:
-    """The container engine of this machine. The engine is searched for when it is first used."""
+    """The container engine of this machine. Hermes searches for the engine when the engine is first
+    used."""
 
     def __init__(self, program: str, environment: Mapping[str, str]) -> None:
         """`program` is the name or the path of the engine; empty for the first engine that

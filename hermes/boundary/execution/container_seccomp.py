@@ -67,7 +67,8 @@ def _argument_rules() -> list[dict[str, Any]]:
     ]
     return [
         {"names": ["clone"], "action": _ALLOW, "args": [no_namespace]},
-        # The arguments of clone3 are in memory. Without it, programs use clone.
+        # The arguments of clone3 are in memory, which a filter can't read. Without clone3, programs
+        # use clone.
         {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": _NO_SUCH_CALL},
         *({"names": ["socket"], "action": _ALLOW, "args": [one]} for one in families),
     ]

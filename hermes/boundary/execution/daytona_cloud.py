@@ -42,7 +42,7 @@ class DaytonaProvider:
         """The sandboxes that were running when they were last used."""
 
     async def check(self) -> None:
-        # Daytona checks the key in every request.
+        # Daytona checks the key in every request, so any request shows whether the key is valid.
         await self.names("none")
 
     async def start(self, name: str, workspace: str) -> None:

@@ -152,8 +152,8 @@ class DockerBackend:
         copies: tuple[tuple[Path, str], ...] = (),
         overlays: Mapping[str, Path] = MappingProxyType({}),
     ) -> ContainerView:
-        """Describes the container with this name, and creates its folders. With copies of scripts,
-        the container is for one command."""
+        """Describes the container with this name, and creates its folders. If `copies` contains
+        scripts, the container is for one command only."""
         folders.ensure()
         hidden = (one.resolve() for one in self._hidden(scope))
         containers = self._options.clients.containers

@@ -299,7 +299,7 @@ def _become(
 def main() -> None:
     """Serves the socket that was passed as stdin."""
     signal.pthread_sigmask(signal.SIG_BLOCK, KEPT_FOR_THE_COMMAND)
-    # An embedding program may have inheritable descriptors, which commands must not get.
+    # A program that embeds Hermes may have inheritable descriptors, which commands must not get.
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     requests = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)

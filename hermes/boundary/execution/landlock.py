@@ -21,8 +21,8 @@ _ALL_FILES = (1 << 16) - 1
 _ALL_TCP = 0b11
 _SIGNALS_AND_ABSTRACT_SOCKETS = 0b11
 _READING = _EXECUTE | _READ_FILE | _READ_DIR
-# This includes the right to create devices in a workspace. That is harmless: it needs a capability
-# as well, which commands do not have.
+# This includes the right to create devices in a workspace. That is harmless, because creating a
+# device also needs a capability, which commands do not have.
 _WRITING = _ALL_FILES & ~_IOCTL
 _ON_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 

@@ -16,13 +16,13 @@ from hermes.types.value import Value
 
 
 class SudoProvider(Protocol):
-    """Lets commands use sudo, without showing them its password."""
+    """Lets commands use sudo, without giving them the password."""
 
     @property
     def password(self) -> str: ...
 
     def environment(self, environment: Mapping[str, str]) -> Mapping[str, str]:
-        """Returns the environment with which a command finds sudo."""
+        """Returns the environment, changed so that a command finds sudo."""
         ...
 
 
@@ -111,9 +111,9 @@ class Launcher(Protocol):
     def launch(
         self, command: str, folder: Path, *, background: bool, place: CommandPlace | None = None
     ) -> CommandLaunch:
-        """Returns everything that starting a shell command in a folder of this machine needs. If
-        `place` is given, the command runs only in exactly this place. Raises ToolFailed if commands
-        can't run."""
+        """Returns everything that is needed to start a shell command in a folder of this machine.
+        If `place` is given, the command runs only in exactly this place. Raises ToolFailed if
+        commands can't run."""
         ...
 
     def shell(self) -> tuple[str, ...]:

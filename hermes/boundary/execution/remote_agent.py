@@ -90,9 +90,9 @@ class RemoteAgent:
     def start(
         self, id: str, workdir: str, order: CommandOrder, place: AgentAnswer | None, wait: float
     ) -> AgentAnswer:
-        """Starts a command. If `place` is given, the command starts only if its place (folder and
-        scripts) is still this one. Answers when the command has ended or has new output, at the
-        latest after `wait` seconds."""
+        """Starts a command. If `place` is given, the command starts only if its folder and its
+        scripts are still those of `place`. Answers when the command has ended or has new output, at
+        the latest after `wait` seconds."""
         if place is not None:
             self._check_place(workdir, place["folder"], place["scripts"])
         descriptor = self._folder(workdir)

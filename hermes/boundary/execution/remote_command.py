@@ -168,7 +168,8 @@ def folders(root: Path) -> Iterator[tuple[CommandFolder, CommandRecord]]:
 
 
 def start(root: Path, id: str, workdir: int, order: CommandOrder) -> CommandFolder:
-    """Starts a command in an open folder. Raises ToolFailed if the command was already ended."""
+    """Starts a command in the folder whose descriptor is `workdir`. Raises ToolFailed if the
+    command was ended before it began."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     _tidy(root)
     folder = CommandFolder(root / id)

@@ -88,8 +88,8 @@ def _remove(root: Path, request: FileRequest, data: bytes) -> FileAnswer:
 
 
 def _search(root: Path, request: FileRequest, data: bytes) -> FileAnswer:
-    """Searches in a separate process, because a pattern that takes too long is stopped by ending
-    its process."""
+    """Searches in a separate process, because a search that takes too long can only be stopped by
+    ending its process."""
     workspace = _workspace(root, request)
     place = workspace.open(request["path"])
     task = {**request["task"], "path": "/".join(workspace.parts(request["path"]))}

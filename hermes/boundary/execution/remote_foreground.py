@@ -42,8 +42,8 @@ class RemoteForeground:
         self._shown = ""
 
     async def follow(self, launch: Mapping[str, object]) -> RemoteResult:
-        """Starts the command and returns its end, with an exit code. `launch` has the fields of the
-        request."""
+        """Starts the command, follows it to its end and returns the result. `launch` has the fields
+        of the request."""
         pauses = iter(self._calls.pauses)
         try:
             news = await self._ask("start", launch)
@@ -75,8 +75,8 @@ class RemoteForeground:
         return await self._calls.call(kind, _News, named, FOLLOW_SECONDS)
 
     def _taken(self, news: _News) -> RemoteResult | None:
-        """Adds the new output to the output so far. Returns the end of the command, if it has
-        ended."""
+        """Adds the new output to the output so far. Returns the result of the command; None if the
+        command still runs."""
         if news.lost:
             self.output.add(b"\n[output is left out here]\n")
         self.output.add(news.data)

@@ -94,8 +94,8 @@ class SandboxFolder:
 
 
 def _make_devices(folder: Path) -> None:
-    """Creates devices. If the gateway runs as root, commands own the devices of the machine, and
-    could change their permissions."""
+    """Creates separate devices for a sandbox. If the gateway runs as root, commands own the devices
+    of the machine, and could change their permissions."""
     # This fails if the kernel does not let root create devices, as in many containers, or if the
     # file system has no usable devices.
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory(dir=folder.parent) as name:
@@ -109,7 +109,7 @@ def _make_devices(folder: Path) -> None:
 
 
 def sandbox_id(scope: SandboxScope, sharing: Sharing) -> str:
-    """Returns the name of the scope's sandbox. Scopes for which the name is the same share a
+    """Returns the name of the scope's sandbox. Two scopes that have the same name share a
     sandbox."""
     owner = str(scope.session)
     if sharing == "agent":

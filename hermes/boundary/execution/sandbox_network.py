@@ -40,8 +40,8 @@ class SandboxNetwork:
         separate: bool,
         proxy: EgressProxy | None = None,
     ) -> None:
-        """`folder` is the folder of the socket. `separate` says whether commands have a network
-        namespace of their own."""
+        """`folder` is the folder that contains the socket of the proxy. `separate` says whether
+        commands have a network namespace of their own."""
         self._policy = policy
         self.folder = folder
         self._missing = policy.mode != "none" and not separate

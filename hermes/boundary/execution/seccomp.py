@@ -106,7 +106,7 @@ _SHARED_SYSTEM_CALLS = {
     "removexattrat": (466, 466),
     "file_setattr": (469, 469),
     # If the gateway runs as root, commands own the files of the system. These calls could change
-    # such a file with a descriptor for reading.
+    # such a file, even through a descriptor that is open only for reading.
     "fchmod": (91, 52),
     "fchown": (93, 55),
     "fsetxattr": (190, 7),
@@ -135,7 +135,7 @@ the number to skip if the test is false, and the operand."""
 
 
 def filter_program(machine: str, families: Sequence[int], *, namespaces: bool) -> bytes:
-    """Returns a program in the form that the kernel expects. Raises ValueError for an unknown
+    """Returns the filter in the form that the kernel expects. Raises ValueError for an unknown
     machine.
 
     `families` are the address families of sockets that a command can create. If `namespaces` is

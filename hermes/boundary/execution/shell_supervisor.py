@@ -134,11 +134,13 @@ which the processes of the command are found; `foreground` or `background`; and 
 without a mark that have lost their parent are ended, too.
 
 The script reads its orders from stdin: lines of shell code that begin with `+` and set the
-variables `hermes_folder` and `hermes_command` and the environment, then `begin`, then `go`. Only
-then the command begins. A line `w…` is input for a background command, and `term` sends SIGTERM.
-Any other line, or the end of the input, ends everything that the command has started. So a command
-never outlives the program that started this script. The script writes the output of the command to
-stdout, and `ready`, `begun`, `failed <reason>` or `ended <code> <number killed>` to stderr."""
+variables `hermes_folder` and `hermes_command` and the environment, then `begin`, then `go`. The
+command begins only after `go`. A line `w…` is input for a background command, and `term` sends
+SIGTERM. Any other line, or the end of the input, ends everything that the command has started. So a
+command never outlives the program that started this script. The script writes the output of the
+command to stdout, and `ready`, `begun`, `failed <reason>` or `ended <code> <number killed>` to
+stderr.
+"""
 
 TERMINATION = (
     "exec 2>/dev/null\n"

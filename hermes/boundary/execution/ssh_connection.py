@@ -26,7 +26,8 @@ SSH_ADVICE = (
     " `{}`, so that the key of the machine is known. Commands never run on this machine instead."
 )
 _READY = b"ready\n"
-# The shell becomes a subreaper, so that a process that loses its parent stays its descendant.
+# The shell becomes a subreaper, so that a process that loses its parent stays a descendant of the
+# shell.
 _SUBREAPER = (
     "import ctypes, os, sys; ctypes.CDLL(None).prctl(36, 1, 0, 0, 0);"
     " os.execvp('sh', ['sh', *sys.argv[1:]])"
@@ -106,7 +107,8 @@ class SshConnection:
         await self.aclose()
 
     async def close_idle(self, seconds: float) -> bool:
-        """Closes the connection if it was not used for this number of seconds."""
+        """Closes the connection if it was not used for this number of seconds. Returns whether it
+        was closed."""
         idle = self._master is not None and time.monotonic() - self._used_at >= seconds
         if idle:
             await self.aclose()

@@ -16,7 +16,8 @@ _LONGEST_LINE = 20_000_000
 
 
 class ServerLost(Exception):
-    """Raised if the program has ended without an answer. The text is its error message."""
+    """Raised if the program has ended without an answer. The text is the error message of the
+    program."""
 
 
 class ServerAnswer(Value):
@@ -55,7 +56,7 @@ class FileServers:
 
 
 class FileServer:
-    """One running program."""
+    """A running program that reads and writes files on the other machine."""
 
     def __init__(self, process: Process) -> None:
         assert process.stdin

@@ -1,4 +1,4 @@
-"""Lets the commands of the backend `local` use sudo, without showing them its password."""
+"""Lets the commands of the backend `local` use sudo, without giving them the password."""
 
 import json
 import os
@@ -36,7 +36,7 @@ class SudoAccess:
         self._lock = threading.Lock()
 
     def environment(self, environment: Mapping[str, str]) -> Mapping[str, str]:
-        """Returns the environment with which a command finds sudo. May block."""
+        """Returns the environment, changed so that a command finds sudo. May block."""
         with self._lock:
             if self._server is None:
                 self._start()

@@ -1,4 +1,4 @@
-"""Stands in for sudo in the commands of the backend `local`: it lets `sudo_server` run sudo.
+"""Replaces the program sudo in the commands of the backend `local`: it lets `sudo_server` run sudo.
 
 This module is run as a script, which needs only the standard library. Its arguments are the name of
 the server's abstract Unix socket, and the arguments of sudo.

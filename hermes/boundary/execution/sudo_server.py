@@ -28,7 +28,7 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class SudoFields(TypedDict):
-    """The line that the gateway sends."""
+    """The fields of the JSON line that the gateway sends."""
 
     program: str
     password: str

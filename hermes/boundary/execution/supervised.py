@@ -76,7 +76,7 @@ class ForkServerClient:
         self._server: ServerProcess | None = None
 
     async def start(self, request: CommandRequest) -> "SupervisedCommand":
-        """Prepares the command. Raises OSError or ValueError if it can't be started."""
+        """Prepares the command. Raises OSError or ValueError if the command can't be started."""
         line = request.line()
         try:
             return await self._start(line, request)

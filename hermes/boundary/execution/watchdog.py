@@ -26,7 +26,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Watchdog:
-    """Checks one command."""
+    """Checks whether one command exceeds its limits."""
 
     def __init__(
         self,

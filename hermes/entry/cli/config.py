@@ -17,7 +17,7 @@ from hermes.text.redact import mask, redact_tokens
 from hermes.types.errors import HermesError
 
 EMPTY = "nothing"
-"""Shown in place of an empty value."""
+"""The text that is shown in place of an empty value."""
 
 
 @click.command(cls=Commands, default="show")

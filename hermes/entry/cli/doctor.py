@@ -29,7 +29,7 @@ def doctor(runtime: Runtime, as_json: bool) -> None:
     """
     found = anyio.run(runtime.diagnose, configuration.locate().root, configuration.ENVIRON)
     if as_json:
-        # Fields with default values are included, for scripts.
+        # Scripts get every field, also the fields that have their default values.
         report = {**totals(found), "checks": [msgspec.structs.asdict(one) for one in found]}
         say_json(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:

@@ -286,8 +286,8 @@ class GatewayService:
         gateway: Gateway,
         doors: anyio.CancelScope,
     ) -> None:
-        """Waits for a signal, and then drains the gateway. A second signal ends the process at
-        once."""
+        """Waits for a signal, and then drains the gateway: running turns can finish. A second
+        signal ends the process at once."""
         await anext(signals)
         seconds = self._settings.agent.drain_seconds
         log.info("stopping: running turns have %g s to finish; again to stop at once", seconds)

@@ -65,5 +65,5 @@ def _utc(second: int) -> str:
 
 
 def _trace(record: logging.LogRecord) -> str:
-    # `RedactingFilter` has written the text of the exception.
+    # `RedactingFilter` has set `exc_text` to the redacted traceback.
     return "\n".join(filter(None, (record.exc_text, record.stack_info)))

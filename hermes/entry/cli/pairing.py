@@ -129,7 +129,8 @@ def revoke(runtime: Runtime, platform: str, user: str, as_json: bool) -> None:
 
 
 def _account(runtime: Runtime, name: str) -> str:
-    """Returns the account. Raises UnknownPlatform if its platform is not installed."""
+    """Returns the name of the account. Raises UnknownPlatform if the platform of the account is not
+    installed."""
     check_platform(runtime, name.partition(".")[0])
     return name
 

@@ -31,7 +31,7 @@ def people() -> None:
 @click.pass_obj
 @plainly
 def list_(runtime: Runtime, as_json: bool) -> None:
-    """List the people whom the settings name, who are paired or who are linked."""
+    """List the people who are named in the settings, paired or linked."""
     settings = configuration.load()
 
     async def read() -> list[KnownPerson]:
@@ -73,7 +73,7 @@ def link(runtime: Runtime, ids: tuple[str, ...]) -> None:
 @click.pass_obj
 @plainly
 def unlink(runtime: Runtime, id: str) -> None:
-    """Make an id a person of its own again. It keeps its own sessions."""
+    """Separate an id from the person to whom it is linked. The id keeps its own sessions."""
 
     async def run() -> None:
         async with runtime.open_store(configuration.load()) as store:

@@ -34,7 +34,8 @@ class Runtime(Protocol):
     def open_gateway(
         self, settings: Settings, *, terminal: bool
     ) -> AbstractAsyncContextManager[Gateway]:
-        """Opens a gateway on the home's store. It drains when the block ends."""
+        """Opens a gateway on the home's store. When the block ends, the gateway drains: running
+        turns can finish."""
         ...
 
     def open_store(self, settings: Settings) -> AbstractAsyncContextManager[Store]:

@@ -49,7 +49,7 @@ def list_(runtime: Runtime, as_json: bool) -> None:
     found = _run(runtime, _listed)
     if as_json:
         for one in found:
-            # Fields with default values are included, for scripts.
+            # Scripts get every field, also the fields that have their default values.
             say_json(msgspec.json.encode(msgspec.structs.asdict(one)).decode())
         return
     if not found:

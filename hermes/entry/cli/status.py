@@ -37,7 +37,7 @@ class StatusReport(Value):
     commands: str = ""
     """The backend that runs the agent's commands."""
     approvals: str = ""
-    """When a person is asked before a dangerous action."""
+    """The mode of approvals: when a person has to approve a dangerous action."""
     platforms: tuple[str, ...] = ()
     """Chat platforms that have settings."""
     last_used: float | None = None
@@ -55,7 +55,7 @@ def status(runtime: Runtime, as_json: bool) -> None:
     """
     report = report_of(runtime)
     if as_json:
-        # Fields with default values are included, for scripts.
+        # Scripts get every field, also the fields that have their default values.
         fields = msgspec.structs.asdict(report)
         say_json(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())
     else:

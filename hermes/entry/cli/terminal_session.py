@@ -184,8 +184,8 @@ class TerminalSession:
         return await self._gateway.read(sessions.waiting, self.key)
 
     async def catch_up(self) -> TurnEnding | None:
-        """Shows the turn that this process has resumed, for example after the approval for which it
-        waited was decided elsewhere. Returns None if there is no such turn."""
+        """Shows the turn that this process has resumed, for example because the approval for which
+        the turn waited was decided elsewhere. Returns None if there is no such turn."""
         if self._continued is not None:
             following, kept = self._continued
             self._continued = None

@@ -80,7 +80,7 @@ class HttpConnection(HttpToolsProtocol):
         """Whether the data that is being parsed has completed a header, or contained a part of a
         body."""
         self._size = 0
-        """Size of the data that is being parsed."""
+        """Size in bytes of the data that is being parsed."""
         self._unparsed = 0
         """Number of bytes that the parser may hold because their header is not complete."""
 

@@ -330,7 +330,8 @@ class ErrorMiddleware:
             raise
         except Exception as error:
             if "response_status" in scope["state"]:
-                # A part of a response was sent: uvicorn logs the error and closes the connection.
+                # A part of the response was sent already. uvicorn logs the error and closes the
+                # connection.
                 raise
             await _told(error, scope)(scope, receive, send)
 

@@ -74,7 +74,7 @@ OPEN = frozenset({"/health", "/v1/health", "/ready"})
 
 
 class ApiOptions(Value):
-    """The options of the HTTP API, which are fixed at its start."""
+    """The options of the HTTP API. They do not change while the API runs."""
 
     key: str
     host: str = "127.0.0.1"
@@ -94,7 +94,8 @@ class ApiOptions(Value):
     """Time limits for clients. If a limit ends a stream, the client can resume the stream after the
     last event that it has received."""
     most_connections: int | None = None
-    """Maximum number of connections; None for as many as there are descriptors for."""
+    """Maximum number of connections; None for as many as the file descriptors of the process
+    allow."""
 
 
 def build_app(

@@ -27,7 +27,8 @@ from hermes.text.console import printable
 RECALLED = 600
 """Maximum number of characters that are shown of an earlier question, and of its answer."""
 ESCAPE_SECONDS = 0.1
-"""Seconds within which the other bytes of a key follow its Esc byte."""
+"""Some keys send several bytes, of which Esc is the first. The other bytes follow within this
+number of seconds."""
 _PASTE_ON, _PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
 
 

@@ -77,7 +77,8 @@ class MatrixApi:
         query: Mapping[str, str | None] = {},
         wait: float = 0.0,
     ) -> T:
-        """Calls an endpoint that returns JSON. `wait` is the additional time that it may take."""
+        """Calls an endpoint that returns JSON. `wait` is the time in seconds that the call may take
+        in addition to the usual time."""
         seconds = http.CALL_SECONDS + wait
         request = PlatformRequest(method=method, path=path, body=body, query=query, seconds=seconds)
         return http.decoded(await self.send(request), returns)

@@ -51,7 +51,7 @@ class TelegramAdapter:
         self._us: updates.Recipient | None = None
         self._drafts = True
         self._moved: dict[str, str] = {}
-        """The new ids of groups that have become supergroups."""
+        """The new ids of groups that have become supergroups, by their old ids."""
 
     async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
         async with self._api.open():
@@ -106,7 +106,8 @@ class TelegramAdapter:
         return [self._read(one) for one in raw]
 
     def _read(self, raw: dict[str, object]) -> Update:
-        """Parses an update. If it is invalid, returns an empty one, so that later ones are read."""
+        """Parses an update. Returns an empty update for an invalid one, so that the updates after
+        it are still read."""
         try:
             return msgspec.convert(raw, Update)
         except msgspec.ValidationError as error:

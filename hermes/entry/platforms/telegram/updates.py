@@ -112,7 +112,8 @@ def _press(us: Recipient, query: CallbackQuery, now: float) -> MessageEvent | No
 
 
 def _source(us: Recipient, message: Message, author: User | Chat) -> Source:
-    """Returns the source. An anonymous administrator has the id of the group as user id."""
+    """Returns the source of a message. An anonymous administrator has the id of the group as user
+    id."""
     return Source(
         platform="telegram",
         account=us.account,
