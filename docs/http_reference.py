@@ -85,7 +85,7 @@ ERRORS = {
     " the request names none of them; the message lists their ids.",
     "audio_not_supported": "The model does not accept audio.",
     "auth_failed": "The model's provider refused its key, or requires payment: see the settings.",
-    "body_timeout": "The rest of the body did not come in time.",
+    "body_timeout": "The rest of the body did not arrive in time.",
     "body_too_large": "The body is larger than `api_server.max_body_bytes`.",
     "budget": "The turn used all its steps (`agent.max_turns`) without an answer.",
     "config_error": "A setting is wrong or missing, such as the model; the message says which.",
@@ -131,7 +131,7 @@ ERRORS = {
     "method_not_allowed": "The path needs another method; the message names this method.",
     "missing_tool_results": "Some tool calls have no result. Send the results of all calls of a"
     " step at once.",
-    "mixed_tool_results": "The results belong to calls of different steps.",
+    "mixed_tool_results": "The tool results answer calls of different steps.",
     "model_not_found": "There is no agent or model of this name; see `GET /v1/models`.",
     "not_found": "The path does not exist.",
     "output_truncated": "The answer was cut off at the limit of output tokens. Raise `max_tokens`.",

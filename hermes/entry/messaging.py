@@ -43,7 +43,7 @@ def _adapters(settings: Settings, platform: Platform[ConfigT]) -> list[PlatformA
     try:
         adapters = [platform.make(account, config) for account in accounts]
     except ImportError as error:
-        hint = f": install it with `pip install 'hermes[{platform.extra}]'`"
+        hint = f": install it with `pip install 'hermes-gateway[{platform.extra}]'`"
         raise ConfigError(
             f"{platform.name} needs a package that is not installed ({error.name})"
             f"{hint if platform.extra else ''}"

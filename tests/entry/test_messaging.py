@@ -91,7 +91,9 @@ def test_the_error_for_a_missing_package_names_its_extra(tmp_path: Path) -> None
 
     chat = replace(fake_platform("chat", ChatServer(), PlainAdapter), make=make, extra="chat")
     settings = configured(tmp_path, "platforms: {chat: {token: a}}\n")
-    with pytest.raises(ConfigError, match=r"\(chat_sdk\): install it with .*hermes\[chat\]"):
+    with pytest.raises(
+        ConfigError, match=r"\(chat_sdk\): install it with .*hermes-gateway\[chat\]"
+    ):
         make_adapters(settings, [chat])
 
 

@@ -189,7 +189,8 @@ class DaytonaProvider:
             ) from error
         except sdk.DaytonaError as error:
             raise ToolFailed(
-                f"Daytona has refused the request: {error}. Nothing runs on this machine instead."
+                f"Daytona has refused the request: {error}. Hermes does not use this machine"
+                " instead."
             ) from error
 
 

@@ -196,7 +196,7 @@ class ModalProvider:
             ) from error
         except errors.Error as error:
             raise ToolFailed(
-                f"Modal has refused the request: {error}. Nothing runs on this machine instead."
+                f"Modal has refused the request: {error}. Hermes does not use this machine instead."
             ) from error
 
 

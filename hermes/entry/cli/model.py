@@ -119,7 +119,7 @@ def _leaving(settings: Settings, meant: ModelName, *, custom: bool) -> list[tupl
     if settings.sources.layer("model.api_key") == CONFIG:
         raise ConfigError(
             f"{settings.home.config} has a model.api_key, which would be sent to {meant.provider}:"
-            " remove it there first"
+            " remove it from the file first"
         )
     address = settings.model.base_url
     written = settings.sources.layer("model.base_url") == CONFIG and address

@@ -102,7 +102,7 @@ def reset(runtime: Runtime, session: str, yes: bool) -> None:
     """
     key, found = _find(runtime, session)
     if found is None:
-        raise NoSuchSession(f"{key} has no sandbox: `hermes sandbox list` shows them")
+        raise NoSuchSession(f"{key} has no sandbox: `hermes sandbox list` shows all sandboxes")
     if not yes:
         what = f"the sandbox of {_owner(found)} with {_size(found)}"
         if not confirm(printable_line(f"Delete the files in {what}? This can't be undone.")):

@@ -188,7 +188,7 @@ def _results(news: Sequence[Numbered]) -> tuple[ToolMessage, ...]:
         return ()
     steps = {(place.turn, place.step) if place else None for place in places}
     if len(steps) > 1:
-        message = "These results belong to calls of different steps; send those of the last step."
+        message = "The tool results answer calls of different steps: send those of the last step."
         raise bad_request(message, "mixed_tool_results", "messages")
     seen: set[CallId] = set()
     for index, one in results:

@@ -91,5 +91,5 @@ def failed_turn(finish: TurnFinished) -> ApiError:
 def stopped_turn(finish: TurnFinished) -> ApiError:
     """Returns the error for a turn that was stopped before its first word."""
     reason = finish.text or "by a request"
-    message = f"The run was stopped before it said anything: {reason}. Ask again."
+    message = f"The run was stopped before its first word: {reason}. Ask again."
     return ApiError(422, message, "stopped")

@@ -308,7 +308,7 @@ class _Body:
                 return await self._receive()
         finally:
             self._connection.await_body(False)
-        message = "The rest of the body did not come in time."
+        message = "The rest of the body did not arrive in time: send the request again."
         raise ApiError(408, message, "body_timeout", close=True)
 
 
