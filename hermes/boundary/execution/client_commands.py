@@ -229,7 +229,8 @@ class Client:
         self._prepared = prepared
         self._machine = machine
         self.said = ""
-        """What the client itself has written to stderr, such as an error message of `ssh`."""
+        """The text that the client itself has written to stderr, such as an error message of
+        `ssh`."""
         self.result: tuple[int, int] | None = None
         """The exit code and the number of killed processes."""
         self.begun = anyio.Event()
