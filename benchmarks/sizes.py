@@ -27,7 +27,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     attacks: int = 3
     """Number of times that each attack on the limits of the sandbox is repeated."""
     races: int = 20_000
-    """Number of uses of the file tools while a folder is replaced by a link."""
+    """Number of calls of the file tools while another process exchanges a folder for a link."""
     old: int = 240
     """Number of turns that a session has when it counts as old."""
     grown: int = 3

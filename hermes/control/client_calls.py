@@ -30,7 +30,8 @@ WENT_ON = "the client went on without the results of its tools"
 NOT_ANSWERED = "Not answered: the client went on without this result."
 NOT_FINISHED = "Not finished: the client went on without waiting for this."
 AFTER_RESULTS = 1_000_000
-"""The index, within a step, of the first message that follows the results of the step."""
+"""Messages that follow the results of a step get indexes from this number on. It is larger than the
+index of every result, so that these messages come after the results."""
 
 
 class ResultsRefused(HermesError):

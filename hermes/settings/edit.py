@@ -30,7 +30,8 @@ class Change(Value):
     """A copy of the old file, if the new file has lost comments or has a new version; otherwise
     None."""
     overruled_by: str = ""
-    """The source that overrides the changed value; empty if no source overrides it."""
+    """The place of another value that overrides the changed value, such as an environment variable;
+    empty if nothing overrides it."""
 
 
 def set_value(
@@ -159,11 +160,11 @@ def _verified(
     known: KnownSettings,
     change: tuple[str, str],
 ) -> str:
-    """Returns the source that overrides the change, or "". Raises ConfigProblems if the change
-    causes new problems.
+    """Returns the place of another value that overrides the change, such as an environment
+    variable; "" if nothing overrides it. Raises ConfigProblems if the change causes new problems.
 
-    `change` is a pair: the name of the setting, and the first part of the source that `explain`
-    shows for the new value.
+    `change` is a pair: the name of the setting, and the place of the new value. `explain` describes
+    this place with the same words, or with these words and more.
     """
     key, ours = change
     try:

@@ -34,7 +34,8 @@ RECORDS_LOCK_SECONDS = 5.0
 
 
 class TrustRecords(Value):
-    """The records of context files and of commands."""
+    """What is known about the files that the agent has written, and about commands whose changes of
+    files are watched."""
 
     written: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """The files that the agent has written, each with its allowed digests."""

@@ -49,7 +49,8 @@ class Planted(TypedDict):
     shared_file: str
     """A file in /dev/shm of the host."""
     user_home: str
-    """A folder with a file."""
+    """A folder that stands for the home of the user on the host. It contains one file, which no
+    command may read."""
     device: list[int]
     """The device number and inode of the host's /dev/null."""
 

@@ -60,7 +60,7 @@ class FakeModal:
         return list(self._volumes)
 
     def call(self, name: str, function: Callable[..., Any]) -> Any:
-        """Returns the fake of an SDK function: it checks its arguments, and then calls
+        """Returns the fake of an SDK function. The fake checks its arguments and then calls
         `function`."""
         signature = signature_of("modal", name)
         own = [one for one in signature.parameters if one in ("self", "cls")]

@@ -335,8 +335,7 @@ FAKE_REFS = refs_like(r"(\d+)(?::(\d+))?", "12")
 
 
 def fake_targets(*accounts: str, home: str = "") -> tuple[TargetPlatform, ...]:
-    """Returns the platforms of these accounts, as a list of the platforms to which a gateway can
-    send messages."""
+    """Returns the platforms to which a gateway with these accounts can send messages."""
     names = dict.fromkeys(account.partition(".")[0] for account in accounts)
     return tuple(
         TargetPlatform(

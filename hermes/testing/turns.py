@@ -97,8 +97,8 @@ def a_turn(
     budget: int = 90,
     decisions: dict[CallId, Decision] | None = None,
 ) -> Turn:
-    """Returns a turn that answers the last message of the history. Its session is derived from the
-    source."""
+    """Returns a turn that answers the last message of the history. The session of the turn belongs
+    to the chat `source`."""
     return Turn(
         id=TurnId("t"),
         session=SessionKey(

@@ -37,7 +37,7 @@ def test_a_released_migration_is_never_edited() -> None:
 
 
 def database_of(version: str, path: Path) -> sqlite3.Connection:
-    """Creates a database with all migrations up to and including the migration with this name."""
+    """Creates a database with all migrations up to and including the migration `version`."""
     connection = sqlite3.connect(path, isolation_level=None)
     for number, (name, script) in enumerate(MIGRATIONS, 1):
         for statement in statements(script):

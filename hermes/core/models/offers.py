@@ -80,12 +80,12 @@ class OfferedModels:
             path = Path(name.removeprefix(f"{LOCAL}/")).expanduser()
             return ModelName(model=str(path.absolute() if path.is_file() else path), provider=LOCAL)
         prefix, _, rest = name.partition("/")
-        meant = catalog.find(prefix)
-        if name == prefix and meant is not None and meant.default_model:
-            return ModelName(model=meant.default_model, provider=meant.name)
-        if not rest or meant is None or self._is_vendor(meant, name):
+        named = catalog.find(prefix)
+        if name == prefix and named is not None and named.default_model:
+            return ModelName(model=named.default_model, provider=named.name)
+        if not rest or named is None or self._is_vendor(named, name):
             return ModelName(model=name, provider=self._instead_of_demo())
-        return ModelName(model=name if name == meant.default_model else rest, provider=meant.name)
+        return ModelName(model=name if name == named.default_model else rest, provider=named.name)
 
     def changes_provider(self, name: ModelName) -> bool:
         """Returns whether the name belongs to a provider other than the configured provider."""
@@ -142,17 +142,17 @@ class OfferedModels:
         choice = self.used()
         return choice.provider if choice and choice.provider not in (LOCAL, CUSTOM) else ""
 
-    def _is_vendor(self, meant: Provider, name: str) -> bool:
-        """Returns whether the part of `name` before the slash is a vendor, and not the provider
-        `meant`. This is possible only if the model in use comes from a router, which names its
-        models `vendor/model`."""
+    def _is_vendor(self, named: Provider, name: str) -> bool:
+        """Returns whether the part of `name` before the slash is the name of a vendor. Otherwise it
+        is the name of the provider `named`. It can name a vendor only if the model in use comes
+        from a router, because routers name their models `vendor/model`."""
         choice = self.used()
         used = self._catalog.find(choice.provider) if choice else None
-        if not (choice and used and used.vendor_names) or used == meant or name.count("/") > 1:
+        if not (choice and used and used.vendor_names) or used == named or name.count("/") > 1:
             return False
         names = {one.model for one in self.listed(choice)}
-        maker = meant.key_required and not meant.vendor_names
-        return name in names or not meant.ready(self._config.environ) or (maker and not names)
+        maker = named.key_required and not named.vendor_names
+        return name in names or not named.ready(self._config.environ) or (maker and not names)
 
     def used(self) -> ModelChoice | None:
         """Returns the model that answers now, or None if no model is configured or the model

@@ -22,7 +22,7 @@ NO_MODEL = "none is configured; `hermes model` says how to choose one"
 
 
 class StatusReport(Value):
-    """The state of a home. A text is empty if there is nothing to report."""
+    """The state of a home. A field is an empty text if there is nothing to report in it."""
 
     version: str
     home: str
