@@ -34,8 +34,7 @@ RECORDS_LOCK_SECONDS = 5.0
 
 
 class TrustRecords(Value):
-    """What is known about the files that the agent has written, and about commands whose changes of
-    files are watched."""
+    """Lists the files that the agent has written, and the commands that may still change files."""
 
     written: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """The files that the agent has written, each with its allowed digests."""

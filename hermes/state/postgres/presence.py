@@ -166,8 +166,8 @@ class Presence:
         if self._owner is not None and self._stale:
             raise StoreUnavailable(
                 f"the lock of this process was not confirmed for {STALE_SECONDS:g} s: nothing is"
-                " committed until the lock is confirmed, because another process may have taken over"
-                " the work of this process"
+                " committed until the lock is confirmed, because another process may have taken"
+                " over the work of this process"
             )
 
     @property
