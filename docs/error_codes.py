@@ -46,7 +46,7 @@ def error_codes() -> dict[str, list[int]]:
 
 
 def _declared() -> Found:
-    """Yields the codes of the error classes that every layer uses."""
+    """Yields the codes and statuses of the error classes in `types/errors.py`."""
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, HermesError):
             yield kind.code, kind.status
@@ -57,7 +57,7 @@ def _attachment_codes() -> Found:
 
 
 def _raised() -> Found:
-    """Yields the codes of errors that the API and the layers below it make."""
+    """Yields the codes and statuses of the errors that the folders in `PLACES` make."""
     for place in PLACES:
         for path in sorted((PACKAGE / place).rglob("*.py")):
             tree = ast.parse(path.read_text("utf-8"))

@@ -59,7 +59,8 @@ def test_a_tiny_run_measures_every_kind_of_load_without_an_error() -> None:
     assert seen["killed_approvals.pending"] == 3
     assert [key for key, figure in seen.items() if key in NEVER and figure] == []
     assert seen["sandbox.cpu"] < 30
-    # Other programs may make this machine slow.
+    # Other programs may make this machine slow. So the limit depends on the delays that were
+    # measured before the attack.
     assert seen["limits.health"] < 500 + 5 * seen["limits.calm"]
 
 

@@ -20,7 +20,8 @@ OTHERS = frozenset({"8", "admin"})
 
 
 def on(place: str, **rules: Any) -> AccessPolicy:
-    """Returns a policy that admits these users on a platform or on one of its accounts."""
+    """Returns a policy with these rules for a platform (`telegram`) or for one of its accounts
+    (`telegram.b`)."""
     platform, dot, _ = place.partition(".")
     allowed = AllowedUsers(**rules)
     own = PlatformAccess(accounts={place: allowed}) if dot else PlatformAccess(allowed=allowed)

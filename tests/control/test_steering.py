@@ -107,7 +107,8 @@ class Scene:
         assert states[0] == ("completed",)
         if self.edits:
             assert states == [("completed",), ("stopped",)]
-        # If the kill came right before the effect, its outcome is unknown and it is not repeated.
+        # If the gateway was killed right before the tool wrote the file, the next gateway can't
+        # know whether the tool has run, so it does not run the tool again.
         path = self.home / "workspace" / "appended"
         assert not path.exists() or path.read_text() == "x\n"
 

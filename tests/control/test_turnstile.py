@@ -1,4 +1,5 @@
-"""The requests of a burst pass the turnstile a few at a time, in order, and none is forgotten."""
+"""A turnstile lets the requests of a burst pass a few at a time and in order, and lets each of them
+pass in the end."""
 
 import asyncio
 from typing import Protocol
@@ -24,7 +25,8 @@ class OpenGate:
 
 
 async def rounds_of_a_burst(gate: Gate) -> list[int]:
-    """Returns the iteration of the event loop in which each request of a burst has passed."""
+    """Returns a number for each request of a burst: the iteration of the event loop in which the
+    request passed."""
     loop, now, rounds = asyncio.get_running_loop(), 0, list[int]()
 
     def count() -> None:

@@ -230,7 +230,8 @@ async def test_the_pieces_of_a_long_text_become_one_message_without_a_pause(
         await take(gateway, part(2, "o three", cut_with="\n"), LATER + 0.9)
         last = await take(gateway, part(3, "four"), LATER + 1.8)
     assert (first.claim, first.due) == (None, LATER + 1)
-    # The last piece is short, so the turn is opened at once.
+    # The last piece of the text is short, so no further piece is expected and the turn is opened at
+    # once.
     assert last.claim is not None
     assert [one.text for one in last.claim.turn.history] == ["one two three\nfour"]
 

@@ -52,8 +52,8 @@ async def test_a_folder_is_recorded_for_the_conversation_that_uses_it(tmp_path: 
         assert (await touched(store)).folder == HERE
         await store.run(sessions.begin_anew, str(KEY), NOW)
         assert (await touched(store)).folder is None
-        # Generation 0 is the conversation that has ended. A late turn of it must not bind the new
-        # conversation to a folder.
+        # Generation 0 is the conversation that has ended. A late turn of that conversation must not
+        # bind the new conversation to a folder.
         await store.run(sessions.use_folder, str(KEY), 0, THERE)
         assert (await touched(store)).folder is None
         (past,) = [

@@ -73,7 +73,7 @@ async def test_a_background_command_uses_the_proxy_of_the_next_process(tmp_path:
 
         while "begun" not in await output():
             await process.wait(0.05)
-    # The backend of a restarted gateway has a proxy of its own.
+    # A restarted gateway opens a new backend, which starts a new proxy.
     async with opened(tmp_path, LISTED_HOSTS) as (_, sandbox):
         process = await sandbox.process(status.id)
         await process.write(b"\n")

@@ -35,13 +35,14 @@ ANNS = SandboxInfo(
 
 
 class Sandboxes:
-    """Keeps these sandboxes, and records the shells that are opened."""
+    """A fake of the sandboxes of a home: has the given sandboxes, and records the shells that are
+    opened."""
 
     def __init__(self, *known: SandboxInfo) -> None:
         self.known = list(known)
         self.shells: list[tuple[str, str | None]] = []
         self.opened: list[Path] = []
-        """The workspaces of the settings with which a shell was opened."""
+        """For each shell, the workspace in the settings with which it was opened."""
         self.command: Sequence[str] = ("/bin/sh", "-c", "exit 7")
 
     async def listed(self) -> Sequence[SandboxInfo]:
