@@ -201,6 +201,6 @@ def test_the_ratios_and_not_the_speed_of_the_machine_decide_whether_a_run_fails(
     assert not missed(start, 9)
 
 
-def test_a_ratio_without_a_pass_through_measurement_is_missed() -> None:
+def test_a_ratio_without_a_pass_through_measurement_fails() -> None:
     bar = Bar(key="rate", measure="turns/s", kind="share", number=0.24)
     assert bar.holds(Figure(ours=1000.0)) is False

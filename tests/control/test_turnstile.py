@@ -51,7 +51,7 @@ def most_in_one_round(rounds: list[int]) -> int:
     return max(rounds.count(number) for number in set(rounds))
 
 
-async def test_a_few_requests_of_a_burst_pass_in_each_iteration_of_the_loop() -> None:
+async def test_in_each_iteration_of_the_event_loop_a_few_requests_of_a_burst_pass() -> None:
     rounds = await rounds_of_a_burst(Turnstile())
     assert len(rounds) == BURST
     # Requests that were woken in one iteration run in the next, together with as many new requests.

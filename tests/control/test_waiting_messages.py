@@ -130,7 +130,7 @@ async def test_an_interrupting_message_stops_the_turn_and_is_answered(tmp_path: 
     assert server.texts() == ["As I was\n\n(stopped: by you)", "four"]
 
 
-async def test_a_message_with_queue_waits_even_in_a_chat_whose_mode_is_interrupt(
+async def test_a_message_sent_with_the_command_queue_waits_in_a_chat_with_mode_interrupt(
     tmp_path: Path,
 ) -> None:
     server, go = ChatServer(), anyio.Event()

@@ -46,7 +46,7 @@ async def test_a_code_expires_after_an_hour(tmp_path: Path) -> None:
         assert await rows(store, "select hash from pairing_codes") == [("h3",)]
 
 
-async def test_a_code_of_an_admin_is_not_a_request_and_the_other_way_round(tmp_path: Path) -> None:
+async def test_codes_of_admins_and_codes_of_strangers_are_not_confused(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         await store.run(pairing.request, "h1", wanted())
         await store.run(pairing.offer, "h2", "chat", "owner", 100.0)

@@ -106,14 +106,14 @@ def test_a_full_message_has_no_cursor_and_the_text_continues_in_the_next_one() -
     assert made.wants(21, f"{LONG} and") == EditPreview(text="threshold and ▉", part=2)
 
 
-def test_the_messages_of_before_a_restart_are_used_again() -> None:
+def test_messages_that_were_sent_before_a_restart_are_edited() -> None:
     made = plan(limit=20)
     made.restore(0, ["a sentence that is", "old …"])
     assert made.wants(3, LONG) == Wait(until=3.8)
     assert made.wants(3.8, LONG) == EditPreview(text="longer than the", part=1)
 
 
-def test_a_text_that_replaces_a_long_one_begins_in_the_first_message() -> None:
+def test_a_text_that_replaces_a_long_text_begins_in_the_first_message() -> None:
     made = plan(limit=20)
     made.restore(0, ["a sentence that is"])
     assert made.wants(3, LONG) == PlacePreview(text="longer than …", part=1)

@@ -91,7 +91,7 @@ async def test_commands_run_without_a_network_if_the_proxy_can_not_start(
 
 
 @pytest.mark.parametrize("policy", [LISTED_HOSTS, OPEN_NETWORK])
-async def test_a_level_that_can_not_guard_the_network_has_none(
+async def test_a_sandbox_without_network_namespaces_has_no_network(
     tmp_path: Path, policy: NetworkPolicy
 ) -> None:
     network = SandboxNetwork(policy, tmp_path / "network", separate=False)

@@ -152,7 +152,7 @@ async def test_the_offset_is_saved_after_the_message_was_accepted() -> None:
     assert saved == [None, str(first)]
 
 
-async def test_numbers_of_updates_that_start_anew_are_followed() -> None:
+async def test_updates_are_read_although_their_numbers_have_become_smaller() -> None:
     cursor = MemoryCursor()
     cursor.value = str(10**9)
     async with telegram() as platform:

@@ -35,7 +35,7 @@ def said(**fields: object) -> Said:
     return body
 
 
-def test_a_private_message() -> None:
+def test_a_private_message_becomes_an_event() -> None:
     event = event_of(update(message=message(text="hello")))
     assert event.source == Source(
         platform="telegram",
@@ -99,14 +99,14 @@ def test_the_message_of_another_bot_says_so() -> None:
     assert not event_of(update(message=message(text="a"))).source.is_bot
 
 
-def test_an_edited_message() -> None:
+def test_an_edited_message_becomes_an_event() -> None:
     edited = message(text="new", edit_date=1_600_000_005)
     event = event_of(update(edited_message=edited))
     assert event.body == Edited(message_id="9", text="new")
     assert event.dedupe_key == "telegram:7:9:edited:1600000005"
 
 
-def test_a_pressed_button() -> None:
+def test_a_pressed_button_becomes_an_event() -> None:
     row = [{"text": "Yes", "callback_data": "q:1:0"}, {"text": "No", "callback_data": "q:1:1"}]
     shown = {**message(chat=GROUP, text="Tea?"), "reply_markup": {"inline_keyboard": [row]}}
     query = {"id": "77", "from": ANN, "data": "q:1:1", "message": shown}
