@@ -3,7 +3,7 @@
     python -m benchmarks.instructions /path/to/other/checkout
 
 Other programs do not change the counts, so this comparison also works on a busy machine. The counts
-leave out the kernel, and the two checkouts differ by up to 2 % from run to run. The gateways run
+leave out the kernel. A difference of up to 2 % between the checkouts is noise. The gateways run
 under valgrind, which must be installed. The other checkout needs a `.venv` of its own.
 """
 

@@ -24,8 +24,9 @@ POSITIONS = {
     "Failed": (None, None),
     "TurnFinished": (None, None),
 }
-"""Maps each function that makes an error to two positions in its arguments: of the status and of
-the code. None means that the argument has no position: it is passed by name or not at all."""
+"""Maps each function that makes an error to the positions of two of its arguments: the status and
+the code. None means that the argument has no position, because it is passed by name or not at
+all."""
 DEFAULTS = {
     "bad_request": (HTTPStatus.BAD_REQUEST, "invalid_request"),
     "Failed": (HTTPStatus.INTERNAL_SERVER_ERROR, "agent_error"),

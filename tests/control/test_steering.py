@@ -29,8 +29,8 @@ FEW = 4
 
 
 class Model:
-    """Appends a token, and then answers with the last line of the person. The first call of a
-    conversation waits for `go`."""
+    """A model that first calls a tool, which appends a token to a file, and then answers with the
+    last line of the person. The first model call of a conversation waits for `go`."""
 
     def __init__(self, *, answers_red: bool) -> None:
         """If `answers_red` is false, the model never answers the message `red`."""

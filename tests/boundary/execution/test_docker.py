@@ -66,7 +66,8 @@ async def test_a_killed_gateway_leaves_no_command_running(
 
 @pytest.fixture
 def work(empty: ContainerStage) -> Path:
-    """Returns the folder on this machine with the workspace of `private_scope`."""
+    """Returns the folder of this machine that is the workspace of the sandbox for
+    `private_scope`."""
     id = sandbox_id(private_scope(WORKSPACE_INSIDE), "session")
     return empty.sandboxes / "docker" / id / "workspace"
 

@@ -1,4 +1,4 @@
-"""Everything that a process has started is found and ended."""
+"""All processes that a process has started, directly or indirectly, are found and ended."""
 
 import errno
 import os
