@@ -109,7 +109,7 @@ def test_a_reset_asks_first(tmp_path: Path, kept: Sandboxes, name: str) -> None:
     assert (done.exit_code, kept.known) == (0, [ANNS])
 
 
-def test_a_reset_does_not_ask_if_it_is_told_so(tmp_path: Path, kept: Sandboxes) -> None:
+def test_a_reset_with_the_option_yes_does_not_ask(tmp_path: Path, kept: Sandboxes) -> None:
     done = run(tmp_path, kept, "reset", "--yes", KEY)
     assert (done.exit_code, done.stdout) == (0, f"reset the sandbox of {KEY}\n")
     assert kept.known == [ANNS]

@@ -202,8 +202,8 @@ async def test_a_decision_can_be_made_only_once(tmp_path: Path, workspace: Path)
 async def test_a_decision_that_is_not_possible_changes_nothing(
     tmp_path: Path, workspace: Path, body: dict[str, object], status: int, code: str
 ) -> None:
-    """A stateless request belongs to no conversation, so its action can be approved only once, and
-    not for the rest of a conversation."""
+    """A stateless request belongs to no conversation, so a decision for longer (`always`) is not
+    possible."""
     async with service_in(tmp_path) as service:
         run = await suspended_run(service, "a")
         answered, answer = await decide(service, run, **body)

@@ -263,7 +263,7 @@ async def test_threads_and_edits_are_reported() -> None:
     assert last.origin.reply_to == Target(account="matrix", chat_id=room, thread_id=root)
 
 
-async def test_in_a_room_of_three_only_some_messages_are_addressed_to_us() -> None:
+async def test_in_a_room_of_three_members_only_some_messages_are_addressed_to_us() -> None:
     async with matrix_platform() as platform:
         person, other, room = platform.person, new_user(platform.server, "bob"), platform.room
         person.set_state(room, "m.room.name", {"name": "Team"})

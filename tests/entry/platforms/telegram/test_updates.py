@@ -71,7 +71,7 @@ def test_a_forum_topic_is_a_thread_but_a_reply_in_a_group_is_not() -> None:
     assert reply.source.chat_name == "Team"
 
 
-def test_an_anonymous_administrator_is_the_group() -> None:
+def test_an_anonymous_administrator_has_the_id_and_the_name_of_the_group() -> None:
     bot = {"id": 1087968824, "is_bot": True, "first_name": "Group"}
     sent = {**message(chat=GROUP, text="a"), "from": bot, "sender_chat": GROUP}
     source = event_of(update(message=sent)).source
@@ -93,7 +93,7 @@ def test_some_updates_are_not_for_the_agent(ignored: dict[str, object]) -> None:
     assert to_event(US, update(**ignored), NOW) is None
 
 
-def test_the_message_of_another_bot_says_so() -> None:
+def test_the_message_of_another_bot_is_marked() -> None:
     bot = {"id": 200, "is_bot": True, "first_name": "Other"}
     assert event_of(update(message={**message(text="a"), "from": bot})).source.is_bot
     assert not event_of(update(message=message(text="a"))).source.is_bot
@@ -219,7 +219,7 @@ def test_a_file_that_is_too_large_is_refused_with_a_note() -> None:
     assert body.text == "look\n\n[file film.bin was not received: it is larger than 20 MB]"
 
 
-def test_a_sticker_is_its_emoji() -> None:
+def test_a_sticker_becomes_its_emoji() -> None:
     assert said(sticker={"file_id": "s", "emoji": "👍"}).text == "👍"
 
 
