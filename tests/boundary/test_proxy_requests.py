@@ -1,4 +1,4 @@
-"""Parsing the requests for a proxy."""
+"""The requests of a proxy's clients are parsed or refused."""
 
 import pytest
 from hypothesis import given

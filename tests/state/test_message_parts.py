@@ -1,4 +1,5 @@
-"""The parts of a message, on both databases."""
+"""Albums and long texts arrive in several parts, which are joined into one message. The tests run
+on both databases."""
 
 from pathlib import Path
 

@@ -270,8 +270,8 @@ def test_calls_keep_the_interval_and_show_the_newest_text(
         # compared without white space.
         cursor = squeezed(policy.cursor)
         shown = "".join(squeezed(one).removesuffix(cursor) for one in messages[: last + 1])
-        # If the markup would leave no room for the text, the preview shows plain text. So both
-        # forms are right.
+        # If the markup would leave no room for the text, the preview shows plain text. So the test
+        # accepts the text with and without markup.
         tree = tree_of(text)
         forms = (print_markdown(tree), visible(tree))
         assert any(squeezed(form).startswith(shown.rstrip("…")) for form in forms)

@@ -1,4 +1,4 @@
-"""The folders and scripts of the commands in a container."""
+"""Folders and scripts are found at the paths at which commands in a container see them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The network of the commands in a sandbox."""
+"""Commands in a sandbox reach the network only through a proxy."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

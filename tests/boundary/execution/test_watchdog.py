@@ -1,4 +1,4 @@
-"""The limits of sandboxed commands."""
+"""A watchdog ends sandboxed commands that exceed a limit."""
 
 import os
 import time

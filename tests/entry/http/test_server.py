@@ -109,7 +109,7 @@ async def test_a_client_that_sends_too_much_gets_an_error_and_is_disconnected(
         async with stream:
             await stream.send(f"{HEAD_OF_CHAT}{framing}\r\n\r\n".encode())
             # The server answers before it has read the whole body. The client must get the answer
-            # although it still sends.
+            # although it is still sending the body.
             await send_times(stream, part, 100)
             answer = await stream.receive()
             assert answer.startswith(b"HTTP/1.1 413 ")
