@@ -69,8 +69,7 @@ LONG: dict[str, Phase] = {
 
 
 def _alone(measured: Callable[[Record, Sizes], Awaitable[None]]) -> Phase:
-    """Returns a phase that starts a gateway of its own instead of using the gateway of the
-    stage."""
+    """Makes a phase from a function that does not use the shared processes of the run."""
     return lambda stage, sizes: measured(stage.record, sizes)
 
 
@@ -97,8 +96,8 @@ APART: dict[str, Phase] = {
 """Phases that run only if the command line names them."""
 PHASE_SECONDS = 240.0
 APART_SECONDS, CHATS_SECONDS = 900.0, 3600.0
-"""Time limits of each phase in `APART`, and of each phase on Telegram. The length of the soak is
-added to the first limit."""
+"""Time limits in seconds: the first for each phase in `APART`, the second for each phase in
+`CHATS`. The length of the soak is added to the first limit."""
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -1,5 +1,6 @@
-"""Counts wrong effects of approvals: swapped answers, actions without a question, decisions of
-others, changed scripts, and approvals that a kill has lost or carried out."""
+"""Counts the failures of approvals: swapped answers, actions that ran without a question, decisions
+by the wrong people, scripts that ran after a change, and approvals that were lost or carried out
+because the gateway was killed."""
 
 import tempfile
 from pathlib import Path
@@ -26,7 +27,8 @@ ASK_SECONDS = 60.0
 
 
 async def approvals(record: Record, sizes: Sizes) -> None:
-    """Decides about random approvals in a gateway of its own."""
+    """Counts the wrong effects of random decisions about pending approvals, in gateways that only
+    this phase uses."""
     with tempfile.TemporaryDirectory(dir=DISK) as name:
         folder = Path(name)
         decided, swapped = await count_swapped(folder / "swapped", sizes.answered_rounds)
@@ -42,7 +44,8 @@ async def approvals(record: Record, sizes: Sizes) -> None:
 
 
 async def approved_scripts(record: Record, sizes: Sizes) -> None:
-    """Changes approved scripts before and while they start."""
+    """Changes scripts after their approval, before or during their start. Counts how often a
+    changed script runs."""
     races = sizes.script_races // 4
     before = copied = exchanged = unprotected = 0
     with tempfile.TemporaryDirectory(dir=DISK) as name:
@@ -96,7 +99,7 @@ async def killed_approvals(stage: Stage, sizes: Sizes) -> None:
 
 
 async def _said(stage: Stage, session: str, text: str) -> str:
-    """Says the text in the session. Returns the answer."""
+    """Sends the text as a message in the session. Returns the answer."""
     request = stage.ours.request(session=session, text=text)
     answer = await ask_once(stage.ours.port, request, ASK_SECONDS)
     assert answer.status == 200, answer.told()

@@ -73,8 +73,8 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _machine(key: str, measure: str, number: float, digits: int = 1) -> Bar:
-    """Returns an upper limit for a measured value that depends on the machine. A value above the
-    limit is shown, but is not counted as a failure."""
+    """Returns a bar with an upper limit for a figure that depends on the speed of the machine. A
+    figure above the limit is shown, but is not counted as a failure."""
     return Bar(
         key=key, measure=measure, kind="at most", number=number, digits=digits, binding=False
     )

@@ -42,7 +42,8 @@ late."""
 @asynccontextmanager
 async def _staged(record: Record, name: str, **more: str) -> AsyncIterator[TelegramStage]:
     """Yields a fake Telegram with a gateway. When the block ends, waits until the gateway has done
-    all work, and records the broken promises."""
+    all work, and records the broken promises: for example, messages that were answered twice or out
+    of order."""
     with tempfile.TemporaryDirectory(prefix="hermes-bench-", dir=DISK) as folder:
         home = Path(folder)
         async with model_process() as model, telegram_stage(home, model, **more) as stage:

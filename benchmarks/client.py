@@ -64,7 +64,7 @@ class Wire(asyncio.Protocol):
         self._keep_alive = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # The cast is needed because uvloop's transports are not subclasses of asyncio's.
+        # The cast is needed because uvloop's transports are not subclasses of asyncio.Transport.
         self.transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:

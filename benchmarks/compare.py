@@ -85,7 +85,7 @@ async def _pairs(stage: Stage, other: Target, name: str, plan: Plan, pairs: int)
 @click.option("--pairs", default=9, show_default=True, help="Alternating pairs of each kind.")
 @click.option("--count", default=1200, show_default=True, help="Turns in each half of a pair.")
 def main(checkout: Path, pairs: int, count: int) -> None:
-    """Compare the CPU per turn with that of another checkout."""
+    """Compare the CPU time per turn of this checkout with the CPU time of another checkout."""
     options = {"use_uvloop": sys.platform != "win32"}
     anyio.run(compare, checkout.resolve(), pairs, count, backend_options=options)
 

@@ -70,7 +70,7 @@ class Pressed(msgspec.Struct):
 
     load: Load
     most: Usage
-    """The highest memory and the highest number of threads that were seen."""
+    """The largest memory and the largest number of threads at any moment."""
     delays: list[float]
     """Milliseconds that each GET /health took during the load."""
     open: int
@@ -136,7 +136,7 @@ class Probed(msgspec.Struct):
     seconds: float
     before: Usage
     most: Usage
-    """The highest memory and the highest number of threads that were seen."""
+    """The largest memory and the largest number of threads at any moment."""
     delays: list[float]
     """Milliseconds that each GET /health took during the work."""
     calm: list[float]

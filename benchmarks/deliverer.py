@@ -28,8 +28,8 @@ class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True):
 async def deliver_all(
     port: int, secret: str, planned: list[PlannedDelivery], seconds: float
 ) -> list[DeliveryResult]:
-    """Starts the deliveries at even intervals over `seconds` seconds. An update of a chat is
-    delivered after the delivery of the chat's previous update has ended, as Telegram does it."""
+    """Starts the deliveries at even intervals over `seconds` seconds. As in Telegram, the updates
+    of one chat are delivered one after the other."""
     locks: dict[int, anyio.Lock] = defaultdict(anyio.Lock)
     idle: list[Client] = []
     results: list[DeliveryResult] = []

@@ -3,7 +3,7 @@
     python -m benchmarks.instructions /path/to/other/checkout
 
 Other programs do not change the counts, so this comparison also works on a busy machine. The counts
-leave out the kernel, and the two checkouts differ by up to 2 % from run to run. The gateways run
+leave out the kernel. A difference of up to 2 % between the checkouts is noise. The gateways run
 under valgrind, which must be installed. The other checkout needs a `.venv` of its own.
 """
 
@@ -96,7 +96,7 @@ async def compare(checkout: Path, count: int) -> None:
 @click.argument("checkout", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--count", default=200, show_default=True, help="Turns of each kind.")
 def main(checkout: Path, count: int) -> None:
-    """Compare the instructions per turn with those of another checkout."""
+    """Compare the CPU instructions per turn of this checkout with those of another checkout."""
     options = {"use_uvloop": sys.platform != "win32"}
     anyio.run(compare, checkout.resolve(), count, backend_options=options)
 

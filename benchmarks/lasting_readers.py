@@ -19,7 +19,7 @@ from benchmarks.stage import Stage
 from benchmarks.stalls import small_socket
 
 RESUMED = 20
-"""At the end, this number of slow readers read their remaining events at full speed, so that the
+"""Number of slow readers that read their remaining events at full speed at the end, so that the
 benchmark can check that no event is missing."""
 OTHERS = Plan(count=100_000, concurrency=2, seconds=10.0)
 _DELTA = re.compile(rb'"delta":"([^"]*)"')

@@ -37,8 +37,8 @@ class Target:
         self._asked = 0
 
     def request(self, *, stream: bool = False, session: str = "", text: str = "") -> bytes:
-        """Returns the HTTP request with one message of a user: in the named session, or without a
-        session if `session` is empty. Without a text, each request has another text."""
+        """Returns an HTTP request with one message of a user. The request is stateless if `session`
+        is empty. If `text` is empty, each request gets a different text."""
         self._asked += 1
         content = text or f"Hello, this is line {self._asked}."
         body = {

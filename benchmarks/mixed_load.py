@@ -152,7 +152,7 @@ class MixedLoad:
 
 def _broken_off(answer: Answer) -> bool:
     """Returns whether a stream ended with an error event. The gateway still continues the run, so a
-    repeated request gets its answer."""
+    repeated request gets the answer of this run."""
     return b'data: {"error"' in answer.body
 
 

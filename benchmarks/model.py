@@ -211,7 +211,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # The cast is needed because uvloop's transports are not subclasses of asyncio's.
+        # The cast is needed because uvloop's transports are not subclasses of asyncio.Transport.
         self._transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -23,7 +23,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     slow_streams: int = 64
     tools: int = 50
     sandboxed: int = 50
-    """Number of commands with the sandbox, and also without it."""
+    """Number of commands that run in the sandbox. The same number of commands runs without the
+    sandbox."""
     attacks: int = 3
     """Number of times that each attack on the limits of the sandbox is repeated."""
     races: int = 20_000
@@ -61,9 +62,9 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     answered_rounds: int = 1000
     """Number of times that two to five pending approvals are decided in random order."""
     similar_commands: int = 500
-    """Number of commands that resemble an approved one."""
+    """Number of commands that resemble an approved command."""
     forged_answers: int = 200
-    """Number of attempts to decide by others than the person."""
+    """Number of attempts by other people to decide an approval that only one person may decide."""
     script_races: int = 100
     """Number of approved scripts that are changed."""
     pending_approvals: int = 100
@@ -88,7 +89,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     outage_seconds: float = 60.0
     ordered_chats: int = 200
     ordered_messages: int = 50
-    """Number of messages in each chat while the gateway is killed."""
+    """Number of messages that people write in each chat while the gateway is killed again and
+    again."""
     ordered_kills: int = 10
     burst: int = 10_000
     """Number of messages that are delivered in `burst_seconds`."""

@@ -24,8 +24,9 @@ POSITIONS = {
     "Failed": (None, None),
     "TurnFinished": (None, None),
 }
-"""Maps each function that makes an error to two positions in its arguments: of the status and of
-the code. None means that the argument has no position: it is passed by name or not at all."""
+"""Maps each function that makes an error to the positions of two of its arguments: the status and
+the code. None means that the argument has no position, because it is passed by name or not at
+all."""
 DEFAULTS = {
     "bad_request": (HTTPStatus.BAD_REQUEST, "invalid_request"),
     "Failed": (HTTPStatus.INTERNAL_SERVER_ERROR, "agent_error"),
@@ -46,7 +47,7 @@ def error_codes() -> dict[str, list[int]]:
 
 
 def _declared() -> Found:
-    """Yields the codes of the error classes that every layer uses."""
+    """Yields the codes and statuses of the error classes in `types/errors.py`."""
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, HermesError):
             yield kind.code, kind.status
@@ -57,7 +58,7 @@ def _attachment_codes() -> Found:
 
 
 def _raised() -> Found:
-    """Yields the codes of errors that the API and the layers below it make."""
+    """Yields the codes and statuses of the errors that the folders in `PLACES` make."""
     for place in PLACES:
         for path in sorted((PACKAGE / place).rglob("*.py")):
             tree = ast.parse(path.read_text("utf-8"))
@@ -88,8 +89,8 @@ def _in_scope(scope: ast.AST) -> Found:
             case _:
                 number = None
         if number is None:
-            # This call passes on the status of another error. The call that makes the other error
-            # is found separately.
+            # This call passes on the status of another error, and the call that made that error is
+            # found separately.
             continue
         if code is None and default_code:
             yield default_code, number

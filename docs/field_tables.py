@@ -38,7 +38,7 @@ def field_text(struct: Struct, name: str) -> str:
     for cls in struct.__mro__:
         if text := _texts(cls.__module__).get((cls.__name__, name)):
             return " ".join(text.split())
-    raise LookupError(f"{struct.__name__}.{name} has no text under it")
+    raise LookupError(f"{struct.__name__}.{name} has no docstring")
 
 
 @cache

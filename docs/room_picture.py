@@ -25,7 +25,8 @@ MEMBERSHIPS = {"invite": "invites the agent", "join": "joins the room"}
 
 
 async def events() -> tuple[list[dict[str, Any]], str]:
-    """Plays the evening of the tests. Returns the events of its room, and the newcomer's id."""
+    """Plays the first evening of a newcomer, as in `tests/test_evening.py`. Returns the events of
+    the room, and the newcomer's id."""
     with tempfile.TemporaryDirectory() as home:
         async with matrix_evening() as chat:
             await FirstEvening(Path(home), chat).play()
@@ -33,7 +34,8 @@ async def events() -> tuple[list[dict[str, Any]], str]:
 
 
 def lines(found: list[dict[str, Any]], person: str) -> Iterator[tuple[str, Text]]:
-    """Yields the sender and the text of each line. A message is shown with its last text."""
+    """Yields the sender and the text of each line. A message that was edited is shown with its last
+    text."""
     edits = {
         event["content"]["m.relates_to"]["event_id"]: event["content"]["m.new_content"]["body"]
         for event in found

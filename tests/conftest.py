@@ -87,8 +87,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts slow tests at the beginning of the part of each worker. At the end, one worker would run
-    them one after the other while the other workers have nothing to do."""
+    """Puts slow tests at the beginning of each worker's share of the tests. At the end, one worker
+    would run them one after the other while the other workers have nothing to do."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     slow = [item for item in items if item.get_closest_marker("slow")]
     rest = [item for item in items if not item.get_closest_marker("slow")]

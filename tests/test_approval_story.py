@@ -336,8 +336,8 @@ async def test_a_program_decides_by_the_id_of_the_run(tmp_path: Path, workspace:
 async def test_the_question_is_asked_on_one_gateway_and_answered_on_another(
     tmp_path: Path,
 ) -> None:
-    """Telegram is served by the first gateway. An approver decides over the API of the second. The
-    command needs the files of the first one, so it runs there."""
+    """The first gateway serves Telegram. An approver decides over the API of the second gateway.
+    The command needs the files of the first gateway, so it runs there."""
     own = replace(DANGEROUS, approvals=ApprovalSettings(approvers=("owner",)))
     one, two = ScriptedModel([runs("rm -rf a"), says("a is gone")]), ScriptedModel([])
     make_folders(tmp_path / "one" / "workspace", "a")

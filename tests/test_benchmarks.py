@@ -59,7 +59,8 @@ def test_a_tiny_run_measures_every_kind_of_load_without_an_error() -> None:
     assert seen["killed_approvals.pending"] == 3
     assert [key for key, figure in seen.items() if key in NEVER and figure] == []
     assert seen["sandbox.cpu"] < 30
-    # Other programs may make this machine slow.
+    # Other programs may make this machine slow. So the limit depends on the delays that were
+    # measured before the attack.
     assert seen["limits.health"] < 500 + 5 * seen["limits.calm"]
 
 
@@ -200,6 +201,6 @@ def test_the_ratios_and_not_the_speed_of_the_machine_decide_whether_a_run_fails(
     assert not missed(start, 9)
 
 
-def test_a_ratio_without_a_pass_through_measurement_is_missed() -> None:
+def test_a_ratio_without_a_pass_through_measurement_fails() -> None:
     bar = Bar(key="rate", measure="turns/s", kind="share", number=0.24)
     assert bar.holds(Figure(ours=1000.0)) is False

@@ -136,7 +136,7 @@ def test_modules_and_functions_are_short() -> None:
     assert {name: defects for name, defects in found.items() if defects} == {}
 
 
-def test_no_task_is_left_for_later() -> None:
+def test_no_comment_leaves_work_for_later() -> None:
     later = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
     assert [path for path in [*MODULES, *TESTS] if later.search(path.read_text("utf-8"))] == []
 

@@ -79,8 +79,8 @@ def codes_in(source: str) -> set[str]:
 
 
 def test_no_error_code_of_the_api_is_overlooked() -> None:
-    """The reference page finds the codes in the syntax tree. This test finds them in another way,
-    by a search in the source text, and compares both."""
+    """The reference page finds the codes in the syntax tree. This test finds the codes in another
+    way, by a search in the source text, and compares the two results."""
     sources = [*(ROOT / "hermes" / "entry" / "http").glob("*.py")]
     sources += [ROOT / "hermes" / "control" / "client_calls.py"]
     found = {code for path in sources for code in codes_in(path.read_text("utf-8"))}

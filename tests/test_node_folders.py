@@ -264,7 +264,7 @@ async def test_a_turn_of_a_dead_node_fails_if_no_node_with_its_files_comes_back(
     assert states(tmp_path) == [("failed", 2)]
 
 
-async def test_messages_that_wait_behind_a_stranded_one_fail_too_and_are_not_lost(
+async def test_messages_that_wait_for_a_turn_without_a_node_fail_too_and_are_not_lost(
     tmp_path: Path, impatient: None
 ) -> None:
     one = ScriptedModel([APPEND, hangs()])
@@ -323,7 +323,7 @@ async def test_nodes_with_a_shared_folder_take_over_turns_that_have_used_files(
     assert not (tmp_path / "two" / FOLDER_ID).exists()
 
 
-async def test_a_takeover_ends_no_process_that_only_has_the_same_number_as_a_remote_one(
+async def test_a_takeover_ends_no_local_process_that_has_the_pid_of_a_remote_process(
     tmp_path: Path,
 ) -> None:
     shared = tmp_path / "shared"

@@ -1,9 +1,8 @@
 """A turn of thirty steps is killed at every change, is resumed, and does nothing twice.
 
-A restarted gateway knows only the data on the disk and on the platform. So the test copies both
-after every change, and another gateway resumes the turn from the copy. All kills between two
-changes have the same effect, so the test needs only one copy. One test also kills real
-processes.
+A restarted gateway knows only the data on the disk and on the platform. So the test copies this
+data after every change, and another gateway resumes the turn from the copy. All kills between two
+changes have the same effect, so the test needs only one copy. One test also kills real processes.
 """
 
 import shutil
@@ -61,8 +60,8 @@ WHOLE = 10
 model ends the turn with its next answer, to save time."""
 REQUEST = "Work for thirty steps."
 CLOSED, DELIVERED = "TurnTransactions.close", "Sending._mark_delivered"
-"""After a kill between these two changes, it is not known whether the platform has already shown
-the answer. So the answer is sent again, marked as a possible repeat."""
+"""After a kill between these two changes, the next gateway can't know whether the platform has
+already shown the answer. So the answer is sent again, marked as a possible repeat."""
 
 
 class Moment(Value):
@@ -77,7 +76,7 @@ class Moment(Value):
 
 class World:
     """A home and a platform. After each change, the gateway waits until the test has received a
-    copy of both."""
+    copy of this home and platform."""
 
     def __init__(self, root: Path) -> None:
         self.home = root / "home"

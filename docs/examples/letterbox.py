@@ -64,7 +64,7 @@ class Letterbox:
 
 
 class Telegraph(OpenAIChat):
-    """The format of chat completions, at another address and with an additional header."""
+    """The wire format of chat completions, but at another address and with an additional header."""
 
     name = "telegraph"
 

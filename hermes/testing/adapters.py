@@ -151,7 +151,7 @@ class Listener:
 Ability = Literal["attachments", "buttons", "deduplication", "typing"]
 
 ABILITY_TESTS: Mapping[str, Ability] = {
-    "test_a_pressed_button_is_heard": "buttons",
+    "test_a_pressed_button_is_reported": "buttons",
     "test_a_message_with_a_known_key_is_not_shown_twice": "deduplication",
     "test_a_file_is_sent": "attachments",
     "test_typing_is_shown": "typing",
@@ -281,7 +281,7 @@ class AdapterContract:
             await until(lambda: "from them" in listener.texts(), self.patience)
         assert listener.texts() == ["from them"]
 
-    async def test_a_pressed_button_is_heard(self) -> None:
+    async def test_a_pressed_button_is_reported(self) -> None:
         async with self.platform() as platform, listening(platform) as listener:
             choices = Choices(question="q1", prompt="Tea?", labels=("yes", "no"), text="Tea?")
             content = Content(text="Tea?", choices=(choices,))

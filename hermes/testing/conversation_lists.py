@@ -43,7 +43,7 @@ class ConversationsContract(StoreFixture):
         await store.run(sessions.begin_anew, SESSION, NOW + 4)
         assert (await store.run(touch, NOW + 5)).generation == 2, "no number is used twice"
 
-    async def test_a_session_is_gone_with_its_last_conversation(self, store: Store) -> None:
+    async def test_a_session_is_deleted_with_its_last_conversation(self, store: Store) -> None:
         await store.run(say, "one", NOW)
         await store.run(turns.insert, turn_row("t000"), "main", "7")
         await store.run(sessions.set_model, SESSION, "a/b")

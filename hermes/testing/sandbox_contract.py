@@ -322,7 +322,7 @@ class SandboxContract:
         assert not ended[0].timed_out
         assert await sandbox.stat("late") is None
 
-    async def test_a_handle_of_nothing_ends_nothing(
+    async def test_an_invalid_handle_ends_nothing(
         self, backend: Callable[[], ExecutionBackend]
     ) -> None:
         opened = backend()

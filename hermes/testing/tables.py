@@ -327,7 +327,7 @@ class DeliveriesContract(StoreFixture):
         assert taken is not None
         assert taken.attempts == 1
 
-    async def test_a_cut_delivery_is_doubtful_until_a_part_was_sent(self, store: Store) -> None:
+    async def test_a_cut_off_delivery_is_doubtful_until_a_part_was_sent(self, store: Store) -> None:
         lease = await hold_account(store)
         id = await store.run(deliveries.owe, CHAT, Content(text="x"), "main", None, NOW)
         await store.run(deliveries.take_next, "telegram", "7", lease, NOW)

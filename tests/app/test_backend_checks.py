@@ -20,7 +20,7 @@ FAILS = BackendFinding(level="error", text="podman is missing", hint="install po
 
 
 class CheckedBackend(MemoryBackend):
-    """A backend with these findings, which remembers whether it was closed."""
+    """A backend whose check returns the given findings. Records whether the backend was closed."""
 
     def __init__(self, *findings: BackendFinding) -> None:
         super().__init__(MemoryMachine())

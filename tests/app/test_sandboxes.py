@@ -1,4 +1,4 @@
-"""The sandboxes of the agents of a home."""
+"""A person can open a shell in the sandbox of any agent in a home."""
 
 from pathlib import Path
 

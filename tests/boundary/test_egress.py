@@ -93,8 +93,8 @@ SPACED = [
 
 class Names(AbstractResolver):
     """A resolver that returns the prepared addresses of a name, one answer after the other. For a
-    numeric host, it returns the address that this system reads from it. For every other name, it
-    returns this machine."""
+    numeric host such as `0x7f.1`, it returns the address that the C library reads from the host.
+    For every other name, it returns the address of this machine."""
 
     def __init__(self, **told: Sequence[Sequence[str]]) -> None:
         self._told = {f"{name}.example": list(lists) for name, lists in told.items()}

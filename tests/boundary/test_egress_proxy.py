@@ -153,7 +153,8 @@ async def test_a_host_that_is_refused_often_is_logged_once(
         f"the sandbox of s1 may not connect to {host}; terminal.network can allow the host"
         for host in ("a.example", "b.example")
     ]
-    # A terminal conversation shows warnings on the screen, and the model is told anyway.
+    # In a terminal, warnings would appear in the middle of the conversation. The model gets the
+    # refusal without them.
     assert all(one.levelno < logging.WARNING for one in caplog.records)
 
 

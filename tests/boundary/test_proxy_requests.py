@@ -1,4 +1,4 @@
-"""Parsing the requests for a proxy."""
+"""The requests of a proxy's clients are parsed or refused."""
 
 import pytest
 from hypothesis import given
@@ -44,7 +44,7 @@ def test_a_request_with_an_absolute_url_is_rewritten_for_the_server() -> None:
     ]
 
 
-def test_a_url_without_a_port_and_a_path_has_the_usual_ones() -> None:
+def test_a_url_without_a_port_and_a_path_gets_the_defaults() -> None:
     assert parsed("GET http://example.org HTTP/1.1")[1:] == (
         80,
         ["GET / HTTP/1.1", "Host: example.org", "Connection: close", "", ""],
@@ -81,7 +81,7 @@ def test_other_requests_are_refused(lines: tuple[str, ...]) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_cause_another_error(data: bytes) -> None:
+def test_any_request_line_is_parsed_or_refused(data: bytes) -> None:
     for head in (data, b"CONNECT " + data + b" HTTP/1.1", b"GET http://" + data + b" HTTP/1.1"):
         try:
             found = parse_head(head)

@@ -11,8 +11,8 @@ HELLO = Plan(text="Hello! What can I do for you?")
 
 
 async def run_both(shop: Shop, clients: ApiClients, name: str, *turn: Plan) -> tuple[str, str]:
-    """Runs the setup of `llm` and then the recipe. Returns the output of the recipe and the
-    expected output."""
+    """Runs two recipes (examples) of the guide: the setup of `llm`, and the recipe with this name.
+    Returns the output of the second recipe, and the output that the guide shows."""
     setup, recipe = recipe_of("llm: Setup"), recipe_of(name)
     assert await shop.run(setup, clients) == setup.prints
     shop.model.turn = turn

@@ -20,7 +20,8 @@ OTHERS = frozenset({"8", "admin"})
 
 
 def on(place: str, **rules: Any) -> AccessPolicy:
-    """Returns a policy that admits these users on a platform or on one of its accounts."""
+    """Returns a policy with these rules for a platform (`telegram`) or for one of its accounts
+    (`telegram.b`)."""
     platform, dot, _ = place.partition(".")
     allowed = AllowedUsers(**rules)
     own = PlatformAccess(accounts={place: allowed}) if dot else PlatformAccess(allowed=allowed)
@@ -104,7 +105,7 @@ def test_linked_ids_are_one_person_with_the_highest_role_until_they_are_unlinked
     assert access.role(source("8"), None) is Role.OWNER
 
 
-def test_an_id_that_is_linked_to_the_owner_gets_that_role_but_no_admission() -> None:
+def test_an_id_that_is_linked_to_the_owner_has_the_role_owner_but_is_not_admitted() -> None:
     access = Access(AccessPolicy())
     access.learn(KnownPeople(linked={("telegram", "7"): OWNER}))
     assert access.role(source(), None) is Role.OWNER
@@ -163,9 +164,7 @@ def test_strangers_are_offered_pairing_unless_there_is_a_list(
     assert not access.offers_pairing(replace(source(), is_bot=True))
 
 
-def test_a_sender_with_a_principal_is_admitted_and_the_name_of_a_platform_alone_admits_nobody() -> (
-    None
-):
+def test_a_sender_is_admitted_by_a_principal_but_not_by_the_name_of_a_platform() -> None:
     access = Access(AccessPolicy())
     assert access.admits(source(platform="api"), Principal(name="default", person=OWNER))
     assert access.person(source(), Principal(name="default", person=OWNER)) == OWNER
@@ -195,7 +194,7 @@ async def test_an_invitation_is_accepted_only_from_people_who_are_admitted(tmp_p
             assert await rows(gateway._store, f"select * from {table}") == []
 
 
-def test_only_the_owner_of_the_key_and_the_terminal_acts_as_owner() -> None:
+def test_only_a_principal_of_the_owner_has_the_role_owner() -> None:
     access = Access(AccessPolicy(anywhere=AllowedUsers(everyone=True)))
     assert access.role(source(), Principal(name="default", person=OWNER)) is Role.OWNER
     assert access.role(source(), Principal(name="k", person=PersonId("ann"))) is Role.USER

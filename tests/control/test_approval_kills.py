@@ -1,5 +1,5 @@
-"""An approval holds after a kill at any commit between the question, the decision and the command:
-nothing runs without it, nothing runs twice, and no decision is lost."""
+"""Approvals survive a kill of the gateway at any commit between the question, the decision and the
+command: nothing runs without an approval, nothing runs twice, and no decision is lost."""
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -27,7 +27,7 @@ STATES = {"yes": "approved", "no": "denied", "/approve session": "approved"}
 
 
 class Model:
-    """Runs the dangerous command, and then answers."""
+    """A model that first runs the dangerous command, and then answers."""
 
     def __init__(self) -> None:
         self.results: list[str] = []

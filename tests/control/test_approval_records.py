@@ -25,7 +25,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 async def asked(home: Path, server: ChatServer, model: ScriptedModel) -> list[OpenApproval]:
-    """Runs a gateway until a message has led to approvals. Returns them."""
+    """Runs a gateway until the agent has asked for approvals. Returns these approvals."""
     async with running(home, [PlainAdapter(server)], model, DANGEROUS) as gateway:
         server.says("clean up")
         await until(server.texts)

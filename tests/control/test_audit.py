@@ -1,4 +1,4 @@
-"""The trail of a message leads from the person to the deliveries."""
+"""The audit trail of a message shows each step from the person's message to the deliveries."""
 
 from pathlib import Path
 

@@ -78,7 +78,7 @@ def test_the_table_contains_all_documented_commands() -> None:
     } <= set(TABLE.commands)
 
 
-async def test_compress_is_turned_off_by_its_setting(tmp_path: Path) -> None:
+async def test_a_setting_turns_the_command_compress_off(tmp_path: Path) -> None:
     off = replace(QUIET, compression=CompressionSettings(enabled=False))
     async with command_chat(tmp_path, conditions=off) as chat:
         assert await chat.asks("/compress") == (
@@ -98,7 +98,9 @@ async def chat(tmp_path: Path) -> AsyncIterator[CommandChat]:
         yield opened
 
 
-async def test_status_and_stop_work_while_the_model_does_not_answer(chat: CommandChat) -> None:
+async def test_the_commands_status_and_stop_work_while_the_model_does_not_answer(
+    chat: CommandChat,
+) -> None:
     chat.server.says("think")
     await until(lambda: chat.model.requests)
     assert "Working for" in await chat.asks("/status")
@@ -114,7 +116,9 @@ async def test_status_and_stop_work_while_the_model_does_not_answer(chat: Comman
     assert await chat.asks("/status") == "Idle."
 
 
-async def test_sethome_sets_the_home_chat_and_works_only_in_chats(tmp_path: Path) -> None:
+async def test_the_command_sethome_sets_the_home_chat_and_works_only_in_chats(
+    tmp_path: Path,
+) -> None:
     admin = replace(QUIET, access=AccessSettings(admins=("plain:7",)))
     async with command_chat(tmp_path, conditions=admin) as chat:
         reply = await chat.asks("/sethome")

@@ -100,7 +100,7 @@ async def test_the_error_says_that_a_call_has_expired_while_a_question_keeps_its
     assert caught.value.code == "tool_call_expired"
 
 
-async def test_results_that_were_kept_outlast_the_retention_of_finished_messages(
+async def test_kept_results_remain_after_finished_messages_are_deleted(
     tmp_path: Path,
 ) -> None:
     async with talking(tmp_path, session=True) as client:

@@ -490,7 +490,7 @@ async def test_an_approval_can_not_be_given_after_its_time(tmp_path: Path, works
 async def test_the_second_of_two_decisions_at_the_same_time_changes_nothing(
     tmp_path: Path, workspace: Path
 ) -> None:
-    """The transaction of the second decision reads the approval while it is open, and then waits
+    """The transaction of the second decision first reads that the approval is open, and then waits
     for the lock of the session."""
     server = ChatServer()
     model = ScriptedModel([runs("rm -rf a"), says("done")])

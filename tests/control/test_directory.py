@@ -1,5 +1,5 @@
-"""A target names a chat by its id or its name, or it is a home chat or the origin. An ambiguous
-name is an error."""
+"""A target is the id or the name of a chat, the home chat of an account, or the origin: the chat
+that a message came from. An ambiguous name is an error."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

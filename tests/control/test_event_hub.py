@@ -50,7 +50,7 @@ def test_events_are_numbered_within_their_claim() -> None:
     assert live.read(EVENTS_PER_CLAIM + 7) == live.read(0)
 
 
-def test_consecutive_texts_are_joined_under_the_number_of_the_last_one() -> None:
+def test_consecutive_texts_are_joined_under_the_number_of_the_last_text() -> None:
     live = log()
     for event in (
         TextDelta(text="a"),

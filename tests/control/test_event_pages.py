@@ -96,7 +96,7 @@ async def test_the_last_page_is_read_each_time(store: CountingStore) -> None:
     assert after.events == [(last + 1, TextDelta(text="new"))]
 
 
-async def test_a_read_that_fails_is_not_kept(store: CountingStore) -> None:
+async def test_a_read_that_fails_is_not_cached(store: CountingStore) -> None:
     pages = EventPages(store)
     store.failing = True
     with pytest.raises(OSError, match="broken"):

@@ -1,4 +1,4 @@
-"""A long message is stored in short commits."""
+"""A long message is stored in several small commits."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

@@ -77,7 +77,7 @@ async def test_a_sent_message_is_in_the_history_of_the_chat(tmp_path: Path) -> N
     ]
 
 
-async def test_a_message_after_new_begins_the_history_of_a_conversation(tmp_path: Path) -> None:
+async def test_after_the_command_new_a_sent_message_begins_a_new_history(tmp_path: Path) -> None:
     server = ChatServer()
     model = ScriptedModel([says("hello"), says("you got news")])
     async with running(tmp_path, [RichAdapter(server)], model):

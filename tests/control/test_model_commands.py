@@ -33,7 +33,7 @@ def uses(prompt: int, completion: int) -> Answer:
     return answer
 
 
-async def test_context_shows_the_input_of_the_model(tmp_path: Path) -> None:
+async def test_the_command_context_shows_the_input_of_the_model(tmp_path: Path) -> None:
     async with command_chat(tmp_path, [says("hello")]) as chat:
         assert (await chat.asks("/context")).startswith("Nothing yet")
         assert await chat.asks("hi") == "hello"
@@ -126,7 +126,7 @@ async def test_a_personality_needs_a_setting(tmp_path: Path) -> None:
         )
 
 
-async def test_usage_counts_the_turns_of_this_conversation(tmp_path: Path) -> None:
+async def test_the_command_usage_counts_the_turns_of_this_conversation(tmp_path: Path) -> None:
     async with command_chat(tmp_path, [uses(1000, 20), uses(1100, 5), uses(7, 7)]) as chat:
         nothing = "This conversation has used no tokens yet."
         assert await chat.asks("/usage") == nothing

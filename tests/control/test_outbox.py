@@ -274,7 +274,7 @@ class SlowStore(WrappedStore):
         return result
 
 
-async def test_a_wait_that_is_over_when_it_begins_does_not_stop_the_gateway(
+async def test_a_pause_that_is_already_over_does_not_stop_the_gateway(
     tmp_path: Path,
 ) -> None:
     server = ChatServer()

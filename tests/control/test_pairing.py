@@ -158,7 +158,7 @@ async def test_only_the_codes_of_a_stranger_who_guesses_are_refused(tmp_path: Pa
     ("user", "kind", "reply"),
     [("2", "private", "Only an admin"), ("1", "group", "Everybody here")],
 )
-async def test_pair_is_refused_with_a_reason(
+async def test_the_command_pair_is_refused_with_a_reason(
     tmp_path: Path, user: str, kind: str, reply: str
 ) -> None:
     access = AccessSettings(admins=("plain:1",), allow_all=True)
@@ -172,7 +172,9 @@ async def test_pair_is_refused_with_a_reason(
         assert receipt.reply.startswith(reply)
 
 
-async def test_pair_in_the_terminal_needs_the_name_of_a_platform(tmp_path: Path) -> None:
+async def test_in_the_terminal_the_command_pair_needs_the_name_of_a_platform(
+    tmp_path: Path,
+) -> None:
     async with gateway_with_chat(tmp_path) as (gateway, _):
         event = message("/pair")
         origin = replace(event.origin, principal=Principal(name="cli", person=OWNER), reply_to=None)

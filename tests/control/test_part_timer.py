@@ -1,4 +1,4 @@
-"""The gateway is woken when a message stops waiting for its further parts."""
+"""A timer wakes the gateway when a message has waited long enough for its further parts."""
 
 import time
 from pathlib import Path

@@ -103,8 +103,8 @@ async def test_a_question_that_is_decided_in_another_process_resumes_a_turn_of_t
 
 
 def second_resume_fails(resumed: list[str]) -> Conditions:
-    """Returns the options of a gateway whose store fails when it resumes a second turn. An item is
-    added to `resumed` for each attempt."""
+    """Returns the options of a gateway whose store fails when the gateway resumes a second turn. An
+    item is added to `resumed` for each attempt."""
 
     async def before(name: str) -> None:
         if name == "TurnTransactions.resume":

@@ -219,7 +219,9 @@ async def test_a_failed_turn_is_not_resumed_in_a_new_conversation(tmp_path: Path
     assert list(model.requests[1].messages) == [UserMessage(text="bread?")]
 
 
-async def test_a_key_with_another_session_or_body_is_a_conflict(tmp_path: Path) -> None:
+async def test_an_idempotency_key_with_another_session_or_body_is_a_conflict(
+    tmp_path: Path,
+) -> None:
     model = ScriptedModel([fails(AWAY)])
     async with running(tmp_path, [], model) as gateway:
         await answered(gateway, request("k", "bread?"))

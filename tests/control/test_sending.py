@@ -327,7 +327,7 @@ async def test_a_text_that_is_refused_for_another_reason_is_also_tried_without_f
     assert server.texts()[-1] == "bold words"
 
 
-async def test_a_text_without_formatting_is_refused_once(tmp_path: Path) -> None:
+async def test_a_refused_text_without_formatting_is_not_sent_again(tmp_path: Path) -> None:
     server = ChatServer()
     server.trouble = lambda kind, chat: Rejected("not allowed")
     async with open_test_store(tmp_path) as store:

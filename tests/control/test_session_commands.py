@@ -24,7 +24,9 @@ def titles(home: Path) -> list[str]:
     return [title for (title,) in stored_rows(home, both)]
 
 
-async def test_new_stops_the_turn_and_starts_an_empty_conversation(tmp_path: Path) -> None:
+async def test_the_command_new_stops_the_turn_and_starts_an_empty_conversation(
+    tmp_path: Path,
+) -> None:
     async with command_chat(tmp_path, [hangs(), says("next")]) as chat:
         chat.server.says("think")
         await until(lambda: chat.model.requests)
@@ -133,7 +135,7 @@ async def test_a_conversation_is_not_switched_during_a_turn(tmp_path: Path) -> N
             )
 
 
-async def test_compress_summarises_before_the_next_answer(tmp_path: Path) -> None:
+async def test_the_command_compress_writes_a_summary_before_the_next_answer(tmp_path: Path) -> None:
     answers = [*map(says, "abcd"), says("They count."), says("e"), says("f")]
     async with command_chat(tmp_path, answers) as chat:
         assert await chat.asks("/compress") == "There are too few messages to summarise."

@@ -29,8 +29,8 @@ FEW = 4
 
 
 class Model:
-    """Appends a token, and then answers with the last line of the person. The first call of a
-    conversation waits for `go`."""
+    """A model that first calls a tool, which appends a token to a file, and then answers with the
+    last line of the person. The first model call of a conversation waits for `go`."""
 
     def __init__(self, *, answers_red: bool) -> None:
         """If `answers_red` is false, the model never answers the message `red`."""
@@ -107,7 +107,8 @@ class Scene:
         assert states[0] == ("completed",)
         if self.edits:
             assert states == [("completed",), ("stopped",)]
-        # If the kill came right before the effect, its outcome is unknown and it is not repeated.
+        # If the gateway was killed right before the tool wrote the file, the next gateway can't
+        # know whether the tool has run, so it does not run the tool again.
         path = self.home / "workspace" / "appended"
         assert not path.exists() or path.read_text() == "x\n"
 

@@ -13,7 +13,7 @@ from hermes.types.identity import OWNER, Principal
 from hermes.types.messages import Accepted, Attachment, Origin, Said, UserMessage
 
 
-async def test_retry_removes_the_last_exchange_and_answers_its_message_again(
+async def test_the_command_retry_removes_the_last_exchange_and_answers_its_message_again(
     tmp_path: Path,
 ) -> None:
     server = ChatServer()
@@ -40,7 +40,7 @@ async def test_retry_removes_the_last_exchange_and_answers_its_message_again(
     assert [one.text for one in model.requests[4].messages] == ["a", "one", "b", "good", "c"]
 
 
-async def test_undo_removes_exchanges_and_shows_their_texts(tmp_path: Path) -> None:
+async def test_the_command_undo_removes_exchanges_and_shows_their_texts(tmp_path: Path) -> None:
     server = ChatServer()
     model = ScriptedModel([says("1"), says("2"), says("3"), says("4")])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
@@ -100,7 +100,9 @@ async def test_a_running_turn_can_not_be_removed(tmp_path: Path) -> None:
     assert server.texts()[1].startswith("/retry can't be used during a turn")
 
 
-async def test_in_an_idle_session_queue_and_steer_send_an_ordinary_message(tmp_path: Path) -> None:
+async def test_in_an_idle_session_the_commands_queue_and_steer_send_an_ordinary_message(
+    tmp_path: Path,
+) -> None:
     server, model = ChatServer(), ScriptedModel([says("hi"), says("hello")])
     async with running(tmp_path, [PlainAdapter(server)], model) as gateway:
         server.repeat(server.says("/queue one"))
@@ -111,7 +113,7 @@ async def test_in_an_idle_session_queue_and_steer_send_an_ordinary_message(tmp_p
     assert [one.text for one in model.requests[1].messages] == ["one", "hi", "two"]
 
 
-async def test_background_answers_in_a_separate_session_while_the_chat_continues(
+async def test_the_command_background_gets_its_answer_in_a_separate_session(
     tmp_path: Path,
 ) -> None:
     server, go = ChatServer(), anyio.Event()
@@ -134,7 +136,7 @@ async def test_background_answers_in_a_separate_session_while_the_chat_continues
     assert all(refused(request) is None for request in model.requests)
 
 
-async def test_background_needs_a_chat(tmp_path: Path) -> None:
+async def test_the_command_background_needs_a_chat(tmp_path: Path) -> None:
     async with running(tmp_path, [], ScriptedModel([])) as gateway:
         event = to_event(Update(id=1, chat="1", user="7", text="/background x"), "plain")
         origin = Origin(principal=Principal(name="cli", person=OWNER))

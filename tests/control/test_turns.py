@@ -185,7 +185,9 @@ async def test_a_stop_while_the_turn_is_being_suspended_closes_it(
     assert refused(model.requests[1]) is None
 
 
-async def test_stop_closes_a_turn_whose_lane_has_failed(tmp_path: Path) -> None:
+async def test_the_command_stop_closes_a_turn_although_the_queue_of_its_session_has_failed(
+    tmp_path: Path,
+) -> None:
     server, broken = ChatServer(), [True]
 
     async def before(name: str) -> None:

@@ -1,4 +1,5 @@
-"""The requests of a burst pass the turnstile a few at a time, in order, and none is forgotten."""
+"""A turnstile lets the requests of a burst pass a few at a time and in order, and lets each of them
+pass in the end."""
 
 import asyncio
 from typing import Protocol
@@ -24,7 +25,8 @@ class OpenGate:
 
 
 async def rounds_of_a_burst(gate: Gate) -> list[int]:
-    """Returns the iteration of the event loop in which each request of a burst has passed."""
+    """Returns a number for each request of a burst: the iteration of the event loop in which the
+    request passed."""
     loop, now, rounds = asyncio.get_running_loop(), 0, list[int]()
 
     def count() -> None:
@@ -49,7 +51,7 @@ def most_in_one_round(rounds: list[int]) -> int:
     return max(rounds.count(number) for number in set(rounds))
 
 
-async def test_a_few_requests_of_a_burst_pass_in_each_iteration_of_the_loop() -> None:
+async def test_in_each_iteration_of_the_event_loop_a_few_requests_of_a_burst_pass() -> None:
     rounds = await rounds_of_a_burst(Turnstile())
     assert len(rounds) == BURST
     # Requests that were woken in one iteration run in the next, together with as many new requests.

@@ -130,7 +130,7 @@ async def test_an_interrupting_message_stops_the_turn_and_is_answered(tmp_path: 
     assert server.texts() == ["As I was\n\n(stopped: by you)", "four"]
 
 
-async def test_a_message_with_queue_waits_even_in_a_chat_whose_mode_is_interrupt(
+async def test_a_message_sent_with_the_command_queue_waits_in_a_chat_with_mode_interrupt(
     tmp_path: Path,
 ) -> None:
     server, go = ChatServer(), anyio.Event()
@@ -230,7 +230,8 @@ async def test_the_pieces_of_a_long_text_become_one_message_without_a_pause(
         await take(gateway, part(2, "o three", cut_with="\n"), LATER + 0.9)
         last = await take(gateway, part(3, "four"), LATER + 1.8)
     assert (first.claim, first.due) == (None, LATER + 1)
-    # The last piece is short, so the turn is opened at once.
+    # The last piece of the text is short, so no further piece is expected and the turn is opened at
+    # once.
     assert last.claim is not None
     assert [one.text for one in last.claim.turn.history] == ["one two three\nfour"]
 

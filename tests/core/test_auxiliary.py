@@ -1,4 +1,4 @@
-"""The auxiliary model is called first, and the main model if the auxiliary model fails."""
+"""The auxiliary model is called first. If it fails, the main model is called."""
 
 import pytest
 

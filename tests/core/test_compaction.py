@@ -153,7 +153,8 @@ def test_ten_megabytes_are_split_in_limited_time() -> None:
     messages = [UserMessage(text="привет мир " * 25) for _ in range(20_000)]
     began = time.process_time()
     pieces = chunks(messages, 500_000)
-    # The split takes about 0.1 s. If it measured each piece repeatedly, it would take 10 s.
+    # The split takes about 0.1 s. If the code measured each piece repeatedly, the split would take
+    # 10 s.
     assert time.process_time() - began < 1
     assert len(pieces) == 6
 

@@ -40,8 +40,8 @@ FACT = re.compile(r"FACT-\d+ is \w+")
 
 
 class Summariser:
-    """A model that answers with a number. When it is asked for a summary, it lists the facts in the
-    text that it is to summarise."""
+    """A model that answers with a number. If a request asks for a summary, the model lists the
+    facts in the text that must be summarised."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.fails = fails

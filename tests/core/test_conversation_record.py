@@ -42,7 +42,7 @@ def test_a_file_is_known_after_it_was_read_or_written(tmp_path: Path, tool: str)
     assert not record.knows_file("f")
 
 
-def test_a_failed_call_and_another_tool_make_no_file_known(tmp_path: Path) -> None:
+def test_a_file_is_not_known_after_a_failed_call_or_another_tool(tmp_path: Path) -> None:
     failed = a_turn(*exchange(called("read_file", "f"), failed=True), workspace=tmp_path)
     assert not ConversationRecord(failed, ()).knows_file("f")
     searched = a_turn(*exchange(called("search_files", "f")), workspace=tmp_path)
@@ -52,7 +52,7 @@ def test_a_failed_call_and_another_tool_make_no_file_known(tmp_path: Path) -> No
     assert not record.knows_file("f")
 
 
-def test_calls_of_this_run_count_as_well(tmp_path: Path) -> None:
+def test_the_record_includes_calls_of_the_present_run(tmp_path: Path) -> None:
     record = ConversationRecord(a_turn(workspace=tmp_path), WEB)
     assert not record.knows_file("f")
     record.add(called("read_file", "f"), ok())
@@ -68,7 +68,7 @@ def ok(text: str = "ok") -> ToolMessage:
     return ToolMessage(call=CallId("t_0_0"), text=text)
 
 
-def test_a_page_of_an_earlier_turn_still_counts() -> None:
+def test_a_page_that_was_read_in_an_earlier_turn_was_written_by_others() -> None:
     turn = a_turn(*exchange(called("web_extract", "")), UserMessage(text="and now?"))
     assert ConversationRecord(turn, WEB).tainted
     assert not ConversationRecord(turn, ()).tainted

@@ -156,8 +156,8 @@ async def test_requests_without_a_session_share_a_prompt_for_two_seconds() -> No
 
 
 async def test_notes_of_one_chat_are_never_in_the_prompt_of_another() -> None:
-    """The chats differ in the account, the kind, the chat id or the person, and each chat has other
-    notes."""
+    """The chats differ in the account, the kind, the chat id or the person, and each chat has
+    different notes."""
 
     def memory_of(source: Source, person: str) -> str:
         return f"<{source.account}, {source.chat_kind} {source.chat_id}, {person}>"

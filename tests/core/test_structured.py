@@ -1,5 +1,5 @@
-"""Structured output is checked against its schema. If it is wrong, the model is called once more. A
-reader never gets only a part of it."""
+"""Structured output is checked against its schema. If the output is wrong, the model is called once
+more. A reader gets the whole output or an error, but never a part of the output."""
 
 import json
 

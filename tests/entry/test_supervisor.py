@@ -415,7 +415,7 @@ async def test_a_second_account_with_the_same_credential_is_refused_until_the_fi
         group.cancel_scope.cancel()
 
 
-async def test_an_account_with_a_bad_credential_does_not_keep_it(gateway: Gateway) -> None:
+async def test_an_account_releases_a_credential_that_the_platform_refuses(gateway: Gateway) -> None:
     server = ChatServer()
     second = PlainAdapter(server, "plain.second")
     await serve(gateway, Moody(server, AuthFailed("the token is wrong")), KEY, QUICK)

@@ -23,6 +23,6 @@ def test_the_defaults_are_valid(section: type[Value]) -> None:
     assert msgspec.convert(msgspec.to_builtins(made), section) == made
 
 
-def test_a_sandbox_has_a_processor() -> None:
+def test_a_sandbox_needs_a_processor() -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"cpus": 0}, ModalSettings)

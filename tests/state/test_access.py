@@ -1,4 +1,4 @@
-"""Paired users, and user ids that belong to one person."""
+"""The store knows which users are paired, and which user ids belong to one person."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Open approvals are found by the person and the conversation, and rules are for one action of one
+"""Open approvals are found by the person and the conversation. A rule permits one action of one
 person."""
 
 from collections.abc import AsyncIterator

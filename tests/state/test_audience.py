@@ -43,8 +43,9 @@ TAG = re.compile(r"(\w+)_(alice|bob)_(private|elsewhere|group|lobby)")
 
 
 class Deed(Value):
-    """A secret of a person reaches the agent in a chat. `how` is the way: as a note (`memory` or
-    `user`), as the person's message (`said`), or in the agent's answer (`answered`)."""
+    """One person's secret that the agent gets to know in a chat. `how` says where the secret is
+    stored: in a note (`memory` or `user`), in the person's message (`said`), or in the agent's
+    answer (`answered`)."""
 
     who: str
     where: str

@@ -14,7 +14,7 @@ KEY = str(session())
 
 
 def talk(count: int) -> Work[list[int]]:
-    """Stores this many turns of two messages. Returns the numbers of the rows."""
+    """Stores `count` turns with two messages each. Returns the row numbers of the messages."""
     numbers = []
     for turn in range(count):
         yield from sessions.touch(session(), SOURCE, None, f"q{turn}", NOW)

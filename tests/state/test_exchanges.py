@@ -1,4 +1,5 @@
-"""Exchanges are found from the end of a conversation and can be removed, on both databases."""
+"""The last exchanges of a conversation (a person's message and its answer) can be found and
+removed, on both databases."""
 
 from pathlib import Path
 

@@ -36,7 +36,7 @@ async def test_the_place_of_a_folder_is_the_node_that_used_it_last(tmp_path: Pat
         assert found == FolderPlace(node=THEM, host="beta", path="/two")
 
 
-async def test_dead_processes_have_no_folder(tmp_path: Path) -> None:
+async def test_the_list_of_living_owners_leaves_dead_processes_out(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         await store.run(owners.register, US, "gateway", NOW, HERE)
         await store.run(owners.register, THEM, "terminal", NOW, THERE)
@@ -52,8 +52,8 @@ async def test_a_folder_is_recorded_for_the_conversation_that_uses_it(tmp_path: 
         assert (await touched(store)).folder == HERE
         await store.run(sessions.begin_anew, str(KEY), NOW)
         assert (await touched(store)).folder is None
-        # Generation 0 is the conversation that has ended. A late turn of it must not bind the new
-        # conversation to a folder.
+        # Generation 0 is the conversation that has ended. A late turn of that conversation must not
+        # bind the new conversation to a folder.
         await store.run(sessions.use_folder, str(KEY), 0, THERE)
         assert (await touched(store)).folder is None
         (past,) = [

@@ -1,4 +1,5 @@
-"""The parts of a message, on both databases."""
+"""Albums and long texts arrive in several parts, which are joined into one message. The tests run
+on both databases."""
 
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def test_albums_and_cut_texts_wait_for_further_parts() -> None:
     assert awaited(replace(said("k"), album="7")) == "album:7"
 
 
-async def test_a_cut_text_is_continued_in_time_and_by_the_next_message_only(
+async def test_a_cut_text_is_continued_only_by_the_next_message_and_only_for_a_while(
     tmp_path: Path,
 ) -> None:
     async with open_test_store(tmp_path) as store:

@@ -46,7 +46,7 @@ async def test_a_code_expires_after_an_hour(tmp_path: Path) -> None:
         assert await rows(store, "select hash from pairing_codes") == [("h3",)]
 
 
-async def test_a_code_of_an_admin_is_not_a_request_and_the_other_way_round(tmp_path: Path) -> None:
+async def test_codes_of_admins_and_codes_of_strangers_are_not_confused(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         await store.run(pairing.request, "h1", wanted())
         await store.run(pairing.offer, "h2", "chat", "owner", 100.0)
@@ -58,7 +58,9 @@ async def test_a_code_of_an_admin_is_not_a_request_and_the_other_way_round(tmp_p
         assert not await store.run(pairing.withdraw, "chat", "7")
 
 
-async def test_a_full_list_refuses_new_users_and_keeps_the_earlier_ones(tmp_path: Path) -> None:
+async def test_a_full_list_of_codes_refuses_new_users_and_keeps_the_earlier_users(
+    tmp_path: Path,
+) -> None:
     async with open_test_store(tmp_path) as store:
         await rows(
             store,
@@ -73,7 +75,7 @@ async def test_a_full_list_refuses_new_users_and_keeps_the_earlier_ones(tmp_path
         assert len(await store.read(pairing.requests, 200.0)) == pairing.MOST_REQUESTS + 1
 
 
-async def test_five_wrong_codes_lock_for_an_hour(tmp_path: Path) -> None:
+async def test_after_five_wrong_codes_a_user_is_locked_for_an_hour(tmp_path: Path) -> None:
     async with open_test_store(tmp_path) as store:
         left = [await store.run(pairing.count_wrong, "chat", OPERATOR, 100.0 + n) for n in range(5)]
         assert left == [4, 3, 2, 1, 0]

@@ -50,7 +50,7 @@ async def test_the_turn_gets_the_decision(
         assert await store.read(questions.decisions, TURN.id) == {CALL: decision}
 
 
-async def test_a_stopped_turn_cancels_its_questions_but_no_answered_ones(tmp_path: Path) -> None:
+async def test_a_stopped_turn_cancels_only_its_unanswered_questions(tmp_path: Path) -> None:
     running = replace(TURN, state="running")
     async with open_test_store(tmp_path) as store:
         await store.run(turns.insert, running, "main", "7")

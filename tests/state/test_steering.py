@@ -1,4 +1,4 @@
-"""Messages that change a running turn, on both databases."""
+"""A new message or an edit can change a running turn. The tests run on both databases."""
 
 from pathlib import Path
 

@@ -106,14 +106,14 @@ def test_a_full_message_has_no_cursor_and_the_text_continues_in_the_next_one() -
     assert made.wants(21, f"{LONG} and") == EditPreview(text="threshold and ▉", part=2)
 
 
-def test_the_messages_of_before_a_restart_are_used_again() -> None:
+def test_messages_that_were_sent_before_a_restart_are_edited() -> None:
     made = plan(limit=20)
     made.restore(0, ["a sentence that is", "old …"])
     assert made.wants(3, LONG) == Wait(until=3.8)
     assert made.wants(3.8, LONG) == EditPreview(text="longer than the", part=1)
 
 
-def test_a_text_that_replaces_a_long_one_begins_in_the_first_message() -> None:
+def test_a_text_that_replaces_a_long_text_begins_in_the_first_message() -> None:
     made = plan(limit=20)
     made.restore(0, ["a sentence that is"])
     assert made.wants(3, LONG) == PlacePreview(text="longer than …", part=1)
@@ -270,8 +270,8 @@ def test_calls_keep_the_interval_and_show_the_newest_text(
         # compared without white space.
         cursor = squeezed(policy.cursor)
         shown = "".join(squeezed(one).removesuffix(cursor) for one in messages[: last + 1])
-        # If the markup would leave no room for the text, the preview shows plain text. So both
-        # forms are right.
+        # If the markup would leave no room for the text, the preview shows plain text. So the test
+        # accepts the text with and without markup.
         tree = tree_of(text)
         forms = (print_markdown(tree), visible(tree))
         assert any(squeezed(form).startswith(shown.rstrip("…")) for form in forms)

@@ -37,7 +37,7 @@ events = st.lists(
 
 
 @given(events)
-def test_the_answer_equals_the_answer_of_the_view(emitted: list[AgentEvent]) -> None:
+def test_the_outline_has_the_same_answer_as_the_view(emitted: list[AgentEvent]) -> None:
     numbered = list(enumerate([*emitted, TurnFinished(outcome="completed")], 1))
     fold, outline = EventFold(), AnswerOutline()
     for seq, event in numbered:

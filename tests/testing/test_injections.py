@@ -45,7 +45,7 @@ ASKED = UserMessage(text="What is new?")
 
 
 class Effects(list[str]):
-    """The effects of calls, which happen nowhere."""
+    """A list of the effects that calls would have had. No effect really happens."""
 
     def note(self, effect: str) -> ToolFailed:
         self.append(effect)
@@ -112,7 +112,7 @@ async def obey(
     sandbox: RecordingSandbox,
     store: Store,
 ) -> None:
-    """Makes the call, as far as the gate lets it pass."""
+    """Makes the call. If the gate asks a person, the call ends there."""
     effects = sandbox.effects
     named = {tool.name: tool for tool in tools}
     runner = CallRunner(turn, named, sandbox, lambda event: None, Notebook(), NO_SPILL)

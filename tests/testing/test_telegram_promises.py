@@ -1,4 +1,5 @@
-"""Broken promises to people on Telegram are noticed."""
+"""The checks of a gateway on Telegram notice calls that come too early, and turns of one chat that
+overlap."""
 
 from hermes.testing.telegram_child import CallRecord, PauseRecord
 from hermes.testing.telegram_promises import early_calls, overlaps

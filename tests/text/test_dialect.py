@@ -1,4 +1,5 @@
-"""A dialect of a platform overrides the methods for nodes that the platform writes differently."""
+"""The dialect of a platform overrides the methods for the Markdown nodes that the platform writes
+in its own way."""
 
 import pytest
 

@@ -15,7 +15,7 @@ from hermes.text.mentions import mentions
         ("", False),
     ],
 )
-def test_a_name_is_a_word_of_its_own(text: str, found: bool) -> None:
+def test_a_name_is_found_only_as_a_whole_word(text: str, found: bool) -> None:
     assert mentions(text, ("@bot:x.org", "hermes")) is found
 
 

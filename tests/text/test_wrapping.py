@@ -35,7 +35,7 @@ def test_commands_and_long_words_stay_whole() -> None:
     )
 
 
-def test_a_text_hangs_under_its_label() -> None:
+def test_a_text_is_indented_to_the_right_of_its_label() -> None:
     assert hang("ok  disk  ", "3 GB are free", None) == "ok  disk  3 GB are free"
     assert hang("ok  disk  ", "3 GB of the disk are free now", 30) == (
         "ok  disk  3 GB of the disk are\n          free now"

@@ -1,4 +1,5 @@
-"""The mode for messages during a turn is set for the agent, and for single chats."""
+"""The setting for messages that arrive during a turn applies to the whole agent, except in chats
+that have their own setting."""
 
 from hermes.types.identity import AgentId, Source
 from hermes.types.profile import AgentProfile

@@ -22,7 +22,8 @@ LIMITS = CommandLimits(memory=1_000_000, processes=9)
 
 @pytest.fixture
 def unit(tmp_path: Path) -> Path:
-    """The folder of a delegated group with the subgroup `gateway`, in which this process is."""
+    """The folder of a delegated control group. This process is in the subgroup `gateway` of the
+    group."""
     unit = tmp_path / "system.slice" / "hermes.service"
     (unit / "gateway").mkdir(parents=True)
     (unit / "cgroup.controllers").write_text("cpu memory pids\n")
@@ -113,7 +114,8 @@ def test_if_the_kernel_refuses_a_group_the_watchdog_enforces_the_limits(tmp_path
 async def test_a_command_joins_its_group_and_is_ended_at_its_limit(tmp_path: Path) -> None:
     parent = tmp_path / "unit"
     parent.mkdir()
-    # The command itself stands in for the kernel.
+    # In this ordinary folder there is no kernel, so the command itself reports that the limit was
+    # reached.
     command = (
         f"cd {parent}/command-*; cat cgroup.procs pids.max; echo max 1 > pids.events; sleep 600"
     )

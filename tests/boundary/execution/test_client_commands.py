@@ -16,7 +16,7 @@ from hermes.types.execution import CommandOutcome
 
 
 class ThisMachine:
-    """A machine whose client is `env`."""
+    """A machine whose client program is `env`, which runs each command on this machine."""
 
     name = "test"
     shared = True

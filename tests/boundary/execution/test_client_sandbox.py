@@ -1,4 +1,5 @@
-"""A sandbox on another machine; the contracts of docker and ssh test its methods."""
+"""Tests the settings of a sandbox on another machine. The contract tests of docker and ssh cover
+its methods."""
 
 from hermes.boundary.execution.client_sandbox import CommandSetting
 from hermes.control.routing import DEFAULT_AGENT

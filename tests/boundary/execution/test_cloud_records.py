@@ -1,4 +1,5 @@
-"""The records of remote sandboxes survive a restart, and each home has names of its own."""
+"""The records of remote sandboxes survive a restart, and two homes never give their sandboxes the
+same name."""
 
 from pathlib import Path
 

@@ -72,14 +72,16 @@ async def test_a_sandbox_runs_a_copy_that_nobody_can_change(
     await check_pinned_script(opened, work, home)
 
 
-async def test_a_link_in_a_sandbox_is_no_script(work: Path, sandbox: SandboxBackend) -> None:
+async def test_a_link_in_a_sandbox_is_not_accepted_as_a_script(
+    work: Path, sandbox: SandboxBackend
+) -> None:
     (work / "x.sh").symlink_to("/etc/hostname")
     opened: LocalSandbox = await sandbox.open(scope(work))
     with pytest.raises(ToolFailed):
         await opened.locate(".", ["x.sh"])
 
 
-async def test_a_link_on_this_machine_stands_for_the_file_that_it_leads_to(
+async def test_a_script_on_this_machine_may_be_a_link_to_a_file(
     work: Path, local: LocalBackend
 ) -> None:
     (work / "good.sh").write_text("echo approved")
@@ -109,7 +111,9 @@ def test_a_script_is_found_at_the_path_that_commands_use(work: Path, visible: Sc
     assert visible.find("/shown", "/usr/bin/env")[0].path == os.path.realpath("/usr/bin/env")
 
 
-def test_files_that_commands_can_not_see_are_no_scripts(work: Path, visible: ScriptFiles) -> None:
+def test_a_file_that_commands_can_not_see_is_not_accepted_as_a_script(
+    work: Path, visible: ScriptFiles
+) -> None:
     (work / "hidden").mkdir()
     (work / "hidden" / "key").write_text("secret")
     for script in ("hidden/key", str(work / "hidden" / "key"), "/etc/passwd", "~"):

@@ -24,8 +24,8 @@ VIEW = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
 
 @asynccontextmanager
 async def container(command: str) -> AsyncIterator[tuple[Process, int]]:
-    """Yields a process that waits for a line before it runs the command in a network of its own,
-    and the first process in this network."""
+    """Starts a process in a separate network. The process runs the command as soon as it reads a
+    line. Yields the process, and the pid of the first process in the network."""
     program = find_bubblewrap()
     if program is None:
         pytest.skip("bubblewrap is not installed")

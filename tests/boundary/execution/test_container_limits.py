@@ -1,4 +1,5 @@
-"""The counts of the kernel, in ordinary folders in place of control groups."""
+"""The kernel's counts show whether a container has reached a limit. Ordinary folders stand in for
+control groups."""
 
 from pathlib import Path
 

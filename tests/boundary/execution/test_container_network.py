@@ -1,4 +1,5 @@
-"""The network of containers; the tests of the forwarder show that it is used."""
+"""Explains why a container can't be connected to the network. The tests of the forwarder cover
+containers that are connected."""
 
 import os
 from pathlib import Path

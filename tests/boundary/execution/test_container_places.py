@@ -1,4 +1,4 @@
-"""The folders and scripts of the commands in a container."""
+"""Folders and scripts are found at the paths at which commands in a container see them."""
 
 from pathlib import Path
 
@@ -75,7 +75,7 @@ async def test_only_folders_with_approved_scripts_get_overlays(
     assert await places.overlays([], tmp_path / "root") == {}
 
 
-async def test_a_file_that_commands_can_not_see_is_no_script(
+async def test_a_script_that_commands_can_not_see_is_refused(
     tmp_path: Path, places: ContainerPlaces
 ) -> None:
     (tmp_path / "hidden").mkdir()

@@ -1,4 +1,4 @@
-"""The list of system calls for podman."""
+"""The list of system calls that commands in a container of podman may use."""
 
 import json
 from pathlib import Path

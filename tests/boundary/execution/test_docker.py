@@ -66,7 +66,8 @@ async def test_a_killed_gateway_leaves_no_command_running(
 
 @pytest.fixture
 def work(empty: ContainerStage) -> Path:
-    """Returns the folder on this machine with the workspace of `private_scope`."""
+    """Returns the folder of this machine that is the workspace of the sandbox for
+    `private_scope`."""
     id = sandbox_id(private_scope(WORKSPACE_INSIDE), "session")
     return empty.sandboxes / "docker" / id / "workspace"
 
@@ -185,7 +186,8 @@ async def test_an_attack_is_ended_within_a_second_after_it_has_exceeded_its_limi
         ended = await sandbox.run(attack.command, observer, seconds=60.0)
         ended_at = time.time()
     assert (ended.exceeded, ended.timed_out) == (attack.limit, False)
-    # On a busy machine the check is late, and so is a task of this process.
+    # A busy machine delays the check of the limit. It delays a task of this process by about the
+    # same time, so the test allows this delay.
     late = max(delay for _, delay in read_delays(delays))
     assert ended_at - attack.exceeded_at(work) < 1.0 + late / METER_SECONDS
     assert not await backend.end(observer.handles[0])

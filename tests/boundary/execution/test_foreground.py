@@ -1,4 +1,4 @@
-"""A foreground command ends with everything that it has started."""
+"""When a foreground command ends, all processes that it has started end too."""
 
 import os
 import shlex

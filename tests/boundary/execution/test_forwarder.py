@@ -115,7 +115,7 @@ async def test_the_forwarder_ends_with_the_command(tmp_path: Path) -> None:
 
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket, JoinedSockets]]:
-    """Yields two sockets that a connection joins, and the connection."""
+    """Yields two sockets, and the connection that passes bytes between them."""
     with ExitStack() as opened:
         one, inner = map(opened.enter_context, socket.socketpair())
         other, outer = map(opened.enter_context, socket.socketpair())

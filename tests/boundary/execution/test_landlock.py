@@ -1,4 +1,5 @@
-"""Restrictions with Landlock. `tests/testing/test_escapes.py` tries to bypass them."""
+"""Restrictions with Landlock, a security module of the Linux kernel.
+`tests/testing/test_escapes.py` tries to bypass them."""
 
 from hermes.boundary.execution.landlock import LOWEST_VERSION, landlock_version
 

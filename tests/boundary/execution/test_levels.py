@@ -1,4 +1,4 @@
-"""The levels of the sandbox."""
+"""The list of the sandbox levels that this machine offers."""
 
 from hermes.boundary.execution.levels import DESCRIPTIONS, SANDBOX_LEVELS, best_level, level_problem
 

@@ -1,4 +1,5 @@
-"""The output of a command is shown as text of a limited length, without halves of secrets."""
+"""The output of a command is shown as text of a limited length. No part of a secret is shown, even
+if the limit cuts the secret."""
 
 from hypothesis import given
 from hypothesis import strategies as st

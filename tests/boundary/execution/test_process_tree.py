@@ -1,4 +1,4 @@
-"""Everything that a process has started is found and ended."""
+"""All processes that a process has started, directly or indirectly, are found and ended."""
 
 import errno
 import os
@@ -39,8 +39,8 @@ def nothing_left() -> Iterator[None]:
 
 @contextmanager
 def subreaper(command: str, folder: Path) -> Iterator[int]:
-    """A process that becomes the parent of orphans (a subreaper). When it is yielded, it has run
-    the command and does nothing more."""
+    """Yields the pid of a process that becomes the parent of orphans (a subreaper). At this time,
+    the process has run the command and does nothing more."""
     arguments = [sys.executable, "-c", SUBREAPER, command]
     with subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE) as process:
         try:

@@ -1,4 +1,4 @@
-"""A command on a remote machine is followed to its end."""
+"""The gateway reads the output of a command on a remote machine until the command has ended."""
 
 from pathlib import Path
 

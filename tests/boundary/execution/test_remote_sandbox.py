@@ -1,4 +1,4 @@
-"""The parts of a remote sandbox that the contract does not reach."""
+"""Tests the cases of a remote sandbox that the contract tests do not cover."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Exit codes of restricted commands."""
+"""The exit code of a restricted command shows which signal has ended the command."""
 
 import signal
 

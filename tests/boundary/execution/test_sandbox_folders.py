@@ -1,4 +1,5 @@
-"""The folders of sandboxes."""
+"""Each sandbox has a folder on this machine, which records the owner and the last use of the
+sandbox."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The network of the commands in a sandbox."""
+"""Commands in a sandbox reach the network only through a proxy."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -73,7 +73,7 @@ async def test_a_background_command_uses_the_proxy_of_the_next_process(tmp_path:
 
         while "begun" not in await output():
             await process.wait(0.05)
-    # The backend of a restarted gateway has a proxy of its own.
+    # A restarted gateway opens a new backend, which starts a new proxy.
     async with opened(tmp_path, LISTED_HOSTS) as (_, sandbox):
         process = await sandbox.process(status.id)
         await process.write(b"\n")
@@ -91,7 +91,7 @@ async def test_commands_run_without_a_network_if_the_proxy_can_not_start(
 
 
 @pytest.mark.parametrize("policy", [LISTED_HOSTS, OPEN_NETWORK])
-async def test_a_level_that_can_not_guard_the_network_has_none(
+async def test_a_sandbox_without_network_namespaces_has_no_network(
     tmp_path: Path, policy: NetworkPolicy
 ) -> None:
     network = SandboxNetwork(policy, tmp_path / "network", separate=False)

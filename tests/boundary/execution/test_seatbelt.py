@@ -1,4 +1,4 @@
-"""The profile for macOS."""
+"""The profile for Seatbelt, the sandbox of macOS."""
 
 from hermes.boundary.execution.seatbelt import seatbelt_arguments, seatbelt_profile
 

@@ -1,4 +1,5 @@
-"""The seccomp filter. `tests/testing/test_escapes.py` tries to bypass it."""
+"""The seccomp filter refuses dangerous system calls. `tests/testing/test_escapes.py` tries to
+bypass it."""
 
 import struct
 

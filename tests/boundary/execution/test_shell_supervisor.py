@@ -106,7 +106,7 @@ def test_a_command_is_run_and_its_end_is_reported(
     assert started[0].result() == (output, reports)
 
 
-def test_a_command_begins_only_when_it_is_told_to(
+def test_a_command_begins_only_when_the_supervisor_is_told_to_begin(
     started: list[Supervised], tmp_path: Path, shell: str
 ) -> None:
     started.append(Supervised(shell, "echo > ran", tmp_path))

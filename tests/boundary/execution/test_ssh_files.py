@@ -1,4 +1,5 @@
-"""Files on another machine; the contract of ssh tests the operations."""
+"""Two refused operations on files of another machine. The contract tests of ssh cover the
+operations that succeed."""
 
 import pytest
 

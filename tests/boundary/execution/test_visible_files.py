@@ -26,7 +26,7 @@ def test_files_that_some_users_may_not_read_are_found(tmp_path: Path) -> None:
     assert examined(f"{tmp_path}/missing").closed == ()
 
 
-def test_password_hashes_are_closed() -> None:
+def test_the_file_with_password_hashes_is_hidden() -> None:
     assert "/etc/shadow" in settings_files().closed
     assert "/etc/passwd" in settings_files().open
 

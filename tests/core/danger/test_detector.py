@@ -183,7 +183,7 @@ def test_a_command_that_can_not_be_checked_needs_approval(command: str, reason: 
     assert reason in verdict.reason
 
 
-def test_a_danger_before_a_limit_keeps_the_worse_verdict() -> None:
+def test_a_danger_that_was_found_before_a_limit_keeps_its_verdict() -> None:
     bomb = "f() { g; g; }; g() { h; h; }; h() { i; i; };" + "f;" * 120
     assert judge(f"rm -rf /; {bomb}").outcome == "never"
 

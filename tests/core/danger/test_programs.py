@@ -17,7 +17,9 @@ from hermes.core.danger.detector import judge
         ("/etc/init.d/ssh status", "run"),
     ],
 )
-def test_versions_paths_and_files_do_not_hide_a_program(command: str, outcome: str) -> None:
+def test_a_program_is_recognised_with_a_version_or_a_path_in_its_name(
+    command: str, outcome: str
+) -> None:
     assert judge(command).outcome == outcome
 
 

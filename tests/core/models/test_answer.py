@@ -69,7 +69,7 @@ def test_visible_text_and_each_call_count_as_parts() -> None:
     assert answer.parts == 2
 
 
-def test_an_echo_is_kept_only_if_the_answer_calls_tools() -> None:
+def test_reasoning_for_the_next_request_is_kept_only_if_the_answer_calls_tools() -> None:
     answer, _ = started()
     answer.finished, answer.echo = True, b"[]"
     assert answer.message("t_1").echo is None

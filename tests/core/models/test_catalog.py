@@ -65,7 +65,7 @@ def test_a_model_is_found_by_the_longest_prefix_and_priced_by_its_full_name(
     assert (found.price and found.price.input) == dollars
 
 
-def test_an_open_model_belongs_to_no_family() -> None:
+def test_an_open_model_belongs_to_no_model_family() -> None:
     assert CATALOG.family("openai/gpt-oss-120b") is None
     assert CATALOG.family("") is None
 

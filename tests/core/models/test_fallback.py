@@ -178,7 +178,7 @@ async def test_if_all_models_failed_recently_all_are_tried_in_order() -> None:
 
 
 SPEED = 50.0
-"""The clock of these tests runs this many times as fast as real time."""
+"""Factor by which the clock of these tests is faster than real time."""
 SEED = 8
 
 
@@ -237,9 +237,8 @@ PLANS = (
 
 
 class Witness:
-    """A provider around the client. The provider adds the start time to each request. When the
-    client has read an error that asks for a pause, the provider calls `heard` of the fake
-    server."""
+    """Passes model calls on to the client. Adds the start time to each call. When the client has
+    read an error that asks for a pause, calls `heard` of the fake server."""
 
     def __init__(self, provider: ModelProvider, server: HalfFailing) -> None:
         self._provider = provider

@@ -33,7 +33,7 @@ async def checked(home: Path, environ: Mapping[str, str]) -> list[Check]:
 
 
 async def checked_at(home: Path, reply: bytes, **environ: str) -> Check:
-    """Returns the check of a model whose endpoint answers a request for its list like this."""
+    """Checks a model whose endpoint answers the request for its list of models with `reply`."""
     async with serving({"/v1/models": reply}) as site:
         url = f"http://127.0.0.1:{site.port}/v1"
         given = {"HERMES_CUSTOM_BASE_URL": url, "HERMES_MODEL": "small", **environ}

@@ -107,7 +107,7 @@ def test_a_provider_may_use_another_name_for_the_token_limit() -> None:
     assert "max_tokens" not in asked
 
 
-def test_the_echo_is_sent_back_with_the_calls() -> None:
+def test_reasoning_is_sent_back_with_the_calls() -> None:
     echo = Echo(wire="chat", model=CHOICE.model, body=SIGNED)
     said = AssistantMessage(calls=CALLS, echo=echo)
     talk: tuple[Message, ...] = (UserMessage(text="hi"), said, *RESULTS)

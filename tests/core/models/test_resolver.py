@@ -219,7 +219,7 @@ def test_every_property_of_a_model_has_a_source(tmp_path: Path) -> None:
     assert chosen.sources["wire"] == "usual for Groq"
 
 
-def test_the_sources_of_a_model_that_is_chosen_by_a_key(tmp_path: Path) -> None:
+def test_a_model_that_is_chosen_by_a_key_names_its_sources(tmp_path: Path) -> None:
     environ = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://proxy/v1"}
     chosen = models_of(settings(tmp_path, **environ)).explain_main()
     assert chosen
@@ -229,7 +229,7 @@ def test_the_sources_of_a_model_that_is_chosen_by_a_key(tmp_path: Path) -> None:
     assert chosen.sources["wire"] == "usual for another address"
 
 
-def test_the_sources_of_a_model_at_a_custom_endpoint(tmp_path: Path) -> None:
+def test_a_model_at_a_custom_endpoint_names_its_sources(tmp_path: Path) -> None:
     config = "model:\n  base_url: http://x/v1\n  api_key: k\n  default: m\n  wire: responses\n"
     chosen = models_of(settings(tmp_path, config)).explain_main()
     assert chosen

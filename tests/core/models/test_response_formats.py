@@ -1,4 +1,4 @@
-"""A response format is requested in the way of each wire format."""
+"""Each wire format encodes a request for structured output in the form that its servers expect."""
 
 from collections.abc import Mapping
 from typing import Any

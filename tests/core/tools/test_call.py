@@ -1,4 +1,5 @@
-"""A tool call is marked, run and redacted, and has a result in every case."""
+"""A tool call is marked as started, runs, and has a result in every case. Its events and its result
+contain no secrets."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""All file tools declare what they do, and none reaches the home."""
+"""All file tools declare whether they change files, and none of them can access the home of
+Hermes."""
 
 from pathlib import Path
 

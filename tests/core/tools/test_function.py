@@ -39,7 +39,7 @@ def untyped(word) -> str:  # type: ignore[no-untyped-def]
 
 
 def many(*words: str) -> str:
-    """Takes any number."""
+    """Takes any number of arguments."""
     return " ".join(words)
 
 

@@ -1,4 +1,5 @@
-"""Long commands are judged in a thread, with the same verdict."""
+"""The danger detector judges long commands in a thread. The verdict is the same as without a
+thread."""
 
 import threading
 

@@ -47,7 +47,7 @@ async def sends(messenger: FakeMessenger | None, workspace: Path, **arguments: o
     return await call.run(context)
 
 
-async def test_the_result_for_each_chat_is_told(tmp_path: Path) -> None:
+async def test_the_result_for_each_chat_is_reported(tmp_path: Path) -> None:
     messenger = FakeMessenger(DELIVERED, QUEUED, REFUSED)
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "f.txt").write_bytes(b"content")

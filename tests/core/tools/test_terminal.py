@@ -321,7 +321,7 @@ async def reviewed(
     )
 
 
-async def test_a_harmless_command_proposes_nothing(local: LocalBackend, tmp_path: Path) -> None:
+async def test_a_harmless_command_needs_no_approval(local: LocalBackend, tmp_path: Path) -> None:
     assert await reviewed(local, tmp_path, "ls -l | wc") is None
     assert await reviewed(local, tmp_path, "curl http://a.example", offline=True) is None
     leaving = await reviewed(local, tmp_path, "curl http://a.example")
@@ -383,7 +383,7 @@ async def test_a_script_is_judged_in_the_language_in_which_it_runs(
     assert (found and found.outcome) == outcome
 
 
-async def test_python_code_can_not_pretend_that_it_has_ended(
+async def test_python_code_can_not_hide_its_rest_behind_a_false_end(
     local: LocalBackend, tmp_path: Path
 ) -> None:
     code = "\"{__import__('shutil').rmtree('photos')}\""
@@ -395,7 +395,7 @@ async def test_python_code_can_not_pretend_that_it_has_ended(
     assert found.reason.startswith("x.py: ")
 
 
-async def test_a_sandbox_with_files_of_the_user_contains_fewer_dangers(
+async def test_a_sandbox_that_shares_files_with_the_user_makes_fewer_commands_harmless(
     local: LocalBackend, tmp_path: Path
 ) -> None:
     class Private:

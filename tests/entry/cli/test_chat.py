@@ -333,7 +333,7 @@ def test_ctrl_c_ends_one_question_with_130(environ: dict[str, str], tmp_path: Pa
         assert "stopped" in terminal.text
 
 
-def test_no_color_is_respected(environ: dict[str, str], tmp_path: Path) -> None:
+def test_the_variable_no_color_turns_colors_off(environ: dict[str, str], tmp_path: Path) -> None:
     question = [*HERMES, "-q", 'tool:read_file{"path":"none"}']
     environ["TERM"] = "xterm"
     with Terminal(question, environ, tmp_path) as terminal:

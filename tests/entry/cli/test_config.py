@@ -319,7 +319,7 @@ def test_a_password_in_an_address_is_never_shown(tmp_path: Path) -> None:
         assert ":pass" not in told
 
 
-def test_path_names_the_file(tmp_path: Path) -> None:
+def test_the_command_path_prints_the_path_of_the_file(tmp_path: Path) -> None:
     assert hermes(tmp_path, "path").stdout == f"{tmp_path / 'config.yaml'}\n"
 
 

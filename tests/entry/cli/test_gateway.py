@@ -46,7 +46,7 @@ def test_without_a_model_the_start_says_how_to_set_one(environ: dict[str, str]) 
         assert any("hermes config set model.base_url" in line for line in service.lines)
 
 
-def test_a_first_question_is_answered_before_the_ways_in_are_shown(
+def test_a_first_question_is_answered_before_the_output_says_how_to_connect(
     environ: dict[str, str],
 ) -> None:
     with Service(environ, "--port", "0", "--embedded", "--hello", "good morning") as service:
@@ -58,7 +58,7 @@ def test_a_first_question_is_answered_before_the_ways_in_are_shown(
         assert service.shown["model"].startswith("fake (custom")
 
 
-def test_no_log_line_appears_between_the_first_answer_and_the_ways_in(
+def test_no_log_line_appears_between_the_first_answer_and_the_next_output(
     environ: dict[str, str],
 ) -> None:
     asked = ("--hello", "tokens:20 delay:0.02")
@@ -109,7 +109,7 @@ def test_the_embedded_model_answers_without_a_network_and_ends_with_the_service(
         assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
-def test_without_a_network_the_embedded_model_is_missed_in_one_sentence(
+def test_without_a_network_one_sentence_says_why_the_embedded_model_is_missing(
     offline: dict[str, str],
 ) -> None:
     done = subprocess.run(
@@ -156,7 +156,7 @@ def test_a_used_hermes_agent_home_starts_and_stays_as_it_is(
     assert "agent main runs commands on this machine" in logged
 
 
-def test_config_check_lists_what_a_start_sums_up(
+def test_config_check_lists_every_ignored_key(
     environ: dict[str, str], home: Path, hermes: Run
 ) -> None:
     home.mkdir()
@@ -178,7 +178,7 @@ def test_a_few_ignored_keys_are_named_at_the_start(environ: dict[str, str], home
     assert "commands on this machine" not in logged
 
 
-def test_the_log_tells_of_a_message_a_turn_and_a_wrong_key_and_is_kept_in_the_home(
+def test_the_log_in_the_home_has_lines_about_a_message_a_turn_and_a_wrong_key(
     environ: dict[str, str], home: Path
 ) -> None:
     with Service(environ, "--port", "0", "--log-format", "json") as service:

@@ -18,7 +18,7 @@ def test_a_configured_key_is_named_and_not_shown(environ: dict[str, str], home: 
 
 
 @pytest.mark.parametrize("place", [".env", "config.yaml"])
-def test_the_request_to_try_works_in_a_clean_shell_wherever_the_home_has_the_key(
+def test_the_printed_request_works_in_a_clean_shell_wherever_the_key_is_stored(
     environ: dict[str, str], home: Path, place: str
 ) -> None:
     key = "a-key-of-the-operator-0123"

@@ -51,7 +51,7 @@ def test_without_backups_a_full_file_is_emptied(tmp_path: Path) -> None:
     file.close()
 
 
-def test_a_restart_continues_the_file(tmp_path: Path) -> None:
+def test_after_a_restart_the_log_continues_in_the_same_file(tmp_path: Path) -> None:
     for _ in range(12):
         file = LogFile(tmp_path / "hermes.log", 1000, 1)
         file.write(LINE)

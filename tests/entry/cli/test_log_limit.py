@@ -14,8 +14,8 @@ class Log:
     def __init__(self, seconds: float = SAME_FAULT_SECONDS) -> None:
         self.now = 1000.0
         self.written: list[tuple[str, int | None]] = []
-        """Pairs: a message that was written, and the number of similar records that were left out
-        before it (None for no number)."""
+        """Each pair has a message that was written, and the number of similar records that were
+        left out before this message (None if no number was written)."""
         self.limit = RepeatedFaults(self._write, seconds)
 
     def __call__(self, message: str, *args: object, level: int = logging.WARNING) -> None:

@@ -204,7 +204,7 @@ def test_a_key_in_the_file_is_not_used_for_another_provider(tmp_path: Path) -> N
     assert config(tmp_path) == text
 
 
-def test_use_says_that_the_environment_overrides_the_change(tmp_path: Path) -> None:
+def test_the_command_use_says_that_the_environment_overrides_the_change(tmp_path: Path) -> None:
     done = hermes(tmp_path, "gpt-x", OPENAI_API_KEY=KEY, HERMES_MODEL="gpt-y")
     assert done.exit_code == 0
     assert done.stderr == "note: environment HERMES_MODEL overrides it\n"

@@ -115,7 +115,7 @@ def test_an_unknown_platform_is_named(hermes: Run) -> None:
     assert "telegram" in wrong.stderr
 
 
-def test_a_person_at_a_terminal_is_shown_the_user_first(
+def test_a_person_at_a_terminal_sees_the_user_before_the_approval(
     tmp_path: Path, hermes: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = ask(tmp_path, name="Eve\x1b[2J")

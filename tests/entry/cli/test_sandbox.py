@@ -35,13 +35,14 @@ ANNS = SandboxInfo(
 
 
 class Sandboxes:
-    """Keeps these sandboxes, and records the shells that are opened."""
+    """A fake of the sandboxes of a home: has the given sandboxes, and records the shells that are
+    opened."""
 
     def __init__(self, *known: SandboxInfo) -> None:
         self.known = list(known)
         self.shells: list[tuple[str, str | None]] = []
         self.opened: list[Path] = []
-        """The workspaces of the settings with which a shell was opened."""
+        """For each shell, the workspace in the settings with which it was opened."""
         self.command: Sequence[str] = ("/bin/sh", "-c", "exit 7")
 
     async def listed(self) -> Sequence[SandboxInfo]:
@@ -108,7 +109,7 @@ def test_a_reset_asks_first(tmp_path: Path, kept: Sandboxes, name: str) -> None:
     assert (done.exit_code, kept.known) == (0, [ANNS])
 
 
-def test_a_reset_does_not_ask_if_it_is_told_so(tmp_path: Path, kept: Sandboxes) -> None:
+def test_a_reset_with_the_option_yes_does_not_ask(tmp_path: Path, kept: Sandboxes) -> None:
     done = run(tmp_path, kept, "reset", "--yes", KEY)
     assert (done.exit_code, done.stdout) == (0, f"reset the sandbox of {KEY}\n")
     assert kept.known == [ANNS]

@@ -108,7 +108,9 @@ def test_the_messages_of_a_conversation_are_shown_unchanged(talked: Run) -> None
     assert "· todo" in shown
 
 
-def test_new_starts_another_row_and_the_earlier_conversation_can_be_resumed(talked: Run) -> None:
+def test_the_command_new_starts_another_row_and_the_earlier_conversation_can_be_resumed(
+    talked: Run,
+) -> None:
     talked("chat", "-s", "trip", "-q", "/new")
     talked("chat", "-s", "trip", "-q", "And Bergen")
     listed = [line.split() for line in talked("sessions", "list").stdout.splitlines()]

@@ -147,7 +147,7 @@ async def test_a_body_over_the_limit_is_too_large(tmp_path: Path) -> None:
     assert answer.choices
 
 
-async def test_more_than_the_bound_at_once_is_a_rate_limit(tmp_path: Path) -> None:
+async def test_too_many_runs_at_once_get_a_rate_limit_error(tmp_path: Path) -> None:
     config = "api_server: {max_concurrent_runs: 1}"
     (tmp_path / "config.yaml").write_text(config)
     async with serving(tmp_path) as service, client_of(service) as client:
@@ -183,7 +183,7 @@ async def test_a_gateway_that_shuts_down_answers_503(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_model_that_refuses_is_a_status_not_a_broken_stream(
+async def test_an_error_of_the_model_is_an_http_status_and_not_a_broken_stream(
     tmp_path: Path, said: str, status: int, code: str, stream: bool
 ) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:

@@ -32,8 +32,8 @@ REQUEST = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 class Served:
-    """An `HttpConnection` on one end of a socket pair; the test uses the other end as the client.
-    Also records the scopes of the requests."""
+    """An `HttpConnection` on one end of a socket pair. The test uses the other end as the client.
+    The requests that the connection passes on are recorded in `scopes`."""
 
     def __init__(self) -> None:
         self.scopes: list[Scope] = []

@@ -33,7 +33,7 @@ async def test_every_model_that_is_listed_is_the_default_agent(
 
 
 @pytest.mark.parametrize("name", ["main", "hermes-agent", MODEL, ""])
-async def test_the_names_that_a_client_may_be_configured_with_all_work(
+async def test_every_name_that_a_client_may_be_configured_with_works(
     tmp_path: Path, name: str
 ) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:

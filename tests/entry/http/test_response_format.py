@@ -57,7 +57,7 @@ async def streamed(client: openai.AsyncOpenAI, text: str, said: list[str]) -> No
         said += [choice.delta.content or "" for choice in chunk.choices]
 
 
-async def test_parse_returns_an_object_of_the_class_of_the_client(tmp_path: Path) -> None:
+async def test_the_client_method_parse_returns_an_object_of_the_given_class(tmp_path: Path) -> None:
     async with serving(tmp_path) as service, client_of(service) as client:
         answer = await client.chat.completions.parse(
             model="main", messages=user_says("a cake"), response_format=Recipe

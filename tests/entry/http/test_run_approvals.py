@@ -165,7 +165,8 @@ async def test_if_several_actions_wait_the_id_is_needed(tmp_path: Path, workspac
         assert status == 409
         assert error_of(answer).code == "approval_not_pending"
         assert all(id in error_of(answer).message for id in shown.values())
-        # The second one is named by its whole id, and the first one as the question shows it.
+        # The decision about b names the whole id. The decision about a names only the end of the
+        # id, which is the part that the question shows.
         status, _ = await decide(service, run, choice="once", approval_id=shown["rm -rf b"])
         assert status == 200
         assert (workspace / "b").exists()
@@ -201,8 +202,8 @@ async def test_a_decision_can_be_made_only_once(tmp_path: Path, workspace: Path)
 async def test_a_decision_that_is_not_possible_changes_nothing(
     tmp_path: Path, workspace: Path, body: dict[str, object], status: int, code: str
 ) -> None:
-    """A stateless request belongs to no conversation, so its action can't be approved for
-    longer."""
+    """A stateless request belongs to no conversation, so a decision for longer (`always`) is not
+    possible."""
     async with service_in(tmp_path) as service:
         run = await suspended_run(service, "a")
         answered, answer = await decide(service, run, **body)

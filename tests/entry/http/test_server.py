@@ -109,7 +109,7 @@ async def test_a_client_that_sends_too_much_gets_an_error_and_is_disconnected(
         async with stream:
             await stream.send(f"{HEAD_OF_CHAT}{framing}\r\n\r\n".encode())
             # The server answers before it has read the whole body. The client must get the answer
-            # although it still sends.
+            # although it is still sending the body.
             await send_times(stream, part, 100)
             answer = await stream.receive()
             assert answer.startswith(b"HTTP/1.1 413 ")
@@ -343,7 +343,7 @@ async def test_the_host_header_is_checked(tmp_path: Path, headers: str, status: 
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
 
 
-async def test_head_has_the_headers_of_get_and_no_body(tmp_path: Path) -> None:
+async def test_a_head_request_gets_the_headers_of_get_and_no_body(tmp_path: Path) -> None:
     async with serving(tmp_path) as service:
         _, headers, _ = await request(service.port, "POST", CHAT, HELLO)
         run = headers["x-hermes-run-id"]
@@ -361,7 +361,7 @@ async def test_head_has_the_headers_of_get_and_no_body(tmp_path: Path) -> None:
             }
 
 
-async def test_head_does_not_wait_for_the_end_of_a_run(tmp_path: Path) -> None:
+async def test_a_head_request_does_not_wait_for_the_end_of_a_run(tmp_path: Path) -> None:
     async with serving(tmp_path) as service:
         async with anyio.create_task_group() as group:
             body = HELLO.replace(b"hello", b"ttft:30")

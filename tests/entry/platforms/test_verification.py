@@ -1,4 +1,4 @@
-"""The checks of the credentials of chat accounts."""
+"""The credentials of each chat account are checked, without disturbing a running gateway."""
 
 from hermes.entry.platforms.telegram.adapter import TelegramAdapter
 from hermes.entry.platforms.telegram.manifest import TelegramConfig

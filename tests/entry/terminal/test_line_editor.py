@@ -105,7 +105,7 @@ async def test_a_signal_ends_the_input(file: Path) -> None:
     assert found == [None]
 
 
-async def test_esc_enters_a_text_if_nothing_is_typed(file: Path) -> None:
+async def test_if_nothing_is_typed_the_key_esc_enters_a_prepared_text(file: Path) -> None:
     async with prompting(file) as (prompt, keys):
         with anyio.fail_after(10):
             keys.send_text("\x1b")

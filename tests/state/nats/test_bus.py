@@ -52,7 +52,7 @@ class TestNats(BusContract):
     def processes(self, url: str, server: NatsProcess) -> BusProcesses:
         return NatsProcesses(url, server)
 
-    async def test_a_short_command_tells_the_gateways_without_nats(
+    async def test_a_short_command_wakes_the_gateways_although_it_does_not_use_nats(
         self, url: str, processes: BusProcesses
     ) -> None:
         async with processes.opened() as gateway, open_postgres(url) as command:

@@ -1,4 +1,4 @@
-"""The check of the servers of the bus."""
+"""The health check of the NATS servers."""
 
 from hermes.state.nats.address import NatsAddress, nats_addresses
 from hermes.state.nats.health import check_nats

@@ -256,7 +256,7 @@ async def test_a_gateway_that_starts_while_the_server_is_down_waits_for_it(tmp_p
 
 
 @pytest.mark.slow
-async def test_a_gateway_ends_when_it_is_told_to_although_its_server_is_gone(
+async def test_a_gateway_can_be_stopped_although_its_database_server_is_gone(
     tmp_path: Path,
 ) -> None:
     (tmp_path / ".hermes").mkdir()

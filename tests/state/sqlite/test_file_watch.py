@@ -118,8 +118,8 @@ async def test_the_wal_of_an_emptied_database_is_not_deleted(store: SQLiteStore)
 
 def test_a_growing_file_is_not_mistaken_for_a_truncated_file(tmp_path: Path) -> None:
     path = tmp_path / STORE_NAME
-    # The files are not a valid database. If the watch took the growing file for a truncated one, it
-    # would read it as a database, and the test would fail.
+    # The files are not a valid database. If the watch took the growing file for a truncated file,
+    # the watch would read the file as a database, and the test would fail.
     path.write_bytes(b"no database")
     wal_of(path).write_bytes(b"")
     watch, over = FileWatch(path), threading.Event()

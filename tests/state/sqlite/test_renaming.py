@@ -29,7 +29,8 @@ SET_ROW = "insert into leases (name, owner, epoch, taken_at) values (?, '', 0, 0
 
 
 def write_former(path: Path, rows: int = 3, *, checkpointed: bool = True) -> None:
-    """Creates a database of an earlier version. Optionally it has a WAL, as after a kill."""
+    """Creates a database of an earlier version with rows that are only in the WAL, as after a kill.
+    If `checkpointed` is false, the schema is also only in the WAL."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("pragma journal_mode = wal")
         for _, script in MIGRATIONS[:EARLIER]:

@@ -173,8 +173,8 @@ def test_a_failing_disk_loses_no_acknowledged_commit(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_a_power_cut_at_any_byte_keeps_acknowledged_commits(tmp_path: Path) -> None:
-    """In the images of the disk, the data after the last acknowledged commit is missing, cut off or
-    random."""
+    """The test makes images of the disk. In these images, the data after the last acknowledged
+    commit is missing, cut off or random."""
     chance = random.Random(7)
     path, log = tmp_path / STORE_NAME, tmp_path / f"{STORE_NAME}-wal"
     safe: list[int] = []

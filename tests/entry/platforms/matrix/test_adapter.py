@@ -96,7 +96,9 @@ def plain(text: str) -> Content:
     return Content(text=MatrixAdapter.render(parse(text)))
 
 
-async def test_messages_of_several_pages_are_all_heard_in_order_and_older_ones_are_not() -> None:
+async def test_all_messages_of_several_pages_are_reported_in_order_and_older_messages_are_not() -> (
+    None
+):
     count = 2 * PAGE + 10
     async with matrix_platform() as platform:
         platform.says("old")
@@ -110,7 +112,7 @@ async def test_messages_of_several_pages_are_all_heard_in_order_and_older_ones_a
     assert listener.texts() == [*map(str, range(count)), "last"]
 
 
-async def test_at_the_first_connection_the_history_is_not_heard() -> None:
+async def test_at_the_first_connection_the_history_is_not_reported() -> None:
     async with matrix_platform() as platform:
         platform.says("old")
         cursor = MemoryCursor()
@@ -166,7 +168,7 @@ async def test_an_invitation_is_accepted_only_from_people_who_are_admitted() -> 
     assert asked == {stranger.id, platform.person.id}
 
 
-async def test_messages_from_before_the_invitation_are_not_heard() -> None:
+async def test_messages_that_are_older_than_the_invitation_are_not_reported() -> None:
     async with matrix_platform() as platform:
         room = platform.person.create_room(preset="public_chat")
         platform.person.say(room, "long ago")
@@ -261,7 +263,7 @@ async def test_threads_and_edits_are_reported() -> None:
     assert last.origin.reply_to == Target(account="matrix", chat_id=room, thread_id=root)
 
 
-async def test_in_a_room_of_three_only_some_messages_are_addressed_to_us() -> None:
+async def test_in_a_room_of_three_members_only_some_messages_are_addressed_to_us() -> None:
     async with matrix_platform() as platform:
         person, other, room = platform.person, new_user(platform.server, "bob"), platform.room
         person.set_state(room, "m.room.name", {"name": "Team"})
@@ -401,7 +403,7 @@ async def test_a_file_is_sent_with_its_caption(tmp_path: Path) -> None:
             )
 
 
-async def test_after_a_new_login_a_known_key_still_sends_nothing() -> None:
+async def test_after_a_new_login_a_message_with_a_known_key_is_not_sent_again() -> None:
     async with matrix_platform() as platform:
         name = platform.bot.id.split(":")[0][1:]
         login = MatrixAccount(homeserver=platform.proxy.url, user=platform.bot.id, password=name)

@@ -35,7 +35,7 @@ def said(**content: object) -> Said:
     return body
 
 
-def test_a_direct_message() -> None:
+def test_a_direct_message_becomes_an_event() -> None:
     found = heard(event(msgtype="m.text", body="hello"))
     assert found.dedupe_key == "matrix:$e"
     assert found.source == msgspec.structs.replace(SOURCE, user_id=ANN, user_name="Ann")

@@ -28,13 +28,13 @@ def member(before: str, now: str, user: str = US) -> RoomEvent:
         (member("", "invite", "@bob:x.org"), False),
     ],
 )
-def test_an_invitation_or_a_join_without_one_lets_a_user_in(
+def test_an_invitation_or_a_join_without_an_invitation_lets_a_user_in(
     event: RoomEvent, lets_in: bool
 ) -> None:
     assert event.lets_in(US) is lets_in
 
 
-def test_malformed_content_is_empty() -> None:
+def test_malformed_content_counts_as_empty() -> None:
     raw = b'{"next_batch": "s1", "rooms": {"join": {"!r": {"timeline": {"events": [%s]}}}}}'
     event = b'{"type": "m.room.message", "sender": "@a:x", "content": {"body": 5, "msgtype": []}}'
     sync = msgspec.json.decode(raw % event, type=Sync)

@@ -152,7 +152,7 @@ async def test_the_offset_is_saved_after_the_message_was_accepted() -> None:
     assert saved == [None, str(first)]
 
 
-async def test_numbers_of_updates_that_start_anew_are_followed() -> None:
+async def test_updates_are_read_although_their_numbers_have_become_smaller() -> None:
     cursor = MemoryCursor()
     cursor.value = str(10**9)
     async with telegram() as platform:
@@ -411,8 +411,9 @@ async def test_a_chat_in_a_penalty_window_is_left_alone_until_the_window_ends(
         platform.server.penalize(PERSON, 3)
         platform.says("hi")
         await until(lambda: platform.server.texts(PERSON) == ["hello there"], 20)
-    # The bot learns about the window from its first refused call. Two more calls may have started
-    # before: the typing indicator and the preview.
+    # In a penalty window, Telegram refuses every call for the chat. The bot learns about the window
+    # from its first refused call. At that time, two more calls may have started: the typing
+    # indicator and the preview.
     assert 1 <= len(platform.server.impatient) <= 3
 
 

@@ -70,7 +70,7 @@ async def test_no_error_contains_the_token() -> None:
         assert "secret-token" not in f"{found.value} {found.value.__cause__!r}"
 
 
-async def test_an_answer_of_something_else_is_a_lost_connection() -> None:
+async def test_an_answer_that_can_not_be_decoded_counts_as_a_lost_connection() -> None:
     async with BotApiServer().running() as server:
         with pytest.raises(AuthFailed):
             await BotApi(f"{server.url}/nothing/here", TOKEN).call("getMe", User, {})

@@ -44,7 +44,7 @@ def letters(text: str) -> str:
         ("| a | bc |\n|--|--|\n| def | g |", "<pre>a   | bc\n----+---\ndef | g</pre>"),
     ],
 )
-def test_each_kind_of_markdown_has_its_tags(markdown: str, rendered: str) -> None:
+def test_each_kind_of_markdown_becomes_its_html_tags(markdown: str, rendered: str) -> None:
     assert html.document(parse(markdown)) == rendered
 
 

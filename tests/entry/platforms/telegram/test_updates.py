@@ -35,7 +35,7 @@ def said(**fields: object) -> Said:
     return body
 
 
-def test_a_private_message() -> None:
+def test_a_private_message_becomes_an_event() -> None:
     event = event_of(update(message=message(text="hello")))
     assert event.source == Source(
         platform="telegram",
@@ -71,7 +71,7 @@ def test_a_forum_topic_is_a_thread_but_a_reply_in_a_group_is_not() -> None:
     assert reply.source.chat_name == "Team"
 
 
-def test_an_anonymous_administrator_is_the_group() -> None:
+def test_an_anonymous_administrator_has_the_id_and_the_name_of_the_group() -> None:
     bot = {"id": 1087968824, "is_bot": True, "first_name": "Group"}
     sent = {**message(chat=GROUP, text="a"), "from": bot, "sender_chat": GROUP}
     source = event_of(update(message=sent)).source
@@ -93,20 +93,20 @@ def test_some_updates_are_not_for_the_agent(ignored: dict[str, object]) -> None:
     assert to_event(US, update(**ignored), NOW) is None
 
 
-def test_the_message_of_another_bot_says_so() -> None:
+def test_the_message_of_another_bot_is_marked() -> None:
     bot = {"id": 200, "is_bot": True, "first_name": "Other"}
     assert event_of(update(message={**message(text="a"), "from": bot})).source.is_bot
     assert not event_of(update(message=message(text="a"))).source.is_bot
 
 
-def test_an_edited_message() -> None:
+def test_an_edited_message_becomes_an_event() -> None:
     edited = message(text="new", edit_date=1_600_000_005)
     event = event_of(update(edited_message=edited))
     assert event.body == Edited(message_id="9", text="new")
     assert event.dedupe_key == "telegram:7:9:edited:1600000005"
 
 
-def test_a_pressed_button() -> None:
+def test_a_pressed_button_becomes_an_event() -> None:
     row = [{"text": "Yes", "callback_data": "q:1:0"}, {"text": "No", "callback_data": "q:1:1"}]
     shown = {**message(chat=GROUP, text="Tea?"), "reply_markup": {"inline_keyboard": [row]}}
     query = {"id": "77", "from": ANN, "data": "q:1:1", "message": shown}
@@ -219,7 +219,7 @@ def test_a_file_that_is_too_large_is_refused_with_a_note() -> None:
     assert body.text == "look\n\n[file film.bin was not received: it is larger than 20 MB]"
 
 
-def test_a_sticker_is_its_emoji() -> None:
+def test_a_sticker_becomes_its_emoji() -> None:
     assert said(sticker={"file_id": "s", "emoji": "👍"}).text == "👍"
 
 
