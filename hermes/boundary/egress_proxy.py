@@ -59,7 +59,8 @@ def allows(policy: NetworkPolicy, host: str) -> bool:
 
 
 def is_own_address(address: str) -> bool:
-    """Returns whether the address belongs to this machine. The gateway itself may listen there."""
+    """Returns whether the address belongs to this machine. A server that listens only on this
+    machine, such as the gateway, can have such an address."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
@@ -206,8 +207,8 @@ class EgressProxy:
         if not public:
             raise ProxyRefusal(
                 403,
-                f"{host}:{port} is not allowed: only ports of web servers at public addresses of"
-                " other machines can be reached",
+                f"{host}:{port} is not allowed: a command can only reach web servers on other"
+                " machines that have public addresses",
             )
         for address in public:
             # The address is numeric, so that no second look-up can return another address.

@@ -61,9 +61,9 @@ class FileView(Value):
     see the copy there and can't change it."""
     overlays: Mapping[Path, Path] = {}
     """The paths of folders that the command sees through an overlay, each with the work folder of
-    the overlay. If another process renames a file over the original of a copy, Linux removes the
-    mount of the copy. An overlay has directories of its own, so no other process can rename files
-    in it."""
+    the overlay. An overlay protects the `copies`, which are mounted over their originals: if
+    another process renamed a file over an original, Linux would remove the mount. An overlay has
+    directories of its own, so no other process can rename files in the overlay."""
 
 
 @cache
@@ -104,7 +104,8 @@ def _problem(program: str) -> str:
 
 @cache
 def namespace_filter() -> str:
-    """Returns the seccomp filter for commands in namespaces; empty on an unknown machine."""
+    """Returns the seccomp filter for commands in namespaces; empty if Hermes has no filter for the
+    processor of this machine."""
     if platform.machine() not in MACHINES:
         return ""
     families = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)

@@ -1,9 +1,9 @@
 """Limits the memory and the processes of a command with a control group of the kernel (cgroup v2),
-where the operator has delegated one.
+if systemd has delegated a group to the gateway.
 
-The supervisors of commands use this module, so it imports only the standard library. The module
-uses only a group that systemd has delegated (`Delegate=` with `DelegateSubgroup=`): the process of
-the gateway is in a group below it, and the delegated group itself contains no process.
+The supervisors of commands use this module, so it imports only the standard library. systemd
+delegates a group to a service with the settings `Delegate=` and `DelegateSubgroup=`. The process of
+the gateway is then in a subgroup, and the delegated group itself contains no process.
 """
 
 import contextlib
@@ -85,8 +85,8 @@ class ControlGroup:
 
 
 def control_group(parent: str, limits: Mapping[str, int] | None) -> ControlGroup | None:
-    """Returns a new group for a command; None if there is no delegated group. The watchdog also
-    checks the limits, with or without a group."""
+    """Returns a new group for a command; None if there is no delegated group. A command without a
+    group is still limited, because `Watchdog` checks the limits too."""
     if not parent or limits is None:
         return None
     try:
@@ -106,7 +106,8 @@ def _remove_left(parent: str) -> None:
 
 
 def event_count(path: str, name: str) -> int:
-    """Returns a count from a file with the events of a group; 0 if there is no such file."""
+    """Returns how often the event `name` has happened, from a file in which the kernel counts the
+    events of a group; 0 if there is no such file."""
     for line in _content(path).splitlines():
         key, _, number = line.partition(" ")
         if key == name:

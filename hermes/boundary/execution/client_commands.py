@@ -71,8 +71,8 @@ class Machine(Protocol):
     @property
     def files(self) -> tuple[str, int]:
         """The folder on this machine that contains the files of commands, and the maximum size of
-        these files in bytes. The value is an empty name and 0 if the files are elsewhere or have no
-        limit."""
+        the whole folder in bytes. If the files are on another machine or have no limit, the value
+        is an empty name and 0."""
         ...
 
     async def prepare(self) -> None:
@@ -86,9 +86,10 @@ class Machine(Protocol):
         ...
 
     def watch(self) -> Callable[[], str] | None:
-        """Begins to watch the limits of the machine. Returns a function whose result is the limit
-        that the commands have reached since then; empty if they have reached none. Returns None if
-        the machine has no limits. This method and the returned function may block."""
+        """Begins to watch the limits of the machine, and returns a function. The function returns
+        the name of the limit that the commands have reached since `watch` was called; empty if they
+        have reached none. Returns None if the machine has no limits. The method and the function
+        may block."""
         ...
 
     def terminal(self, folder: str) -> tuple[str, ...]:
@@ -232,7 +233,8 @@ class Client:
         """The text that the client itself has written to stderr, such as an error message of
         `ssh`."""
         self.result: tuple[int, int] | None = None
-        """The exit code and the number of killed processes."""
+        """The exit code of the command, and the number of processes that were killed at its end;
+        None if the supervisor has reported no end."""
         self.begun = anyio.Event()
         """Set when the supervisor reports that the command has begun, or when the client has
         ended."""
@@ -272,8 +274,9 @@ class Client:
 
     async def kill(self) -> None:
         """Kills the command's processes and its supervisor from this machine, which sees the
-        processes in its containers. If the command has reached a limit, the supervisor can't do
-        this, because it can't start the program that finds the processes."""
+        processes in its containers. If the command has reached a limit, such as the number of
+        processes, the supervisor can't end the command, because it can't start the program that
+        finds the processes."""
         await anyio.to_thread.run_sync(end_marked, f"{CALL_MARK}={self._mark}")
 
     async def read(self) -> None:

@@ -76,12 +76,13 @@ class SandboxPlaces(Protocol):
 
 
 class PinnedMachine(Protocol):
-    """Finds a machine for one command, on which its approved scripts can't be replaced."""
+    """Finds a machine for one command. On that machine, nobody can replace the scripts that a
+    person approved for the command."""
 
     async def __call__(self, place: CommandPlace, *, lasting: bool) -> Machine | None:
-        """Returns the machine; None if the usual machine protects the scripts too. `lasting` means
-        that the command runs in the background. Raises ToolFailed if a script is not the approved
-        one."""
+        """Returns the machine; None if the machine of the sandbox already protects the scripts.
+        `lasting` means that the command runs in the background. Raises ToolFailed if a script is
+        not the approved one."""
         ...
 
 

@@ -52,13 +52,13 @@ class ContainerUse(Value):
     """The latest use of a running container."""
 
     at: float
-    """The time on the monotonic clock."""
+    """The time of the latest use, on the monotonic clock."""
     process: int
     """The process id of the container's first process, as this machine sees it."""
 
 
 class ContainerState(Value):
-    """A container that exists."""
+    """The state of an existing container."""
 
     running: bool
     settings: str
@@ -77,7 +77,8 @@ class ContainerView(Value):
     """The path of the workspace in the container."""
     home: Path
     empty: Path
-    """An empty folder that is mounted over the devices of this machine."""
+    """An empty folder that is mounted over /sys/devices, so that commands do not see the devices of
+    this machine."""
     user: int
     hidden: tuple[Path, ...] = ()
     """Folders on this machine that are hidden if they are inside the workspace or a mount."""
@@ -172,7 +173,8 @@ def _mounts(view: ContainerView) -> tuple[str, ...]:
 def _named(path: Path) -> str:
     if "," in str(path) or '"' in str(path):
         raise ToolFailed(
-            f"The path {str(path)!r} can't be in a container: rename it without , or \"."
+            f"The path {str(path)!r} can't be mounted in a container, because it contains a comma or"
+            " a double quote: rename it."
         )
     return str(path)
 

@@ -13,7 +13,7 @@ from hermes.types.value import Value
 
 ENGINES = ("docker", "podman")
 ENGINE_SECONDS = 60.0
-"""Longest time of a call of the engine."""
+"""Maximum number of seconds for one call of the engine."""
 ENGINE_ADVICE = (
     "Install Docker or Podman and make sure that this user may use it, or set terminal.backend to"
     " another backend."

@@ -45,8 +45,8 @@ class ContainerLimits:
 
 
 def _groups(file: Path) -> dict[str, str]:
-    """Returns the control group of a process for each controller of cgroup v1. The key of the group
-    of cgroup v2 is empty."""
+    """Returns the control group of a process for each controller of cgroup v1. The entry for cgroup
+    v2 has an empty key."""
     try:
         lines = [line.split(":", 2) for line in file.read_text().splitlines()]
     except OSError:

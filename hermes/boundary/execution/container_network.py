@@ -32,8 +32,8 @@ async def connect_container(folder: Path, sandbox: str, process: int) -> None:
 
 
 def network_finding(policy: NetworkPolicy, engine: ContainerEngine) -> Sequence[BackendFinding]:
-    """Returns a finding if containers can't have the network of the policy. Commands are then
-    refused."""
+    """Returns a finding if containers can't have the network that the policy allows. All commands
+    are refused in that case."""
     if policy.mode == "none" or engine.is_podman or os.geteuid() == 0:
         return ()
     text = "Commands are refused, because their containers can't be connected with the network."

@@ -71,8 +71,9 @@ class ContainerPlaces:
         return await anyio.to_thread.run_sync(copied)
 
     async def overlays(self, paths: Sequence[str], root: Path) -> dict[str, Path]:
-        """Creates the work folder in `root` of an overlay for each folder that contains one of the
-        paths. Returns the paths of these folders, each with its work folder."""
+        """Prepares an overlay for each folder that contains one of the paths: creates the work
+        folder of the overlay in `root`. Returns the paths of these folders, each with its work
+        folder."""
 
         def created() -> dict[str, Path]:
             found = work_folders(self._files.folders_of(paths), root)

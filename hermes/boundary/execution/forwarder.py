@@ -98,8 +98,8 @@ def _forward(folder: str, sandbox: str, pipes: tuple[int, int], parent: int) -> 
 
 
 def leave_descriptors(kept: set[int]) -> None:
-    """Closes the output of the command and all other descriptors that this process has inherited.
-    The output would otherwise seem to be unfinished after the end of the command."""
+    """Closes all descriptors that this process has inherited, except `kept`. The output of the
+    command is among them: while this process has it open, its readers wait for more."""
     with os.scandir("/proc/self/fd") as entries:
         found = {int(entry.name) for entry in entries}
     for descriptor in found - kept:

@@ -121,7 +121,7 @@ class LocalSandbox:
         owner: Callable[[], int | None] = lambda: None,
     ) -> None:
         """`launcher` replaces the launcher of the commands. `workspace` is the folder that contains
-        the files of the scope's workspace; None if this is the scope's workspace itself. `prepare`
+        the files; None if the files are in the workspace folder of the scope itself. `prepare`
         creates this folder. `remark` returns a text that is added to the output of a foreground
         command. `owner` returns the user that gets new files; None for the user of this process."""
         self._owner = owner

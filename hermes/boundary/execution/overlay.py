@@ -13,7 +13,8 @@ _TRIAL_SECONDS = 10.0
 
 def overlay_arguments(folder: Path, shown: Path, work: Path) -> tuple[str, ...]:
     """Returns the options of bubblewrap that show the folder at the path `shown` through an
-    overlay. Changes are made in the folder. `work` contains the files of the overlay itself."""
+    overlay. What a command writes is stored in the folder itself. `work` contains the files of the
+    overlay itself."""
     lower, upper = ("--overlay-src", str(work / "empty")), ("--overlay", str(folder))
     return (*lower, *upper, str(work / "work"), str(shown))
 
@@ -37,8 +38,8 @@ def work_folders(folders: Iterable[VisibleFolder], root: Path) -> dict[VisibleFo
 
 
 def overlay_works(program: str, folder: Path, work: Path) -> bool:
-    """Returns whether bubblewrap can make the overlay. It needs Linux 5.11, and a work folder that
-    is on the same file system as the folder and outside of it."""
+    """Returns whether bubblewrap can make the overlay. An overlay needs Linux 5.11. The work folder
+    must be outside of `folder`, and on the same file system."""
     view = ("--unshare-user", "--dev-bind", "/", "/", *overlay_arguments(folder, folder, work))
     done = _run(program, *view, "--", "/bin/sh", "-c", "exit 0")
     return done is not None and done.returncode == 0

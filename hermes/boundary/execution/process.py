@@ -31,8 +31,8 @@ SUPERVISOR_GRACE = 1.0
 
 
 class ProcessGroup(Value):
-    """A process group. The start time of its leader distinguishes it from a later group with the
-    same number."""
+    """A process group. The start time of its leader distinguishes the group from a later group with
+    the same number."""
 
     group: int
     started: int

@@ -119,10 +119,11 @@ def _stop_descendants(root: int, deadline: float) -> set[tuple[int, int]]:
 
 
 def terminate_wrapped(root: int) -> None:
-    """Sends SIGTERM to the processes in a sandbox of bubblewrap, which `root` has started.
+    """Sends SIGTERM to the processes in a sandbox of bubblewrap. The process `root` has started
+    bubblewrap.
 
-    The first two descendants of `root` are bubblewrap itself. They end with the command. If they
-    ended first, the command could not clean up.
+    The first two descendants of `root` are processes of bubblewrap itself, and get no signal. They
+    end when the command ends. If they ended first, the command could not clean up.
     """
     for entry in descendants(root)[2:]:
         send_signal(entry.pid, entry.started, signal.SIGTERM)

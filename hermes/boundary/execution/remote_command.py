@@ -74,7 +74,7 @@ class CommandRecord(TypedDict):
 
 
 class CommandResult(TypedDict):
-    """The end of a command."""
+    """How a command ended."""
 
     code: int | None
     """The exit code; None if it is unknown."""
@@ -357,8 +357,8 @@ def _become(
 
 def end(folder: CommandFolder, grace: float) -> bool:
     """Ends a command with everything that it has started. If `grace` is more than 0, the processes
-    first get SIGTERM and this number of seconds. Returns False if the command was not running. A
-    command that has not begun yet never begins."""
+    first get SIGTERM, and have this number of seconds to end by themselves. Returns False if the
+    command was not running. A command that has not begun yet never begins."""
     # A supervisor that starts at this moment looks for the file ENDED after it has written its
     # record.
     folder.path.mkdir(mode=0o700, exist_ok=True)

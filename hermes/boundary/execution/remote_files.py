@@ -33,8 +33,8 @@ class FileRequest(TypedDict, total=False):
     length: int
     """Number of bytes of data after the request."""
     expected: int | None
-    """Number of bytes at the end of the data. They are the content that the file must still have;
-    None if the file may have any content."""
+    """Length of the last part of the data, in bytes. This part is the content that the file must
+    still have; None if the file may have any content."""
     task: dict[str, object]
 
 

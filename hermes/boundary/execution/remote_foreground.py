@@ -11,11 +11,11 @@ from hermes.types.execution import CommandObserver
 from hermes.types.value import Value
 
 FOLLOW_SECONDS = 10.0
-"""Longest time for which the remote machine waits for output before it answers."""
+"""Maximum number of seconds for which the remote machine waits for output before it answers."""
 
 
 class RemoteResult(Value):
-    """The end of a command."""
+    """How a command ended."""
 
     code: int | None
     left: int

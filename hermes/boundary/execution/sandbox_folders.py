@@ -109,8 +109,7 @@ def _make_devices(folder: Path) -> None:
 
 
 def sandbox_id(scope: SandboxScope, sharing: Sharing) -> str:
-    """Returns the name of the scope's sandbox. Two scopes that have the same name share a
-    sandbox."""
+    """Returns the id of the scope's sandbox. Two scopes with the same id share a sandbox."""
     owner = str(scope.session)
     if sharing == "agent":
         owner = f"agent:{scope.agent}"

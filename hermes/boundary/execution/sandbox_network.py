@@ -29,8 +29,8 @@ SHOWN_HOSTS = 10
 
 class SandboxNetwork:
     """The network of all sandboxes of a backend. Commands have no network if the policy allows
-    none, or if they have no network namespace of their own that keeps them away from other
-    programs."""
+    none. They also have none if they run without a network namespace of their own, because nothing
+    would then keep them away from the programs of this machine."""
 
     def __init__(
         self,

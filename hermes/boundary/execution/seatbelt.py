@@ -27,9 +27,9 @@ def seatbelt_profile(
     hidden: Sequence[str],
     private: Sequence[str],
 ) -> str:
-    """Returns a profile that allows reading the system and the readable folders, writing the
-    writable folders, and no network. Hidden folders can't be used, except for the private folders
-    inside them, which are writable."""
+    """Returns a profile. The command can read the system and the readable folders, can write the
+    writable folders, and has no network. It can't use the hidden folders, except for the private
+    folders inside them, which it can write."""
     return "\n".join((_ALWAYS, *_rules(readable, writable, hidden), *_writing(private)))
 
 

@@ -178,7 +178,8 @@ def _if_call(number: int, then: Sequence[Instruction]) -> list[Instruction]:
 
 
 def _if_argument(index: int, test: int, values: Iterable[int], error: int) -> list[Instruction]:
-    """Refuses the call if its argument passes the test with one of the values."""
+    """Returns instructions that refuse a call with `error` if the argument at `index` passes the
+    test for one of the values, and allow the call otherwise."""
     program: list[Instruction] = [(_LOAD, 0, 0, _ARGUMENTS + 8 * index)]
     for value in values:
         program += [(test, 0, 1, value), _refuse(error)]

@@ -43,7 +43,7 @@ class CommandRequest(Value):
         launch = self.launch
         for one in launch.arguments:
             if "\0" in one or len(os.fsencode(one)) > LONGEST_ARGUMENT:
-                raise ValueError(f"a command has at most {LONGEST_ARGUMENT} bytes, and no NUL")
+                raise ValueError(f"a command can have at most {LONGEST_ARGUMENT} bytes and no NUL")
         fields = {
             "arguments": launch.arguments,
             "environment": {**launch.environment, CALL_MARK: self.mark},

@@ -116,7 +116,8 @@ class SingleQuestion:
         self._selection = selection
 
     async def run(self, text: str, piped: str, new_screen: Callable[[str], AnswerScreen]) -> int:
-        """Returns the exit code of the command."""
+        """Sends `text`, followed by `piped`, and shows the answer. Returns the exit code of the
+        command."""
         async with self._runtime.open_gateway(self._settings, terminal=True) as gateway:
             name = await session_of(gateway, self._selection)
             session = TerminalSession(

@@ -80,8 +80,8 @@ def run(
     """Run the service in the foreground, until Ctrl-C or SIGTERM.
 
     The embedded demo model runs in a process of this machine and has no tools. The model is
-    downloaded once, and config.yaml then names it. The first key or address of another model that
-    you set replaces the embedded model.
+    downloaded once, and config.yaml then names it. As soon as you set the key or the address of
+    another model, that model replaces the embedded model.
     """
     wished = {
         "API_SERVER_HOST": host,

@@ -111,7 +111,7 @@ def approve(runtime: Runtime, platform: str, code: str, yes: bool, as_json: bool
 @click.pass_obj
 @plainly
 def revoke(runtime: Runtime, platform: str, user: str, as_json: bool) -> None:
-    """Take the access of a paired user away, or refuse a user who waits. USER is the user's id."""
+    """Take away the access of a paired user, or refuse a user who waits. USER is the user's id."""
     account = _account(runtime, platform)
 
     async def take() -> bool:

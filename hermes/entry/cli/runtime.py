@@ -109,7 +109,8 @@ class Runtime(Protocol):
         ...
 
     async def new_prompt(self, settings: Settings, platform: str, origin: Origin) -> Prompt:
-        """Returns the prompt of the owner's next conversation with this origin."""
+        """Returns the system prompt that the owner's next conversation with this origin would
+        have."""
         ...
 
     async def run_housekeeping(self, settings: Settings) -> None:

@@ -54,7 +54,7 @@ class RequestMessage(msgspec.Struct):
     tool_call_id: str | None = None
     """The id of the call that a `tool` message answers."""
     name: str | None = None
-    """The name of the person who speaks, for `user` messages only. The model sees it."""
+    """The name of the person who speaks, for `user` messages only. The model sees this name."""
     refusal: str | None = None
     """The text with which the assistant refused to answer."""
     function_call: Raw | UnsetType = UNSET
