@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 
 NEEDED = {"memory", "pids"}
-"""The controllers of the kernel that limit a command."""
+"""The cgroup controllers with which Hermes limits a command."""
 _MOUNT = "/sys/fs/cgroup"
 _OWN = "/proc/self/cgroup"
 _PREFIX = "command-"

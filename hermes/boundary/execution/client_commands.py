@@ -205,7 +205,8 @@ class LimitWatch:
         return found
 
     async def reached(self) -> str:
-        """Returns the limit of the machine that was reached; empty if no limit was reached."""
+        """Returns the name of the limit of the machine that the commands have reached; empty if
+        they have reached none."""
         return await anyio.to_thread.run_sync(self._reached) if self._reached else ""
 
     def _check(self) -> str:

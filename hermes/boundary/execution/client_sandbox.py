@@ -119,7 +119,8 @@ def variables_elsewhere(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class ClientSandbox:
-    """The files and commands of one scope: a session, a person or an agent, as the settings say."""
+    """The files and commands of one session, in a container or on another machine. The settings say
+    which sessions share the container."""
 
     def __init__(
         self,

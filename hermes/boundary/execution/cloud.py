@@ -74,7 +74,8 @@ class CloudProvider(Protocol):
 
 
 class CloudMachine:
-    """The remote sandbox of one scope (a session, person or agent). Implements `RemoteMachine`."""
+    """One remote sandbox, which belongs to a session, a person or an agent. Implements
+    `RemoteMachine`."""
 
     def __init__(self, owner: "CloudBackend", id: str, record: CloudRecord) -> None:
         """`record` describes the sandbox. It is stored if there is no record with this id yet."""

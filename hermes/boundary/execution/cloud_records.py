@@ -75,8 +75,9 @@ class CloudRecords:
         return delete_sandbox(self._root, id)
 
     def prefix(self) -> str:
-        """Returns the beginning of the names of this home's sandboxes. Several homes can use the
-        same account, so each home has a prefix of its own."""
+        """Returns the text with which the names of this home's sandboxes begin. The home is the
+        data folder of Hermes. Several homes can use the same account, so each home has a prefix of
+        its own."""
         path = self._root / HOME_ID
         if not path.exists():
             fresh = path.with_name(f"{HOME_ID}.{new_id()}")

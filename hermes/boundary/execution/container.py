@@ -173,14 +173,15 @@ def _mounts(view: ContainerView) -> tuple[str, ...]:
 def _named(path: Path) -> str:
     if "," in str(path) or '"' in str(path):
         raise ToolFailed(
-            f"The path {str(path)!r} can't be mounted in a container, because it contains a comma or"
-            " a double quote: rename it."
+            f"The path {str(path)!r} can't be in a container, because it contains a comma or a"
+            " double quote: rename it."
         )
     return str(path)
 
 
 def name_prefix(folders: Path) -> str:
-    """Returns the beginning of the names of all containers of a home."""
+    """Returns the text with which the names of all containers of this home (the data folder of
+    Hermes) begin."""
     return f"hermes-{hashlib.sha256(os.fsencode(folders.resolve())).hexdigest()[:10]}-"
 
 
@@ -243,7 +244,7 @@ class Container:
     ) -> None:
         """`used` contains the last use of each container by this process. `view` describes the
         container; None if the container is already running. `connect` connects the network of the
-        container, whose first process is the argument; None for no network."""
+        container; None for no network. Its argument is the id of the container's first process."""
         self._engine = engine
         self._container = name
         self._used = used

@@ -18,8 +18,8 @@ from hermes.types.identity import new_id
 
 DAYTONA_NAME = "daytona"
 LABEL = "hermes"
-"""The name of the label that says to which home a sandbox belongs. Its value is the prefix of that
-home."""
+"""The name of the label that says to which home (data folder of Hermes) a sandbox belongs. The
+value of the label is the prefix of that home."""
 BUILD_SECONDS = 300
 """Maximum number of seconds for the start of a sandbox, which includes the build of its image."""
 GIBIBYTE = 1 << 30

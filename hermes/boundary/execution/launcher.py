@@ -1,7 +1,7 @@
-"""Restricts its own process and then executes a program. Hermes runs it when a person opens a shell
-in a sandbox.
+"""Restricts its own process and then executes a program. Hermes runs this module when a person
+opens a shell in a sandbox.
 
-This module is run as a script, which needs only the standard library. Its arguments are the
+The module is run as a script, which needs only the standard library. Its arguments are the
 restrictions as JSON, the folder in which the program starts, the environment as JSON, and the
 program with its arguments.
 """

@@ -107,7 +107,7 @@ class LocalCommands:
 
 
 class LocalSandbox:
-    """Files and commands of one scope on this machine."""
+    """The files and commands of one session on this machine."""
 
     def __init__(
         self,
@@ -121,9 +121,9 @@ class LocalSandbox:
         owner: Callable[[], int | None] = lambda: None,
     ) -> None:
         """`launcher` replaces the launcher of the commands. `workspace` is the folder that contains
-        the files; None if the files are in the workspace folder of the scope itself. `prepare`
-        creates this folder. `remark` returns a text that is added to the output of a foreground
-        command. `owner` returns the user that gets new files; None for the user of this process."""
+        the files; None if the files are in the workspace itself. `prepare` creates this folder.
+        `remark` returns a text that is added to the output of a foreground command. `owner` returns
+        the user that gets new files; None for the user of this process."""
         self._owner = owner
         self._remark = remark
         self._scope = scope
@@ -252,7 +252,7 @@ class LocalSandbox:
 
 
 class LocalProcess:
-    """A background process of the scope's session."""
+    """A background process of a session on this machine."""
 
     def __init__(self, id: str, scope: SandboxScope, background: Background) -> None:
         self.id = id

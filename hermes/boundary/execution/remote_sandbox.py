@@ -79,7 +79,8 @@ class _Done(Value):
 
 
 class RemoteSandbox:
-    """Files and commands of one scope on a remote machine."""
+    """The files and commands of one session on a remote machine. The settings say which sessions
+    share the machine."""
 
     private_files = True
 

@@ -141,7 +141,7 @@ class SandboxBackend:
 
 
 class ConfinedLauncher:
-    """Starts the commands of one scope with the restrictions of a level."""
+    """Starts the commands of one session, with the restrictions of an isolation level."""
 
     def __init__(
         self,

@@ -109,7 +109,8 @@ def _make_devices(folder: Path) -> None:
 
 
 def sandbox_id(scope: SandboxScope, sharing: Sharing) -> str:
-    """Returns the id of the scope's sandbox. Two scopes with the same id share a sandbox."""
+    """Returns the id of the sandbox for a scope (an agent, a session and perhaps a person). Scopes
+    with the same id share a sandbox."""
     owner = str(scope.session)
     if sharing == "agent":
         owner = f"agent:{scope.agent}"

@@ -114,7 +114,7 @@ class SingularityBackend:
 
 
 class ContainerLauncher:
-    """Starts the commands of one scope, each in a container."""
+    """Starts the commands of one session, each in a container of its own."""
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""The log file of a home: private, bounded in size, and shared by the processes of the home."""
+"""The log file in a home (the data folder of Hermes): private, bounded in size, and shared by all
+processes that use the home."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Lists the processes that share the store of a home, for `hermes gateway status`."""
+"""Lists the processes that use the same store, for `hermes gateway status`."""
 
 import platform
 from collections.abc import Collection

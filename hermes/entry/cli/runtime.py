@@ -132,7 +132,8 @@ class Runtime(Protocol):
         ...
 
     def context_files(self, settings: Settings) -> ContextFiles:
-        """Returns the records of the context files that the agent of this home has written."""
+        """Returns the list of the context files that the agent of this home has written. The owner
+        can allow or block each file."""
         ...
 
     def judge_command(self, command: str) -> Verdict:

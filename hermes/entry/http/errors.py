@@ -14,8 +14,8 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 RATE_LIMIT_SECONDS = 10.0
-"""Value of the header `Retry-After`, in seconds, of a response with status 429 whose error states
-no time."""
+"""Seconds in the header `Retry-After` of a response with status 429, if the error itself states no
+waiting time."""
 
 
 class ApiError(HermesError):
@@ -48,7 +48,7 @@ class ResponseError(Value, omit_defaults=False):
     param: str | None
     """The field or header of the request that is wrong."""
     code: str
-    """Names the error for programs."""
+    """The name of the error, by which programs can recognize it."""
 
 
 class ErrorResponseBody(Value):

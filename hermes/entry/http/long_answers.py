@@ -19,7 +19,8 @@ class AnswerPlace(Value):
     upto: int
     """Number of the last event of the answer."""
     segments: list[tuple[int, int]]
-    """The numbers of the first and the last text event of each segment."""
+    """The segments of the answer: the pieces of text between tool calls. Each segment is given as
+    the numbers of its first and its last text event."""
 
 
 async def send_answer(following: Following, place: AnswerPlace, out: BodyStream) -> None:

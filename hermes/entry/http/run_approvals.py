@@ -39,7 +39,7 @@ class ApprovalRequestBody(msgspec.Struct):
     """The complete id of the approval, or the short form in the question. This field may be left
     out if the run waits for only one decision."""
     reason: str | None = None
-    """The reason for a denial. The model sees it."""
+    """The reason for a denial. The model sees this text."""
 
 
 class ApprovalResponse(WireValue):

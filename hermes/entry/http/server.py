@@ -172,7 +172,8 @@ async def serve_http(
 
 
 async def serve_app(app: ASGIApp, options: ApiOptions, ready: Callable[[str], None]) -> None:
-    """Serves the app at the address of the options until cancelled, like `serve_http`."""
+    """Serves the app until cancelled, at the address that the options contain. Calls `ready` with
+    the base URL when the server listens."""
     listening = bind(options.host, options.port)
     most = options.most_connections or most_connections()
     table = ConnectionTable(most, options.limits)

@@ -22,8 +22,8 @@ from hermes.types.value import Value
 T = TypeVar("T")
 
 CALL_SECONDS, FILE_SECONDS, CLOSE_SECONDS = 30.0, 300.0, 5.0
-"""Longest time in seconds of a call without a file, of a call with a file, and of closing the
-session."""
+"""Maximum number of seconds for three actions: a call without a file, a call with a file, and
+closing the session."""
 
 
 class PlatformRequest(Value):
@@ -113,7 +113,8 @@ def error_for_status(response: PlatformResponse, said: str, pause: float | None)
 
 
 def decoded(body: bytes, returns: type[T]) -> T:
-    """Returns the value of a JSON text. Raises Disconnected if the text does not have this type."""
+    """Returns the value of a JSON text. Raises Disconnected if the text is not JSON of the type
+    `returns`."""
     try:
         return msgspec.json.decode(body, type=returns)
     except msgspec.MsgspecError as error:

@@ -8,11 +8,12 @@ from hermes.types.errors import AuthFailed, HermesError
 from hermes.types.platforms import CanVerify, PlatformAdapter
 
 LOGIN_SECONDS = 5.0
-"""Longest time in seconds for a platform to confirm the credentials."""
+"""Seconds within which a platform must confirm the credentials."""
 
 
 def account_jobs(adapters: Iterable[PlatformAdapter]) -> Iterator[CheckJob]:
-    """Yields a job for each account. The accounts are not connected."""
+    """Yields a job for each account, which checks its credentials. The job does not connect the
+    account."""
     for adapter in adapters:
         yield CheckJob(
             name=adapter.account,

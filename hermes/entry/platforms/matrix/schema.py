@@ -77,8 +77,8 @@ class RoomEvent(Value):
         return decoded_or(EventContent(), self.raw)
 
     def lets_in(self, user_id: str) -> bool:
-        """Whether the event admits the user to the room: it is an invitation, or the user joins
-        without one."""
+        """Whether the event admits the user to the room: the event is an invitation, or says that
+        the user has joined without an invitation."""
         if self.type != "m.room.member" or self.state_key != user_id:
             return False
         old, now = self.unsigned.get("prev_content", msgspec.Raw()), self.content.membership

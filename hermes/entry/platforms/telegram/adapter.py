@@ -25,13 +25,13 @@ from hermes.types.protocols import Accept
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 50
-"""Longest time that Telegram waits for an update before it answers a poll."""
+"""Maximum number of seconds for which Telegram waits for an update before it answers a poll."""
 PHOTO_BYTES, UPLOAD_BYTES = 10 * 1024 * 1024, 50 * 1024 * 1024
-"""Largest photo and largest file that a bot can send."""
+"""Maximum sizes in bytes: the first of a photo that a bot can send, the second of a file."""
 MENU_COMMANDS = 100
-"""Largest number of commands in the menu of a bot."""
+"""Maximum number of commands in the menu of a bot."""
 LONGEST_ALERT = 200
-"""Largest number of characters of the text that a person sees after pressing a button."""
+"""Maximum number of characters of the text that a person sees after pressing a button."""
 SHORTEST_DESCRIPTION, LONGEST_DESCRIPTION = 3, 256
 """Limits for the description of a command in the menu, in characters."""
 _MENU_NAME = re.compile("[a-z0-9_]{1,32}")
@@ -106,8 +106,8 @@ class TelegramAdapter:
         return [self._read(one) for one in raw]
 
     def _read(self, raw: dict[str, object]) -> Update:
-        """Parses an update. Returns an empty update for an invalid one, so that the updates after
-        it are still read."""
+        """Parses an update. If the update is invalid, logs an error and returns an empty update, so
+        that the updates after it are still read."""
         try:
             return msgspec.convert(raw, Update)
         except msgspec.ValidationError as error:

@@ -32,7 +32,7 @@ class Entity(Value):
     offset: int
     length: int
     user: User | None = None
-    """The user of a `text_mention`."""
+    """The mentioned user, if the type is `text_mention`."""
 
 
 class RemoteFile(Value):
@@ -112,7 +112,7 @@ UPDATES = ("message", "edited_message", "callback_query")
 """The kinds of updates that the adapter requests."""
 
 DOWNLOAD_BYTES = 20 * 1024 * 1024
-"""Largest file that the Bot API lets a bot download."""
+"""Maximum size in bytes of a file that the Bot API lets a bot download."""
 
 
 class Response(Value):
