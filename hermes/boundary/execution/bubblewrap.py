@@ -116,7 +116,7 @@ def wrapped_arguments(
     view: FileView, folder: Path, command: tuple[str, ...], *, lasting: bool
 ) -> tuple[str, ...]:
     """Returns the command line that runs the command in namespaces. `folder` is a path inside the
-    sandbox. If `lasting` is False, all processes end with the parent of bubblewrap."""
+    sandbox. If `lasting` is False, all processes end when the parent process of bubblewrap ends."""
     program = find_bubblewrap()
     assert program
     ending = () if lasting else ("--die-with-parent",)

@@ -276,7 +276,7 @@ class LocalProcess:
 
 
 def with_remark(outcome: CommandOutcome, remark: str) -> CommandOutcome:
-    """Adds the remark to the output, if there is one."""
+    """Returns the outcome, with the remark added to its output. An empty remark changes nothing."""
     text = "\n".join(filter(None, (outcome.text.removesuffix("\n"), remark)))
     return replace(outcome, text=text) if remark else outcome
 

@@ -109,7 +109,7 @@ def _tell_backup(change: Change) -> None:
 @click.pass_obj
 @plainly
 def explain(runtime: Runtime, key: str, as_json: bool) -> None:
-    """Show the source of KEY's value, and the values that it overrides."""
+    """Show where the value of KEY comes from, and which other values it overrides."""
     explanation = KnownSettings(runtime.platforms).explain(configuration.load(), key)
     shadowed = [
         {"source": source, "value": _masked(value, secret=explanation.secret)}

@@ -88,9 +88,8 @@ USUAL_LIMITS = ClientLimits()
 class ConnectionTable:
     """All open connections, with the time at which each began to wait for its client.
 
-    If the server waits for the client of a connection, the connection may be closed to make room
-    for another client. If the client waits for the server, the connection is never closed for this
-    reason.
+    A connection may be closed to make room for another client, but only while the server waits for
+    the client of that connection.
     """
 
     def __init__(

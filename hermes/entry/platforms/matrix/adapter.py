@@ -97,7 +97,7 @@ class MatrixAdapter:
     async def _receive(
         self, rooms: RoomCache, room_id: str, news: Iterable[RoomEvent], accept: Accept
     ) -> None:
-        """Reports the messages of a room, and marks the last accepted one as read."""
+        """Reports the messages of a room, and marks the last accepted message as read."""
         read = None
         for event in news:
             if event.sender == rooms.us or event.state_key is not None:
