@@ -246,7 +246,8 @@ class SupervisedCommand:
             await self._listen()
 
     def terminate(self) -> None:
-        """Sends SIGTERM to the process group of the shell, or to all processes in its sandbox."""
+        """Sends SIGTERM to the processes of the command: to all processes in its bubblewrap
+        sandbox, or otherwise to the process group of the shell."""
         if self._wrapped:
             terminate_wrapped(self._supervisor.group)
         else:

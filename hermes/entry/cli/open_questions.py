@@ -39,8 +39,8 @@ class OpenQuestions:
             self.add(known.get(one.id) or asked_of(one))
 
     def next(self) -> QuestionAsked | None:
-        """Returns the first question. Returns None if there is none, or if it is the question that
-        was shown last."""
+        """Returns the first question. Returns None if no question is open, or if the first question
+        is the question that was shown last."""
         first = next(iter(self._waiting), None)
         if first is None or first.id == self._shown:
             return None

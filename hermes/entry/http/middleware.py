@@ -105,7 +105,8 @@ class DisconnectMiddleware:
             try:
                 await self._app(scope, receive, send)
             except ClientDisconnect:
-                # uvicorn gets time to notice the disconnection. Otherwise it would log an error.
+                # uvicorn gets time to notice the disconnection. Otherwise uvicorn would log an
+                # error.
                 await anyio.lowlevel.cancel_shielded_checkpoint()
             finally:
                 connection.on_lost = None

@@ -84,10 +84,10 @@ class ApiOptions(Value):
     aliases: frozenset[str] = frozenset({"hermes-agent"})
     """Further names of the default agent."""
     reachable: Callable[[str], bool] = lambda name: False
-    """Returns whether a `provider/model` can be called."""
+    """A function that returns whether a `provider/model` can be called."""
     ignored_options: IgnoredOptions = lambda model, sampling: ()
-    """Returns the names of the sampling options that a model does not support. The model is a
-    `provider/model`, or None for the agent's own model."""
+    """A function that returns the names of the sampling options that a model does not support. The
+    model is a `provider/model`, or None for the agent's own model."""
     cors_origins: tuple[str, ...] = ()
     most_bytes: int = 10_000_000
     limits: ClientLimits = ClientLimits()

@@ -6,7 +6,8 @@ from hermes.control.context_use import ContextUse
 from hermes.text.console import printable_line
 
 SHORTEST_NAME = 8
-"""Minimum number of columns for the model's name, if the line is too narrow for the whole name."""
+"""If the line is too narrow for the whole name of the model, the name is cut to at least this
+number of columns."""
 
 
 def status_line(use: ContextUse, columns: int, hint: str = "") -> str:

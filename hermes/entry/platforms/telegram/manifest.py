@@ -32,7 +32,8 @@ class TelegramConfig(Value):
     )
     """The root of the Bot API server; `/bot<token>/<method>` is appended to it."""
     webhook_url: Annotated[str, Aliases(env=("TELEGRAM_WEBHOOK_URL",))] = ""
-    """The public HTTPS address at which Telegram delivers updates. If empty, the gateway polls."""
+    """The public HTTPS address at which Telegram delivers updates. If there is no address, the
+    gateway polls Telegram for updates."""
     webhook_secret: Annotated[str, Aliases(env=("TELEGRAM_WEBHOOK_SECRET",), secret=True)] = ""
     """The secret that Telegram repeats in each delivery. It is required with `webhook_url`."""
     reactions: Annotated[bool, Aliases(env=("TELEGRAM_REACTIONS",))] = False
