@@ -16,8 +16,8 @@ from hermes.types.protocols import Accept
 INBOX = "inbox"
 """The folder of the workspace that received files are copied into."""
 DIGEST_LENGTH, NAME_LENGTH = 12, 60
-"""The name of the copy contains this many characters of the content's hash, and at most this many
-characters of the sender's file name."""
+"""The name of a received file's copy in the workspace contains this many characters of the
+content's hash, and at most this many characters of the sender's file name."""
 _UNSAFE = re.compile(r"[^\w.-]+")
 
 

@@ -85,7 +85,7 @@ class Following:
         """Waits until the turn no longer runs, and returns all new events at once. Before that, the
         reader is not woken."""
         if self._replayed and not self.begun:
-            # The turn is about to run here.
+            # The turn is about to run here. Its first events must not wake the reader.
             await self._log.ended(STORE_SECONDS)
         while self._replayed and self._log.running:
             await self._log.ended()
