@@ -40,7 +40,8 @@ class KnownSettings:
         return found is not None and name in found.variables
 
     def explain(self, settings: Settings, name: str) -> Explanation:
-        """Returns the value and the source of a setting or of a provider's variable."""
+        """Returns the value of a setting or of a provider's variable, and the place that the value
+        comes from."""
         if _is_general(name):
             return explain(settings, name)
         return self._own(name).explain(settings)

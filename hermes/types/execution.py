@@ -411,8 +411,8 @@ class BackendOptions(Value):
     """The password that a backend without isolation gives to sudo and to no other program; empty
     for none."""
     sandboxes: Path | None = None
-    """Folder in which a backend may keep the files of its sandboxes, as `<sandbox id>` in a
-    subfolder with the name of the backend; None if no files may be kept."""
+    """Folder in which a backend may keep the files of its sandboxes, each in the subfolder
+    `<backend>/<sandbox id>`. None selects the folder `sandboxes` next to `processes`."""
     sharing: Sharing = "session"
     own_workspaces: bool = False
     """Whether each sandbox has a workspace of its own, which replaces the scope's workspace. If

@@ -45,6 +45,6 @@ class ClientOptions(Value):
     `docker` or `ssh`."""
 
     environment: Mapping[str, str] = {}
-    """The environment variables of that program. Commands do not see them."""
+    """The environment variables that the program gets. Commands do not see these variables."""
     containers: ContainerOptions = ContainerOptions()
     ssh: SshOptions = SshOptions()
