@@ -24,7 +24,7 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 def accept_with_files(
     accept: Accept, admits: Callable[[MessageEvent], bool], media: MediaIntake, fetch: FetchFile
 ) -> Accept:
-    """Wraps `accept`: downloads and stores the files of a message first.
+    """Wraps `accept`: the files of a message are downloaded and stored before `accept` is called.
 
     Files of people who may not talk to us are not downloaded. A file that can't be downloaded is
     named in the text of the message.

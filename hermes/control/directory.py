@@ -25,7 +25,7 @@ class ListedChat(Value):
     """A chat in the list of possible targets."""
 
     target: str
-    """The target with which a person can name the chat."""
+    """The target (a text such as `telegram:#Family`) with which a person can name the chat."""
     name: str = ""
     kind: str = ""
     home: bool = False

@@ -146,8 +146,8 @@ class Following:
                 return kept.events
 
     def _must_look(self, remote: RemoteEvents) -> bool:
-        """Returns whether the store must be read first, because it has events that precede those
-        from the other node."""
+        """Returns whether the store must be read first. This is necessary if the store has events
+        that precede the events from the other node."""
         return remote.looks != self._looks or remote.base > max(self._after, self._stored)
 
     async def _wait(self, within: float) -> None:

@@ -33,7 +33,7 @@ class KnownSettings:
         return self._own(name).field
 
     def is_variable(self, name: str) -> bool:
-        """Returns whether the name is that of an environment variable, and not a key."""
+        """Returns whether this is the name of an environment variable, and not a key."""
         if _is_general(name):
             return bool(schema().field_of_variable(name)) or name in Catalog.load().variables
         found = self._by_name.get(name)
@@ -78,5 +78,5 @@ def _general(name: str) -> Field | None:
 
 
 def _is_general(name: str) -> bool:
-    """Returns whether the name is that of a general setting or of a provider's variable."""
+    """Returns whether a general setting or a provider's variable has this name."""
     return _general(name) is not None or name in Catalog.load().variables

@@ -14,12 +14,12 @@ Grant = Literal["once", "session", "always"]
 revoked. `session` and `always` cover only exactly the same action for the same person."""
 
 GRANT_LABELS: dict[Grant, str] = {"once": "Once", "session": "This session", "always": "Always"}
-"""The labels of the buttons that approve."""
+"""The labels of the buttons that approve an action, by the duration of the approval."""
 
 
 def offered_grants(choices: Sequence[str]) -> dict[Grant, str]:
-    """Returns how long an action with these choices can be approved, each duration with the label
-    of its button."""
+    """Returns the durations for which an action with these choices can be approved, each with the
+    label of its button."""
     if not choices:
         return {"once": APPROVE}
     return {grant: label for grant, label in GRANT_LABELS.items() if label in choices}

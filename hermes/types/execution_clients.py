@@ -11,9 +11,9 @@ class ContainerOptions(Value):
     program: str = ""
     """The container engine, as a name or a path; empty for the first engine that works."""
     image: str = ""
-    """The image of `docker`."""
+    """The image of the containers of `docker`."""
     singularity_image: str = ""
-    """The image of `singularity`: a file or an address."""
+    """The image of the containers of `singularity`, as a file or an address."""
     volumes: tuple[str, ...] = ()
     """More mounts of `docker`, as `path:path in the container` with an optional `:ro`."""
     arguments: tuple[str, ...] = ()
