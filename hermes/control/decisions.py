@@ -216,7 +216,7 @@ def may_decide(
 
 
 def approvers_of(person: PersonId, source: Source) -> frozenset[PersonId]:
-    """Returns the names under which the settings may list the sender as an approver."""
+    """Returns the person ids under which the settings may list the sender as an approver."""
     return frozenset((person, person_of(source.platform, source.user_id)))
 
 
