@@ -12,9 +12,10 @@ from hermes.types.errors import ConfigError, HermesError
 from hermes.types.execution import BackendFinding, BackendManifest
 
 BACKEND_SECONDS = 10.0
-"""Longest time for the check of a backend, which may start a container or connect to a machine."""
+"""Longest time in seconds for the check of a backend. The check may start a container or connect to
+another machine."""
 CLOSING_ALLOWANCE = 5.0
-"""Additional seconds in which the backend is closed after its check."""
+"""Additional seconds for closing the backend after its check."""
 
 
 def backend_jobs(settings: Settings, manifests: Sequence[BackendManifest]) -> Iterator[CheckJob]:

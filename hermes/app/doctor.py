@@ -186,8 +186,8 @@ def _gateway_job(home: Home, *, needed: bool) -> CheckJob:
 
 
 def _account_jobs(settings: Settings, plugins: Plugins) -> Iterator[CheckJob]:
-    """Yields the jobs of the accounts. Wrong settings of one platform don't hide the accounts of
-    other platforms."""
+    """Yields the jobs that check the accounts. Wrong settings of one platform don't hide the
+    accounts of other platforms."""
     for one in plugins.platforms():
         try:
             yield from account_jobs(make_adapters(settings, [one]))

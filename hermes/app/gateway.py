@@ -85,11 +85,11 @@ class GatewayOverrides(msgspec.Struct, frozen=True, kw_only=True):
     """A function that replaces the download of files whose URLs are in messages."""
     wrap_store: Callable[[Store], Store] = lambda store: store
     unread_seconds: float = 10.0
-    """Seconds for which a request without a session continues after its last reader has
-    disconnected."""
+    """Seconds for which a request without a session continues after the last client that reads its
+    events has disconnected."""
     credential_folder: Path | None = None
-    """The folder with the locks on credentials. None selects the folder that all homes of the user
-    share."""
+    """The folder with the lock files of credentials. None selects the folder that all homes of the
+    user share."""
 
 
 @asynccontextmanager

@@ -33,8 +33,8 @@ from hermes.types.turns import Prompt, Turn
 async def agent_builders(
     settings: Settings, stored: Settings
 ) -> AsyncIterator[tuple[dict[AgentId, AgentBuilder], Plugins]]:
-    """Yields a builder for every agent of `settings`. The builders use the store that `stored`
-    names."""
+    """Yields a builder for every agent of `settings`, and the plugins. `stored` contains the
+    settings of the store that the builders use."""
     builtins = Builtins()
     plugins = all_plugins(builtins)
     # Wrong settings of a platform raise no error here, because `check` reports them separately.

@@ -45,7 +45,7 @@ def ignored_options(settings: Settings) -> Callable[[str | None, Sampling], Coll
         try:
             choice = choose_model(models, profile, model)
         except ConfigError:
-            # The turn will fail, and its error will say what is missing.
+            # The model can't be used, so the turn will fail with an error that says what to do.
             return ()
         return find_wire(models.wires, choice.wire).ignored_options(choice, sampling)
 

@@ -34,8 +34,8 @@ class AccountTable:
         return replace(event, source=replace(source, is_bot=True))
 
     def set(self, account: str, state: AccountState, reason: str = "") -> None:
-        """Sets the state of the account. If the account already has this state, `since` does not
-        change."""
+        """Sets the state of the account. If the account already has this state, the time at which
+        the state began does not change."""
         before = self._found.get(account)
         since = before.since if before and before.state == state else time.time()
         status = AccountStatus(

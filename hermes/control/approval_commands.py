@@ -38,12 +38,12 @@ def deny(command: CommandContext) -> Work[CommandReply]:
 
 
 def show(command: CommandContext) -> Work[CommandReply]:
-    """Lists the open approvals of the person: in a private chat all that this agent asks for, and
-    in a group only those of the group."""
+    """Lists the open approvals of the person. In a private chat, lists all approvals that this
+    agent asks for. In a group, lists only the approvals of the group."""
     if command.source.chat_kind == "private":
         found = yield from approvals.asked_of(command.person, command.profile.id)
     else:
-        # The other members must not see what waits in the private chats of the person.
+        # The other members of the group must not see the approvals of the person's private chats.
         found = yield from approvals.asked_in(command.person, command.session, command.source)
     if not found:
         return CommandReply(reply="Nothing waits for your approval.")

@@ -49,8 +49,8 @@ def decide(name: str, grant: Grant | None, reason: str, now: float) -> Work[Open
         )
     if grant is not None and grant not in offered_grants(found.choices):
         raise ApprovalRefused(
-            f"this action can't be approved for longer than one time:"
-            f" `hermes approvals approve {found.short_id}`"
+            f"this action can't be approved for more than one call:"
+            f" `hermes approvals approve {found.short_id}` approves this call"
         )
     yield from session_lock.lock(found.session)
     if not (yield from record_decision(found, grant, reason, OWNER, now)):
@@ -76,7 +76,9 @@ def _named(name: str, known: Sequence[T], id_of: Callable[[T], str], kind: str) 
     wanted = name.casefold()
     found = [one for one in known if len(wanted) >= SHORTEST_ID and id_of(one).endswith(wanted)]
     if not found:
-        raise NoSuchApproval(f"there is no {kind} with the id {name!r}: `hermes approvals list`")
+        raise NoSuchApproval(
+            f"there is no {kind} with the id {name!r}: `hermes approvals list` shows the ids"
+        )
     if len(found) > 1:
         ids = ", ".join(map(id_of, found))
         raise NoSuchApproval(

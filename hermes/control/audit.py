@@ -15,8 +15,9 @@ class UnknownMessage(HermesError):
 
 
 def find_trail(name: str) -> Work[AuditTrail]:
-    """Returns everything that the store knows about a message or a turn with this name. Raises
-    UnknownMessage if there is none."""
+    """Returns everything that the store knows about a message or a turn. `name` is the id or the
+    dedupe key of the message, or the id of the turn. Raises UnknownMessage if the store knows no
+    such message or turn."""
     found = yield from audit.trail(name)
     if found is None:
         raise UnknownMessage(

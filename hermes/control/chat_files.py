@@ -16,15 +16,15 @@ from hermes.types.protocols import Accept
 INBOX = "inbox"
 """The folder of the workspace that received files are copied into."""
 DIGEST_LENGTH, NAME_LENGTH = 12, 60
-"""The name of the copy contains this many characters of the content's hash, and at most this many
-characters of the sender's file name."""
+"""The name of a received file's copy in the workspace contains this many characters of the
+content's hash, and at most this many characters of the sender's file name."""
 _UNSAFE = re.compile(r"[^\w.-]+")
 
 
 def accept_with_files(
     accept: Accept, admits: Callable[[MessageEvent], bool], media: MediaIntake, fetch: FetchFile
 ) -> Accept:
-    """Wraps `accept`: downloads and stores the files of a message first.
+    """Wraps `accept`: the files of a message are downloaded and stored before `accept` is called.
 
     Files of people who may not talk to us are not downloaded. A file that can't be downloaded is
     named in the text of the message.

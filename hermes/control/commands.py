@@ -42,8 +42,8 @@ class CommandTable:
     def __init__(
         self, commands: Sequence[SlashCommand], is_on: Callable[[str], bool] = lambda setting: True
     ) -> None:
-        """`is_on` returns the value of a boolean setting. It raises ConfigError if there is no such
-        setting."""
+        """`is_on` returns the value of the boolean setting with this key. It raises ConfigError if
+        there is no such setting."""
         help_ = SlashCommand(
             name="help", usage="[NAME]", help="list the commands, or explain one", action=self._help
         )

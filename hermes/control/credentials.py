@@ -34,9 +34,9 @@ def lease_name(key: str) -> str:
 class Credentials:
     """The credentials that this process holds, by account.
 
-    A credential is identified by a hash, its key. A lock file prevents its use in other homes of
-    the user on this machine. A lease in the store prevents its use on other machines with the same
-    store.
+    The key of a credential is a hash of the credential. A lock file prevents the use of the
+    credential in other homes of the user on this machine. A lease in the store prevents the use of
+    the credential on other machines with the same store.
     """
 
     def __init__(

@@ -216,7 +216,7 @@ def may_decide(
 
 
 def approvers_of(person: PersonId, source: Source) -> frozenset[PersonId]:
-    """Returns the names under which the settings may list the sender as an approver."""
+    """Returns the person ids under which the settings may list the sender as an approver."""
     return frozenset((person, person_of(source.platform, source.user_id)))
 
 
@@ -230,7 +230,7 @@ def bare_word(event: MessageEvent) -> str | None:
 
 
 def listed(waiting: Sequence[OpenApproval], head: str) -> str:
-    """Returns a list of open approvals, below the line `head`."""
+    """Returns a text whose first line is `head`, followed by a list of these open approvals."""
     lines = (
         f"/approve {one.short_id} or /deny {one.short_id}: {literal(one.brief)}" for one in waiting
     )

@@ -25,7 +25,7 @@ class ListedChat(Value):
     """A chat in the list of possible targets."""
 
     target: str
-    """The target with which a person can name the chat."""
+    """The target (a text such as `telegram:#Family`) with which a person can name the chat."""
     name: str = ""
     kind: str = ""
     home: bool = False
@@ -42,7 +42,8 @@ class FoundTarget(Value):
     text: str
     """The target that names the chat, in its standard form."""
     known: bool
-    """Whether the chat is the origin, a home chat, or a chat from which a message has come."""
+    """Whether the chat is the origin (the chat that the request came from), a home chat, or a chat
+    from which a message has come."""
 
 
 class Directory:
@@ -106,7 +107,10 @@ class Directory:
         match spec:
             case OriginTarget():
                 if origin is None:
-                    raise BadTarget("'origin' is no chat here: name the platform and the chat.")
+                    raise BadTarget(
+                        "'origin' names no chat here, because the request did not come from a chat:"
+                        " name the platform and the chat."
+                    )
                 return FoundTarget(target=origin, text=self._safe_text(origin), known=True)
             case HomeTarget(account=account):
                 home = self._home(account, seen, homes)

@@ -34,8 +34,7 @@ HELD_CHARACTERS = 65_536
 """If the log of a turn has more characters of text than this when the turn ends, the log is
 released from memory. Its readers then read the events from the store."""
 
-# The union is created only once here. In the call of `isinstance` it would be created for every
-# event.
+# `isinstance(event, TextDelta | ReasoningDelta)` would create the union again for every event.
 _DELTAS = (TextDelta, ReasoningDelta)
 _SEGMENT_ENDS = (SegmentEnded, SegmentDiscarded)
 

@@ -73,6 +73,6 @@ def _page(turn: TurnId, after: int) -> Work[ReplayPage]:
     row = yield from turns.get(turn)
     over = row is not None and row.state != "running"
     if row is not None and row.state == "suspended":
-        # If the turn has no open question, a process is about to resume it.
+        # If a suspended turn has no open question, it is not over: a process will soon resume it.
         over = yield from questions.has_open_question(row.id)
     return ReplayPage(events=events, more=False, over=over)

@@ -85,7 +85,7 @@ class Following:
         """Waits until the turn no longer runs, and returns all new events at once. Before that, the
         reader is not woken."""
         if self._replayed and not self.begun:
-            # The turn is about to run here.
+            # The turn is about to run here. Its first events must not wake the reader.
             await self._log.ended(STORE_SECONDS)
         while self._replayed and self._log.running:
             await self._log.ended()
@@ -146,8 +146,8 @@ class Following:
                 return kept.events
 
     def _must_look(self, remote: RemoteEvents) -> bool:
-        """Returns whether the store must be read first, because it has events that precede those
-        from the other node."""
+        """Returns whether the store must be read first. This is necessary if the store has events
+        that precede the events from the other node."""
         return remote.looks != self._looks or remote.base > max(self._after, self._stored)
 
     async def _wait(self, within: float) -> None:

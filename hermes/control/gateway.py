@@ -63,8 +63,8 @@ P = ParamSpec("P")
 
 STOP_TURNS_SECONDS = 5.0
 TAKE_BACK_SECONDS = 0.1
-"""Seconds between two attempts to resume turns. This process has stopped these turns, because it
-had lost the lock that proves that it is alive."""
+"""Seconds between two attempts to resume the turns that were stopped because this process had lost
+the lock that proves that it is alive."""
 
 
 CHANGES_POLL_SECONDS = 1.0
@@ -100,7 +100,7 @@ class Gateway:
         self._outbox = Outbox(store, group, store.owner, options.streaming, media, options.pace)
         self._outbox.on_gone = self._sightings.forget
         self.wake_delivery = self._outbox.wake
-        """Must be called with a chat after this process has stored a message for it."""
+        """Must be called with a chat after this process has stored a message for that chat."""
         self._group = group
         self._options = options
         self._route = route
@@ -191,7 +191,7 @@ class Gateway:
         decided = None
         if taken.claim:
             self._lanes.start(taken.claim)
-            # The message with the question of a resumed turn is edited while the turn goes on.
+            # After a decision, the message with the question is edited while the resumed turn runs.
             decided = taken.claim.turn.reply_to if taken.claim.row.epoch > 1 else None
         for chat in (taken.owed, taken.notified, decided):
             if chat:
@@ -405,7 +405,7 @@ class Gateway:
     async def _resume(self) -> None:
         began = time.time()
         await self._recovery.resume(self._lanes.start, self._runner.runs)
-        # Messages that have become ready after `began` were missed above.
+        # The call above did not see messages that have become ready after `began`.
         await self._part_timer.look(began)
         # If a message was given up, a notice for its chat is pending.
         await self._outbox.look()

@@ -23,8 +23,8 @@ class GatewayOptions(Value):
     most_runs: int = 4096
     """Maximum number of API turns that run at once; 0 for no limit."""
     unread_seconds: float = 10.0
-    """Seconds for which a request without a session continues after its last reader has
-    disconnected."""
+    """Seconds for which a request without a session continues after the last client that reads its
+    events has disconnected."""
     folder: NodeFolder | None = None
     """The folder with the files of the agents; None if there are no files, as in some tests."""
     several_folders: bool = False

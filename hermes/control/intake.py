@@ -209,7 +209,8 @@ class Intake:
         return (yield from self._begin(message, now))
 
     def _waiting_in(self, session: str) -> Work[tuple[int, FolderId | None]]:
-        """Returns the number of waiting messages of the session, and the folder with its files."""
+        """Returns the number of the session's waiting messages, and the folder with the session's
+        files."""
         if self._transactions.placement.checked:
             return (yield from inbox.waiting_in(session))
         return (yield from inbox.count_pending(session)), None

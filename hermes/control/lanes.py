@@ -25,7 +25,8 @@ class Lanes:
         return self._open
 
     def start(self, claim: Claim) -> None:
-        """Runs a turn that was just opened or resumed here, and then the waiting turns."""
+        """Runs a turn that was just opened or resumed here, and then the waiting turns of its
+        session."""
         self._open += 1
         self._runner.expect(claim)
         self._group.start_soon(self._lane, claim)

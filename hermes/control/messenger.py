@@ -60,7 +60,7 @@ class PendingSend(Value):
 
     target: Target
     text: str
-    """The target as text."""
+    """The target as text, such as `telegram:-1001234567890`."""
     ids: tuple[tuple[str, str], ...]
     """The ids of the deliveries, each with the name of its file. The name is empty for the delivery
     of the text."""
@@ -112,8 +112,8 @@ class ChatMessenger:
         return found
 
     async def holder(self, account: str) -> LeaseHolder | None:
-        """Returns the process that serves the account, even if this process has died; None if there
-        is no such process."""
+        """Returns the process that serves the account, even if that process has died; None if no
+        process serves the account."""
         return await self._store.read(owners.lease_holder, f"account:{account}")
 
     async def _results(self, pending: Sequence[PendingSend]) -> list[SendResult]:

@@ -21,8 +21,8 @@ def session_of_chat(target: Target, agent: AgentId, own: str | None) -> Work[str
 
 
 def mirror(delivery: Delivery, now: float) -> Work[None]:
-    """Adds a delivered message to its session, as a message of the agent. Repeating the call
-    changes nothing."""
+    """Adds a delivered message to the history of the chat's session, as a message of the agent.
+    Repeating the call changes nothing."""
     if delivery.session is None:
         return
     yield from session_lock.lock(delivery.session)

@@ -68,8 +68,8 @@ class Outbox:
         self._gate = RateGate(policy.edit_interval)
         self._accounts: dict[str, tuple[PlatformAdapter, int]] = {}
         self._busy: dict[tuple[str, str], bool] = {}
-        """The chats that have a worker. The value tells whether new deliveries were added while the
-        worker was busy."""
+        """The chats that have a worker, which is a task that sends their deliveries. The value
+        tells whether new deliveries were added while the worker was busy."""
         self.on_gone: Callable[[str, str], None] = lambda account, chat_id: None
         """Called with the account and the id of a chat to which nothing can be sent any more."""
         self.on_question_lost: Callable[[], None] = lambda: None
@@ -156,8 +156,8 @@ class Outbox:
 
     @asynccontextmanager
     async def preview(self, claim: Claim, live: EventLog, target: Target) -> AsyncIterator[None]:
-        """Shows in the chat that the turn is running, and shows its answer so far, as far as the
-        platform can do this."""
+        """Until the block ends, shows in the chat that the turn is running, and shows the answer so
+        far. What is shown depends on the features of the platform."""
         adapter, _ = self._accounts.get(target.account, (None, 0))
         if not (adapter is None or isinstance(adapter, CanEdit | CanType | CanReact)):
             yield
@@ -237,7 +237,7 @@ class Outbox:
             raise
         except Exception as error:
             log.exception("the adapter of %s failed", target.account)
-            # The same bug would occur at every attempt, so the delivery is given up.
+            # A bug of the adapter would occur again at every attempt, so the delivery is given up.
             # The later deliveries of the chat must not wait for ever.
             if delivery.attempts >= len(SEND_BACKOFF):
                 await self._give_up(

@@ -160,7 +160,7 @@ async def find_request(store: Store, account: str, code: str) -> PairingRequest:
 
 
 class Pairing:
-    """Answers strangers in private chats."""
+    """Answers strangers who write in private chats: pairs them, or gives them pairing codes."""
 
     def __init__(self, store: Store, access: Access, outbox: Outbox) -> None:
         self._store = store

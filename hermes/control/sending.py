@@ -142,8 +142,8 @@ class Sending:
             await self._edit(adapter, index, part, text)
 
     async def _place(self, index: int, part: MessagePart, purpose: Purpose) -> None:
-        """Sends a new message for the part. If an earlier message of the part was deleted on the
-        platform, sends another one instead."""
+        """Sends a new message that shows a placeholder for the part. If an earlier message of the
+        part was deleted on the platform, the new message replaces it."""
         text = self._adapter.render(placeholder_text(part.tree))
         if part.plain or self._adapter.measure(text) > self._adapter.limits.text:
             text = self._adapter.render(tree_of(PLACEHOLDER))

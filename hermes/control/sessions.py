@@ -87,13 +87,13 @@ def _past(name: str, generation: int) -> Work[list[Summary]]:
 
 
 def entries(name: str) -> Work[list[Entry]]:
-    """Returns the messages of the conversation, as they were written."""
+    """Returns all messages of the conversation, as they were written, without summaries."""
     found = yield from find(name)
     return (yield from entries_of(found))
 
 
 def entries_of(one: Summary) -> Work[list[Entry]]:
-    """Returns the messages of the conversation, as they were written."""
+    """Returns all messages of the conversation, as they were written, without summaries."""
     said = yield from transcript.entries(one.key)
     return [entry for entry in said if entry.generation == one.generation]
 
@@ -171,19 +171,24 @@ def is_known(key: str) -> Work[bool]:
 
 
 def restore(name: str) -> Work[int]:
-    """Removes the summaries of a current conversation. Returns the number of removed summaries.
+    """Removes the summaries of the conversation, which must be the current conversation of its
+    session. Returns the number of removed summaries.
 
     The model then reads the messages that the summaries replaced.
     """
     found = yield from find(name)
     found = yield from _idle(found)
     if not found.current:
-        raise NoSuchSession(f"{found.id} has ended: `hermes chat --resume {found.id}` reopens it")
+        raise NoSuchSession(
+            f"the conversation {found.id} has ended: `hermes chat --resume {found.id}` reopens it"
+        )
     return (yield from compactions.restore(found.key))
 
 
 def _idle(found: Summary) -> Work[Summary]:
     yield from session_lock.lock(found.key)
     if (yield from turns.open_in(found.key)):
-        raise SessionBusy(f"{found.key} is at work: /stop it first, or wait for its answer")
+        raise SessionBusy(
+            f"{found.key} has an unfinished turn: /stop it first, or wait for its answer"
+        )
     return found

@@ -124,8 +124,8 @@ class TargetGrammar:
         return NamedTarget(account=account, name=ref)
 
     def _account(self, name: str) -> str:
-        """Returns the account for the first part of a target: the name of an account or of a
-        platform."""
+        """Returns the account that the first part of a target names. This part is the name of an
+        account or of a platform."""
         named = {account.casefold(): account for account in self._accounts}
         if account := named.get(name.casefold()):
             return account

@@ -278,7 +278,7 @@ class TurnTransactions:
         key = SessionKey.parse(row.session)
         yield from session_lock.lock(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
-        # If a message is damaged, the open calls get their results when the history is read.
+        # If a message is damaged, calls without results get them later, when the history is read.
         with suppress(msgspec.DecodeError):
             cut_off = "Not finished: the turn failed."
             yield from transcript.answer_open_calls(_transcript_writer(row, key), cut_off, now)
@@ -298,8 +298,8 @@ class TurnTransactions:
         yield from inbox.bind(waiting.id, waiting.id, "done")
         yield from inbox.finish(waiting.id)
         target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
-        # Only a chat was notified when its message was queued. An API client reads an event
-        # instead.
+        # A chat got a notice when its message was queued, so it has a delivery. An API client has
+        # no delivery: it reads an event.
         if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
             yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
         else:

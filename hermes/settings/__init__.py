@@ -97,7 +97,8 @@ class Settings(Value):
     warnings: tuple[str, ...] = ()
     """Warnings about settings that were ignored, one line each."""
     sources: Sources = Sources()
-    """The source of every value."""
+    """The values that were found in config.yaml, .env and the environment, before they are
+    checked."""
 
     def __repr__(self) -> str:
         return f"Settings(home={str(self.home.root)!r})"
@@ -109,7 +110,8 @@ class Settings(Value):
         return Home(root=Path(shared).expanduser()) if shared else self.home
 
     def with_shared_folder(self, folder: str) -> "Settings":
-        """Returns a copy of the settings with this shared folder, or without one if it is ""."""
+        """Returns a copy of the settings with this shared folder. If `folder` is "", the copy has
+        no shared folder."""
         inside = self.workspace.is_relative_to(self.files.root)
         store = msgspec.structs.replace(self.store, shared_folder=folder)
         changed = msgspec.structs.replace(self, store=store)
@@ -119,7 +121,8 @@ class Settings(Value):
         return msgspec.structs.replace(changed, workspace=workspace)
 
     def explain(self, key: str) -> Explanation:
-        """Returns the setting's value, its source, and the values that the source overrides."""
+        """Returns the setting's value, the place that the value comes from, and the values that it
+        overrides."""
         explanation = self.sources.explain(schema().field(key))
         if explanation.key == "workspace":
             return msgspec.structs.replace(explanation, value=self.workspace)

@@ -35,7 +35,8 @@ def read_dotenv(path: Path, text: str) -> tuple[dict[str, str], list[str]]:
 
 
 def with_assignment(text: str, name: str, value: str) -> str:
-    """Assigns the value to the name. Raises ConfigError if the value can't be written."""
+    """Returns the text of the file after the value was assigned to the variable `name`. Raises
+    ConfigError if the value can't be written."""
     if not value.isprintable():
         raise ConfigError(f"{name} can't hold line breaks or control characters: remove them")
     forms = [value] if _BARE.fullmatch(value) else [f'"{value}"', f"'{value}'"]
@@ -55,7 +56,7 @@ def with_assignment(text: str, name: str, value: str) -> str:
 
 
 def without_assignments(text: str, names: Collection[str]) -> str:
-    """Removes the lines that assign to the names."""
+    """Returns the text of the file without the lines that set one of these variables."""
     return "".join(
         _gap(binding) if binding.key in names else binding.original.string
         for binding in _bindings(text)

@@ -33,14 +33,15 @@ class KnownSettings:
         return self._own(name).field
 
     def is_variable(self, name: str) -> bool:
-        """Returns whether the name is that of an environment variable, and not a key."""
+        """Returns whether this is the name of an environment variable, and not a key."""
         if _is_general(name):
             return bool(schema().field_of_variable(name)) or name in Catalog.load().variables
         found = self._by_name.get(name)
         return found is not None and name in found.variables
 
     def explain(self, settings: Settings, name: str) -> Explanation:
-        """Returns the value and the source of a setting or of a provider's variable."""
+        """Returns the value of a setting or of a provider's variable, and the place that the value
+        comes from."""
         if _is_general(name):
             return explain(settings, name)
         return self._own(name).explain(settings)
@@ -77,5 +78,5 @@ def _general(name: str) -> Field | None:
 
 
 def _is_general(name: str) -> bool:
-    """Returns whether the name is that of a general setting or of a provider's variable."""
+    """Returns whether a general setting or a provider's variable has this name."""
     return _general(name) is not None or name in Catalog.load().variables

@@ -14,7 +14,7 @@ _SECTIONS = ("model.", "auxiliary.")
 
 
 def model_config(settings: Settings) -> ModelConfig:
-    """Returns all settings about models, with their sources."""
+    """Returns all settings about models, and the place that each value comes from."""
     model, auxiliary, home, sources = (
         settings.model,
         settings.auxiliary,
@@ -64,7 +64,8 @@ def model_config(settings: Settings) -> ModelConfig:
 
 
 def explain(settings: Settings, key: str) -> Explanation:
-    """Returns the value and the source of a setting or of a provider's variable."""
+    """Returns the value of a setting or of a provider's variable, and the place that the value
+    comes from."""
     catalog = Catalog.load()
     if key in schema().variables or key not in catalog.variables:
         return settings.explain(key)

@@ -60,9 +60,11 @@ class PlatformField:
         return (self.field.key, *self.field.aliases.keys, *self.variables)
 
     def explain(self, settings: Settings) -> Explanation:
-        """Returns the value, its source, and the values that it overrides. If the value is a
-        mapping of sections, only the names of the sections are shown, because their contents may be
-        secret."""
+        """Returns the value, the place that it comes from, and the values that it overrides.
+
+        If the value is a mapping of sections, only the names of the sections are shown, because
+        their contents may be secret.
+        """
         found = [_shown(settings, one) for one in _all_found(settings, self.platform, self._short)]
         sources = replace(settings.sources, found={self.field.key: tuple(reversed(found))})
         return sources.explain(self.field)

@@ -133,7 +133,7 @@ class AgentSettings(Value):
     ] = 20.0
     """Seconds for which a stopping gateway waits for running turns to finish."""
     api_max_retries: Count = 3
-    """How often a failed model call is retried."""
+    """Maximum number of times that a failed model call is retried."""
     system_prompt: str = ""
     """Instructions added to every conversation."""
     ephemeral_prompt: Annotated[str, Aliases(env=("HERMES_EPHEMERAL_SYSTEM_PROMPT",))] = ""

@@ -1,4 +1,4 @@
-"""Reads the values of settings from config.yaml, .env and the environment, with their sources."""
+"""Reads settings from config.yaml, .env and the environment, and notes where each value was set."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +15,8 @@ from hermes.types.errors import ConfigError
 from hermes.types.value import Value
 
 DEFAULT, CONFIG, DOTENV, ENVIRONMENT = range(4)
-"""The layers. A higher layer takes precedence."""
+"""The layers of the configuration: the default values, config.yaml, .env and the environment. A
+value in a higher layer takes precedence over values in lower layers."""
 VERSION = 1
 """The version of config.yaml that we write. The program Hermes Agent writes higher versions."""
 
@@ -51,7 +52,7 @@ class ConfigFiles(Value):
 
 
 class FoundValue(Value):
-    """One value of a setting, and its source."""
+    """One value of a setting, and the place where it was set."""
 
     layer: int
     source: str
@@ -67,10 +68,11 @@ class Explanation(Value):
     key: str
     value: object
     source: str
-    """The source in words: `environment HERMES_MODEL`, `/home/me/.hermes/config.yaml line 3` or
-    `default`."""
+    """The place that the value comes from: `environment HERMES_MODEL`,
+    `/home/me/.hermes/config.yaml line 3` or `default`."""
     shadowed: tuple[tuple[str, object], ...] = ()
-    """Overridden values with their sources, those with the highest precedence first."""
+    """Overridden values, each with the place where it was set. The value with the highest
+    precedence comes first."""
     secret: bool = False
 
     def __repr__(self) -> str:

@@ -77,7 +77,8 @@ class TerminalSettings(Value):
     ssh_host: Annotated[str, Aliases(env=("TERMINAL_SSH_HOST",))] = ""
     """The machine on which `ssh` runs commands."""
     ssh_user: Annotated[str, Aliases(env=("TERMINAL_SSH_USER",))] = ""
-    """The account on that machine; empty for the account that the settings of `ssh` name."""
+    """The account on the machine `ssh_host`; empty for the account that the settings of `ssh`
+    name."""
     ssh_port: Annotated[int, msgspec.Meta(ge=1, le=65_535), Aliases(env=("TERMINAL_SSH_PORT",))] = (
         22
     )
@@ -87,8 +88,8 @@ class TerminalSettings(Value):
     )
     """The file of the private key; empty for the keys that `ssh` finds itself."""
     ssh_folder: str = "hermes"
-    """The folder on that machine in which each sandbox has its workspace. The path is absolute, or
-    relative to the home folder of the account."""
+    """The folder on the machine `ssh_host` in which each sandbox has its workspace. The path is
+    absolute, or relative to the home folder of the account."""
     ssh_options: tuple[str, ...] = ()
     """More options of `ssh`, such as `ProxyJump=gate.example.org`."""
 

@@ -14,12 +14,12 @@ Grant = Literal["once", "session", "always"]
 revoked. `session` and `always` cover only exactly the same action for the same person."""
 
 GRANT_LABELS: dict[Grant, str] = {"once": "Once", "session": "This session", "always": "Always"}
-"""The labels of the buttons that approve."""
+"""The labels of the buttons that approve an action, by the duration of the approval."""
 
 
 def offered_grants(choices: Sequence[str]) -> dict[Grant, str]:
-    """Returns how long an action with these choices can be approved, each duration with the label
-    of its button."""
+    """Returns the durations for which an action with these choices can be approved, each with the
+    label of its button."""
     if not choices:
         return {"once": APPROVE}
     return {grant: label for grant, label in GRANT_LABELS.items() if label in choices}
@@ -55,7 +55,8 @@ class ProposedAction(Value):
     """Whether the action may send data out or write outside of the workspace. Such an action needs
     approval after untrusted content has entered the turn, even if it is harmless otherwise."""
     facts: tuple[str, ...] = ()
-    """Further facts that the approval is bound to, such as the command as the model wrote it."""
+    """Further facts that the approval covers, such as the command as the model wrote it. The
+    approval is not valid for a call with other facts."""
     lasting: bool = True
     """Whether the action can be approved for longer than one call."""
     remarks: tuple[str, ...] = ()
@@ -78,4 +79,4 @@ class ApprovalPolicy(Value):
     unattended: Literal["deny", "allow"] = "deny"
     """The decision if no person is present, for example in a scheduled job."""
     approvers: tuple[PersonId, ...] = ()
-    """People who may decide in addition to the person who asked for the action."""
+    """People who may decide, in addition to the person for whom the agent works."""

@@ -11,7 +11,7 @@ something."""
 
 
 class Check(Value):
-    """One line of `hermes doctor`."""
+    """The result of a check, which is one line in the output of `hermes doctor`."""
 
     name: str
     """The part of Hermes that was checked, such as `store`. Several checks may have the same
@@ -30,7 +30,7 @@ class CheckJob(Value):
     """The name of the checks that the job returns."""
     run: Callable[[], Awaitable[Sequence[Check]]]
     seconds: float = 3.0
-    """Longest time for the job."""
+    """Longest time for the job, in seconds."""
     late: str = "the check took too long"
     """The finding if the job takes longer than `seconds`."""
     hint: str = "run `hermes doctor` again"

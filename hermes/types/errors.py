@@ -10,7 +10,7 @@ HermesError             code                     status
 ├── ClaimLost           claim_lost               409     nobody: another process took the work over
 ├── IntakeClosed        gateway_draining         503*    the client: come back after the restart
 ├── TooBusy             rate_limit_exceeded      429*    the client: come back later
-├── RateLimited         rate_limited             429*    retried after the pause that was asked for
+├── RateLimited         rate_limited             429*    retried after the pause that was requested
 ├── Disconnected        disconnected             502*    retried with backoff
 ├── Rejected            rejected                 400     nobody: it will never be accepted
 │   ├── TooLong         context_length_exceeded  400     the client: send fewer or shorter messages

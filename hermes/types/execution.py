@@ -323,7 +323,7 @@ class SandboxInfo(Value):
     used_at: float = 0.0
     """The time of the last turn that used the sandbox, in seconds since 1970."""
     bytes: int = 0
-    """Size of the files."""
+    """Size of the sandbox's files in bytes."""
 
 
 class ExecutionBackend(Protocol):
@@ -404,15 +404,15 @@ class BackendOptions(Value):
     processes: Path
     """Folder that stores the records of background processes."""
     environment: Mapping[str, str]
-    """The variables that commands see."""
+    """The environment variables that commands see."""
     secrets: Mapping[str, str] = {}
-    """More variables that commands see. Their values are redacted in all output."""
+    """More environment variables that commands see. Their values are redacted in all output."""
     sudo_password: str = ""
     """The password that a backend without isolation gives to sudo and to no other program; empty
     for none."""
     sandboxes: Path | None = None
-    """Folder in which a backend may keep the files of its sandboxes, as `<sandbox id>` in a
-    subfolder with the name of the backend; None if no files may be kept."""
+    """Folder in which a backend may keep the files of its sandboxes, each in the subfolder
+    `<backend>/<sandbox id>`. None selects the folder `sandboxes` next to `processes`."""
     sharing: Sharing = "session"
     own_workspaces: bool = False
     """Whether each sandbox has a workspace of its own, which replaces the scope's workspace. If

@@ -11,9 +11,9 @@ class ContainerOptions(Value):
     program: str = ""
     """The container engine, as a name or a path; empty for the first engine that works."""
     image: str = ""
-    """The image of `docker`."""
+    """The image of the containers of `docker`."""
     singularity_image: str = ""
-    """The image of `singularity`: a file or an address."""
+    """The image of the containers of `singularity`, as a file or an address."""
     volumes: tuple[str, ...] = ()
     """More mounts of `docker`, as `path:path in the container` with an optional `:ro`."""
     arguments: tuple[str, ...] = ()
@@ -45,6 +45,6 @@ class ClientOptions(Value):
     `docker` or `ssh`."""
 
     environment: Mapping[str, str] = {}
-    """The environment variables of that program. Commands do not see them."""
+    """The environment variables that the program gets. Commands do not see these variables."""
     containers: ContainerOptions = ContainerOptions()
     ssh: SshOptions = SshOptions()

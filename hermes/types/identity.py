@@ -166,8 +166,8 @@ _OPTIONAL = {"account", "user", "thread"}
 # The result is cached, because a turn writes its session's key several times.
 @lru_cache(maxsize=4096)
 def _quoted(part: str) -> str:
-    # With surrogatepass, a lone surrogate from a hostile client raises no error, and the key with
-    # it equals no other key.
+    # With surrogatepass, a lone surrogate from a hostile client raises no error. A key that
+    # contains the surrogate differs from every other key.
     return quote(part, safe="-_.~@+!#$&=,", errors="surrogatepass")
 
 

@@ -20,7 +20,7 @@ class Attachment(Value):
     size: int = 0
     """Size in bytes; 0 if unknown."""
     at: int = 0
-    """The attachment's position: the number of characters of the text before it."""
+    """The attachment's position in the text: the number of characters before the attachment."""
     saved: str = ""
     """The path of the copy in the workspace that the agent's tools can use; empty if there is
     none."""

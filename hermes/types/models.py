@@ -60,7 +60,7 @@ class CallBuilder(Protocol):
 
     name: str
     arguments: list[str]
-    """Pieces of the JSON text."""
+    """The pieces of the JSON text that have arrived so far."""
 
 
 class AnswerBuilder(Protocol):
@@ -97,7 +97,7 @@ class AnswerBuilder(Protocol):
 
 
 class StreamParser(Protocol):
-    """Parses one answer."""
+    """Parses one answer of a model."""
 
     def take(self, payload: bytes) -> None:
         """Parses the payload of one server-sent event, or an answer that was not streamed.

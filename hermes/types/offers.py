@@ -11,7 +11,8 @@ class ChosenModel(Value):
 
     choice: ModelChoice
     sources: dict[str, str]
-    """Maps each known field of the choice to its source."""
+    """Maps the names of the choice's fields to the places that their values come from, in words for
+    people. A field is left out if the place is not known."""
 
 
 class ProviderOffer(Value):
@@ -100,8 +101,8 @@ class ModelOffers(Protocol):
         ...
 
     def models(self, provider: str) -> tuple[ModelChoice, ...]:
-        """Returns the models in the list that the provider has last returned. For the provider
-        `local`, returns the model files on this machine."""
+        """Returns the models in the provider's cached list. For the provider `local`, returns the
+        model files on this machine."""
         ...
 
     def used(self) -> ModelChoice | None:

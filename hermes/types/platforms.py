@@ -240,7 +240,7 @@ class Platform(Value, Generic[ConfigT]):
     """Returns the adapter of an account. This call imports the SDK."""
     credential: Callable[[str, ConfigT], str] = lambda account, config: ""
     """Returns the secret with which an account logs in, such as its token. No two gateways can use
-    the same credential at a time. The result is empty if several connections do no harm."""
+    the same credential at a time. The result is empty if several gateways may use the account."""
     extra: str = ""
     """The optional dependency group that installs the SDK."""
     routes: Callable[[ConfigT], Sequence[WebhookRoute]] = lambda config: ()

@@ -34,7 +34,7 @@ class Messenger(Protocol):
     """Sends messages for a tool call."""
 
     async def others(self, to: str) -> tuple[str, ...]:
-        """Returns the targets in the list that are not the chat of this conversation. Raises
+        """Returns the targets in the list `to` that are not the chat of this conversation. Raises
         ToolFailed if one of the targets can't be found."""
         ...
 

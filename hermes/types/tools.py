@@ -68,7 +68,8 @@ class ToolContext(Protocol):
 
     @property
     def outgoing(self) -> dict[str, OutgoingFile]:
-        """The files that the call sends, by path. The review of the call reads them."""
+        """The files that the call sends, by path. They are read when the call is reviewed, so that
+        a person approves exactly what is sent."""
         ...
 
     def knows_file(self, path: str) -> bool:

@@ -148,8 +148,8 @@ class Question(Value):
     digest: str = ""
     """Hash of everything that an approval is bound to."""
     lasting_digest: str = ""
-    """The same hash without the session. This hash is stored if the person approves the action for
-    good."""
+    """Hash like `digest`, but without the session. It is stored if the person approves the action
+    for all sessions."""
     expires_in: float = 3600.0
     """Seconds after which the question expires."""
 

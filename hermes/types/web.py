@@ -4,7 +4,7 @@ from hermes.types.value import Value
 
 
 class WebPage(Value):
-    """The text at a URL."""
+    """The text of a web page."""
 
     url: str
     """The address after all redirects."""
@@ -15,7 +15,7 @@ class WebPage(Value):
 
 
 class WebFile(Value):
-    """The file at a URL."""
+    """A file that was downloaded from a URL."""
 
     media_type: str
     """The type that the server states, in lower case and without parameters."""

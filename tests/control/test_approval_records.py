@@ -116,6 +116,6 @@ async def test_a_decision_that_is_not_possible_is_refused_with_advice(
         with pytest.raises(ApprovalRefused, match="has expired"):
             await store.run(approval_records.decide, one.id, "once", "", one.expires_at)
         await store.run(offer_only_once)
-    with pytest.raises(ApprovalRefused, match="can't be approved for longer than one time"):
+    with pytest.raises(ApprovalRefused, match="can't be approved for more than one call"):
         await decide(tmp_path, one.id, "always")
     assert (workspace / "a").exists()

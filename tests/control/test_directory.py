@@ -101,7 +101,7 @@ async def test_a_missing_home_or_origin_says_how_to_name_a_chat(tmp_path: Path) 
     async with directory(tmp_path) as found:
         with pytest.raises(BadTarget, match=r"write /sethome in a chat, or set platforms\.chat"):
             await found.resolve("chat")
-        with pytest.raises(BadTarget, match="'origin' is no chat here"):
+        with pytest.raises(BadTarget, match="'origin' names no chat here"):
             await found.resolve("origin")
 
 

@@ -126,7 +126,8 @@ def test_a_wrong_id_is_refused_with_advice(hermes: Run) -> None:
         done = hermes(command, "00000000")
         assert done.exit_code == 2
         assert done.stderr == (
-            "there is no approval that waits with the id '00000000': `hermes approvals list`\n"
+            "there is no approval that waits with the id '00000000':"
+            " `hermes approvals list` shows the ids\n"
         )
     assert hermes("list").stdout.count("asked") == 1
 

@@ -163,7 +163,7 @@ async def test_a_gateway_that_can_not_send_yet_leaves_the_message_queued(tmp_pat
         (("telegrm:7", "x"), 2, "'telegrm' is no platform: did you mean 'telegram'?"),
         (("telegram:7",), 2, "There is nothing to send: give a text or a file."),
         (("telegram:7", "  "), 2, "There is nothing to send"),
-        (("origin", "x"), 2, "'origin' is no chat here"),
+        (("origin", "x"), 2, "'origin' names no chat here"),
         (("telegram:7", "--file", "/nowhere"), 2, "does not exist"),
     ],
 )
