@@ -1,4 +1,5 @@
-"""People who were admitted by pairing, and the user ids that belong to one person."""
+"""People who were admitted by pairing, and the user ids that are linked because they belong to the
+same person."""
 
 from collections.abc import Mapping
 
