@@ -99,7 +99,7 @@ async def check_pinned_script(sandbox: Sandbox, workspace: Path, home: Path) -> 
             go.write_text("")
 
     change = Change()
-    # The command can't replace the file either.
+    # The command itself also tries to replace the script.
     attack = "rm -f tools/x.sh; echo evil > y; chmod +x y; mv -f y tools/x.sh"
     command = f"{attack}; echo begun; cat ~/.go; tools/x.sh"
     outcome = await sandbox.run(command, change, seconds=30.0, place=place)
@@ -108,7 +108,7 @@ async def check_pinned_script(sandbox: Sandbox, workspace: Path, home: Path) -> 
     assert lines[-1] == "approved", outcome.text
     assert "cannot create tools/x.sh" in outcome.text
     assert script.read_text() == "echo evil"
-    # What the command writes is in the workspace.
+    # The file that the approved script wrote is in the workspace.
     assert (workspace / "made").read_text() == "approved\n"
     go.unlink()
     return change

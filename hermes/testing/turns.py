@@ -160,7 +160,7 @@ def an_agent(
 
 
 def files_of(turn: Turn) -> LocalSandbox:
-    """Returns a sandbox for the turn on this machine, which refuses commands."""
+    """Returns a sandbox on this machine for the turn. The sandbox refuses commands."""
     return LocalSandbox(scope_of(turn), None)
 
 
