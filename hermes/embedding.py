@@ -85,7 +85,7 @@ class Agent:
         self._stack = AsyncExitStack()
         self._gateway: Gateway | None = None
         self._conversation = new_id()
-        """The conversation of calls that name no conversation."""
+        """The id of the conversation that is used if a call names no conversation."""
 
     async def __aenter__(self) -> Self:
         overrides = GatewayOverrides(plugins=[_OwnTools(self._tools)])
@@ -177,7 +177,7 @@ class Agent:
 
 
 class _OwnTools:
-    """A plugin that registers the tools of the program."""
+    """A plugin that registers the tools that the program has passed to `Agent`."""
 
     def __init__(self, tools: Sequence[AnyTool]) -> None:
         self._tools = tools
