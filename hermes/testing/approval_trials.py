@@ -181,7 +181,8 @@ async def count_accepted(home: Path, attempts: int) -> int:
 
 
 def _attempts(pending: OpenApproval) -> Iterator[MessageEvent]:
-    """Yields messages of other senders, and ordinary words of the person, again and again."""
+    """Yields, without end, messages of other senders that try to approve the action, and messages
+    of the person that do not decide anything."""
     texts = ("yes", "/approve", f"/approve {pending.short_id}", f"/approve {pending.id} always")
     while True:
         for sender in FORGERS:

@@ -115,7 +115,8 @@ async def check_pinned_script(sandbox: Sandbox, workspace: Path, home: Path) -> 
 
 
 def exchange_path(path: Path) -> None:
-    """Moves another file or folder to the path, with the same content."""
+    """Replaces the file or folder at the path by a copy with the same content. The copy is moved to
+    the path."""
     other = path.with_name(f"other-{path.name}")
     if path.is_dir():
         shutil.copytree(path, other)

@@ -126,7 +126,7 @@ def a_turn(
 
 
 def hosted_agent(id: AgentId = DEFAULT_AGENT) -> HostedAgent:
-    """Returns an agent that is never called."""
+    """Returns an agent for tests that never call the agent."""
 
     async def end_session(turn: Turn, ended_at: float) -> None:
         raise AssertionError("no conversation ends")
