@@ -24,8 +24,8 @@ from hermes.types.messages import Accepted, MessageEvent, Origin, Refused, Said
 from hermes.types.tools import AnyTool
 
 OWN_SET = ""
-"""The toolset name of every tool that does not name a toolset, such as a tool that you pass to
-`Agent`."""
+"""The toolset of every tool that names no toolset, such as a tool that you pass to `Agent`. The
+name of this toolset is empty."""
 ABANDON_SECONDS = 2.0
 """Maximum number of seconds that the agent spends on stopping a turn whose caller has left."""
 CUT_OFF = (
@@ -48,7 +48,8 @@ class TurnFailed(HermesError):
 
 
 class Agent:
-    """An agent with your tools. It uses the models and the store of a home.
+    """An agent with your tools. It uses the models and the store that are configured in a home, the
+    folder with the settings and data of Hermes.
 
     If you name no conversation, each `Agent` begins a new conversation. If you name a conversation,
     later programs can continue that conversation, even after a crash.
@@ -84,7 +85,7 @@ class Agent:
         self._stack = AsyncExitStack()
         self._gateway: Gateway | None = None
         self._conversation = new_id()
-        """The conversation of calls that name no conversation."""
+        """The id of the conversation that is used if a call names no conversation."""
 
     async def __aenter__(self) -> Self:
         overrides = GatewayOverrides(plugins=[_OwnTools(self._tools)])
@@ -176,7 +177,7 @@ class Agent:
 
 
 class _OwnTools:
-    """A plugin that registers the tools of the program."""
+    """A plugin that registers the tools that the program has passed to `Agent`."""
 
     def __init__(self, tools: Sequence[AnyTool]) -> None:
         self._tools = tools

@@ -63,6 +63,7 @@ def register_commands() -> Sequence[SlashCommand]:  # type: ignore[empty-body]
 def select_agent(event: MessageEvent) -> AgentId | None:
     """Returns the agent that answers a message, or None to leave the choice to the next plugin.
 
-    If the function raises an error or names an agent that is not hosted, the message is refused and
-    the error is logged. No other agent answers instead, and the message is not delivered again.
+    If the function raises an error or names an agent that the gateway does not run, the message is
+    refused and the error is logged. No other agent answers instead, and the message is not
+    delivered again.
     """

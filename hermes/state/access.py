@@ -1,4 +1,5 @@
-"""People who were admitted by pairing, and the user ids that belong to one person."""
+"""People who were admitted by pairing, and the user ids that are linked because they belong to the
+same person."""
 
 from collections.abc import Mapping
 
@@ -123,9 +124,9 @@ def link(platform: str, user_id: str, person: PersonId, now: float) -> Work[None
 
 
 def unlink(platform: str, user_id: str) -> Work[bool]:
-    """Separates the user id from all ids that it is linked with. Returns False if it was not
-    linked. The other ids stay linked with each other, and their person is then named after the
-    first of these ids.
+    """Separates the user id from all ids that it is linked with. Returns False if the user id was
+    not linked. The other ids stay linked with each other: the first of these ids becomes the id of
+    their person.
     """
     removed = yield (
         "delete from linked_ids where platform = ? and user_id = ? returning user_id",

@@ -66,7 +66,7 @@ class AuditedDecision(Value):
 
 
 class AuditedToolCall(Value):
-    """A tool call of the model."""
+    """A tool call that the model has made."""
 
     id: str
     name: str
@@ -81,7 +81,7 @@ class AuditedToolCall(Value):
 
 
 class AuditedModelCall(Value):
-    """A call of the model that has ended with an answer."""
+    """A model call that has ended with an answer."""
 
     step: int
     at: float

@@ -19,8 +19,8 @@ HEADER_SIZE = 100
 
 
 class BusMessages:
-    """The messages that one process sends and receives, over any kind of bus. Received text that
-    has another format is ignored."""
+    """The messages that one process sends and receives, over any kind of bus. Received text is
+    ignored if it is neither a piece of a message nor an announcement."""
 
     def __init__(self, id: str) -> None:
         self._id = id

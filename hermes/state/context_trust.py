@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 LARGEST_CONTEXT_FILE = 1_000_000
 """Number of bytes that are read of a context file. The rest of a larger file is ignored."""
 WATCHED_SECONDS = 30 * 86_400.0
-"""Seconds after which a recorded command is no longer watched, unless it is recorded again."""
+"""Seconds after which the record of a command expires. Later changes of the command to context
+files are not noticed. Recording the command again starts the time again."""
 RECORDS_LOCK_SECONDS = 5.0
 
 
@@ -44,7 +45,7 @@ class TrustRecords(Value):
 
 
 class ContextTrust:
-    """The records of one home. Processes that share the home see each other's changes."""
+    """The trust records of one home. Processes that share the home see each other's changes."""
 
     def __init__(self, folder: Path) -> None:
         self._written = folder / "written.json"
@@ -73,8 +74,8 @@ class ContextTrust:
             self._command(command).write_bytes(msgspec.json.encode(named))
 
     def end(self, command: str, paths: Iterable[Path]) -> None:
-        """Marks the context files that have changed since the command began as written by the
-        agent. Does nothing if the command is not recorded."""
+        """Finds the context files that have changed since the command began, and marks them as
+        written by the agent. Does nothing if the command is not recorded."""
         with _explained(self._commands):
             before = _digests(self._command(command))
             if before is None:
@@ -144,7 +145,7 @@ class ContextTrust:
             return TrustRecords(written=msgspec.json.decode(data, type=_WRITTEN), commands=commands)
 
     def _change(self, make: Callable[[TrustRecords], Mapping[str, tuple[str, ...]]]) -> None:
-        """Changes the records of written files, under a lock."""
+        """Adds the entries that `make` returns to the records of written files, under a lock."""
         with _explained(self._written):
             self._commands.mkdir(mode=0o700, parents=True, exist_ok=True)
             with FileLock(self._written.with_suffix(".lock")) as lock:

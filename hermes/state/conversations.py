@@ -96,7 +96,7 @@ def latest(platform: str) -> Work[Summary | None]:
 
 
 def named(name: str) -> Work[list[Summary]]:
-    """Returns the current conversations of the sessions that have this key or this chat; an empty
+    """Returns the current conversation of each session whose key or chat id is `name`; an empty
     list if there is no such session."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found"

@@ -1,5 +1,5 @@
-"""The record of a copy's progress. It is stored in the target, in the same commits as the copied
-rows."""
+"""The record of how far the copy of a store has progressed. The record is stored in the target of
+the copy, in the same commits as the copied rows."""
 
 import msgspec
 
@@ -12,8 +12,8 @@ CREATE_RECORD = (
     " (id bigint primary key, source text not null, progress text not null,"
     " finished_at double precision)"
 )
-"""Creates the table of the record, in SQL for both SQLite and PostgreSQL. The table has one row,
-with the id 1."""
+"""The statement that creates the table of the record, in SQL for both SQLite and PostgreSQL. The
+table has one row, with the id 1."""
 
 
 class TableProgress(Value):

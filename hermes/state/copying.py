@@ -69,7 +69,7 @@ class StoreCopy:
 
     def __init__(self, source: CopyEnd, target: CopyEnd, report: ReportStep) -> None:
         self.rows: dict[str, int] = {}
-        """The number of rows by table."""
+        """Maps each table to the number of its rows."""
         self.resumed = False
         """Whether rows of an interrupted copy were kept."""
         self._source = source

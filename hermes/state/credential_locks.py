@@ -53,8 +53,8 @@ class CredentialLocks(Value):
     """The lock files of one user."""
 
     home: Path
-    """The home of this process. Other processes show it in the error that the credential is in
-    use."""
+    """The home of this process. Other processes name this home in the error that says that the
+    credential is in use."""
     folder: Path | None = None
     """The folder of the lock files; None for the folder that all homes of the user share."""
 

@@ -288,8 +288,8 @@ def put_back(
 
 
 def doubt_sending(account: str) -> Work[None]:
-    """Marks the deliveries that were being sent during a crash as doubtful, because they may have
-    arrived."""
+    """Marks as doubtful the deliveries whose sending was interrupted by a crash, because their
+    messages may have arrived."""
     yield (
         "update deliveries set state = 'ready', doubtful = 1"
         " where account = ? and state = 'sending'",

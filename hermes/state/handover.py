@@ -32,7 +32,7 @@ def private_chats(agent: AgentId, name: str) -> Work[list[PrivateChat]]:
 
 def hand_over(session: str, chat: PrivateChat, now: float) -> Work[str | None]:
     """Makes the current conversation of the session the current conversation of the chat. Returns
-    its title; None if there is no conversation.
+    the title of the moved conversation; None if there is no conversation.
 
     The earlier conversation of the chat ends, as with /new. Neither session may have an open turn.
     """

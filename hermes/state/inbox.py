@@ -211,14 +211,14 @@ def bind(id: str, turn: str, state: str = "bound") -> Work[None]:
 
 
 def set_after(id: str, after: int) -> Work[None]:
-    """Records where the answer to this message begins: after the event of the turn that has the
-    number `after`."""
+    """Records that the answer to this message begins after event number `after` of the turn."""
     yield "update inbox set after_seq = ? where id = ?", (after, id)
 
 
 def finish(turn: str) -> Work[None]:
-    """Marks the messages of the turn as answered: the message that opened it, which has the id of
-    the turn, its further parts, and the messages that have steered the turn."""
+    """Marks the messages of the turn as answered: the message that opened the turn, the further
+    parts of this message, and the messages that have steered the turn. The message that opened the
+    turn has the same id as the turn."""
     yield (
         "update inbox set state = 'done' where state = 'bound'"
         " and (id = ? or (turn = ? and turn <> id))",

@@ -36,8 +36,8 @@ def awaited(event: MessageEvent) -> str | None:
 
 
 def first_part(session: str, event: MessageEvent, now: float) -> Work[FirstPart | None]:
-    """Returns the waiting message that the event continues, which is by the same sender; None if
-    the event continues no message. Must be called with the lock of the session."""
+    """Returns the waiting message by the same sender that the event continues; None if the event
+    continues no message. The caller must hold the lock of the session."""
     if event.album:
         rows = yield (
             "select id, awaits from inbox where session = ? and state = 'pending'"
@@ -61,7 +61,8 @@ def wait(id: str, awaits: str, until: float) -> Work[None]:
 
 
 def use_folder(id: str, folder: FolderId) -> Work[None]:
-    """Records the folder with the attachments of a later part in the row of the first part."""
+    """Stores, in the row of the first part, the folder that contains the attachments of a later
+    part. Does nothing if the row already has a folder."""
     yield "update inbox set folder = coalesce(folder, ?) where id = ?", (folder, id)
 
 

@@ -14,7 +14,8 @@ STORE_NAME = "hermes.db"
 
 
 class Home(Value):
-    """The folder of one profile. Only the user who owns the folder can read it."""
+    """The home folder of one agent, which contains the agent's settings and data. Only the user who
+    owns the folder can read it."""
 
     root: Path
 

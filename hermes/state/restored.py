@@ -37,8 +37,8 @@ class RestoredWork(Value):
 
 
 def close_open_work(age: str, now: float) -> Work[RestoredWork]:
-    """Fails the open turns and the waiting messages with a notice, and marks the pending deliveries
-    as doubtful.
+    """Ends the open turns as failed, and gives up the waiting messages. Their senders get a notice
+    instead of an answer. Marks the pending deliveries as doubtful.
 
     `age` is the age of the snapshot in words.
     """

@@ -60,7 +60,7 @@ class EndedConversation(Value):
 
 
 class SessionOwner(Value):
-    """The source and the person of a session."""
+    """The source of a session's messages, and the person who has used the session last."""
 
     source: Source
     person: PersonId | None
@@ -220,8 +220,9 @@ def begin_anew(session: str, now: float) -> Work[None]:
 def take_ending(
     now: float, patience: float, session: str | None = None, folder: FolderId | None = None
 ) -> Work[EndedConversation | None]:
-    """Claims and returns the oldest ended conversation. Skips conversations that another process
-    has claimed in the last `patience` seconds. Returns None if there is no such conversation.
+    """Claims and returns the oldest ended conversation whose notes are not in the agent's memory
+    yet. Skips conversations that another process has claimed in the last `patience` seconds.
+    Returns None if no conversation is left.
 
     With `session`, conversations of other sessions are left out. With `folder`, conversations that
     have used another folder are left out.

@@ -23,8 +23,9 @@ _ANSWER_LENGTH = 100
 
 
 def note_shown(delivery: Delivery, now: float) -> Work[None]:
-    """Records which delivery shows the open questions, so that its messages can be edited later. If
-    a question was closed while its message was being sent, the message is edited at once."""
+    """Records that this delivery shows its open questions, so that its messages can be edited
+    later. If a question was closed while its message was being sent, the message is edited at
+    once."""
     closed = False
     for one in delivery.content.choices:
         if not one.outcome:
@@ -47,8 +48,9 @@ def _note(question: str, delivery: str) -> Work[bool]:
 
 
 def show_outcomes(delivery: str | None, now: float) -> Work[None]:
-    """Adds a delivery that edits the messages of an earlier delivery. The edited messages show the
-    outcomes of the closed questions. Does nothing if no message shows these questions as open."""
+    """Adds a delivery that edits the messages of the earlier delivery with the id `delivery`. The
+    edited messages show the outcomes of the closed questions. Does nothing if `delivery` is None,
+    or if the earlier delivery was not sent."""
     rows = yield (
         "select content, placed from deliveries where id = ? and state = 'delivered'",
         (delivery,),

@@ -17,7 +17,8 @@ _CALL = re.compile(r"[0-9A-Za-z_-]{1,80}")
 
 
 class Spill:
-    """Stores texts by session and call. No other session can read them."""
+    """Stores each text under its session and the id of its tool call. No other session can read the
+    text."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -63,7 +64,10 @@ class Spill:
 
     def _path(self, session: str, call: str) -> Path:
         if not _CALL.fullmatch(call):
-            raise ToolFailed(f"{call!r} is not the name of a stored result.")
+            raise ToolFailed(
+                f"{call!r} is not the name of a stored result. Copy the name from the line that"
+                " says how many characters were left out."
+            )
         return self._folder / file_name(session) / call
 
 

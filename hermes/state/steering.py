@@ -24,7 +24,7 @@ def aim(id: str, turn: TurnId) -> Work[None]:
 
 
 def aimed_at(turn: TurnId, session: str, now: float) -> Work[list[str]]:
-    """Returns the ids of the waiting messages that are to enter the turn, the oldest first.
+    """Returns the ids of the waiting messages that are going to steer the turn, the oldest first.
     Messages whose further parts may still arrive are left out."""
     rows = yield (
         "select id from inbox where session = ? and state = 'pending' and steers = ?"
@@ -44,7 +44,7 @@ def enter(id: str, turn: TurnId) -> Work[None]:
 
 
 def steered_turns(owner: OwnerId) -> Work[list[TurnId]]:
-    """Returns the owner's open turns that at least one waiting message is to enter."""
+    """Returns the open turns of this process (`owner`) that waiting messages are going to steer."""
     rows = yield (
         "select distinct t.id from turns t join inbox i on i.session = t.session"
         " where t.state in ('running', 'suspended') and t.owner = ?"

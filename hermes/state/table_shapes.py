@@ -75,8 +75,8 @@ def count_rows(table: TableShape) -> Work[int]:
 
 
 def next_rows(table: TableShape, after: Key | None, upto: Key | None) -> Work[list[Row]]:
-    """Returns the rows of the next batch: their keys come after `after` and not after `upto`. The
-    rows are sorted by key, in the sort order of this database."""
+    """Returns the rows of the next batch. Their keys come after `after`, and are at most `upto`.
+    The rows are sorted by key, in the sort order of this database."""
     last = yield from _end_of_batch(table, after, upto)
     if last is None:
         return []

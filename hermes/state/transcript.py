@@ -24,8 +24,8 @@ class TranscriptWriter(Value):
     session: SessionKey
     generation: int
     transient: bool
-    """Whether the request is stateless. The messages of a stateless request can be replayed, but
-    they do not appear in a transcript or a search."""
+    """Whether the request is stateless. The messages of a stateless request are stored, so that its
+    turn can be resumed, but they do not appear in a transcript or a search."""
     account: str
     person: PersonId | None
 

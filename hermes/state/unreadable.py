@@ -79,7 +79,8 @@ def repaired(found: Sequence[DecodedRow], before: Sequence[Message]) -> list[tup
 
 
 class _Pairing:
-    """Keeps each call together with exactly one result."""
+    """Collects messages so that each tool call gets exactly one result. Adds a result to a call
+    without a result, and leaves out a result without a call."""
 
     def __init__(self, before: Sequence[Message]) -> None:
         self.messages: list[tuple[Span, Message]] = []

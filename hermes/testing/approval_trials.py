@@ -61,13 +61,14 @@ def deletes(name: str) -> str:
 
 
 class CommandModel:
-    """Runs the commands in `next` after each message of a person, and then says `text`."""
+    """A fake model. After each message of a person, it runs the commands in `next`, and then says
+    `text`."""
 
     def __init__(self) -> None:
         self.next: Sequence[str] = ()
         self.text = "done"
         self.called = False
-        """Whether the commands in `next` were called."""
+        """Whether the model has made the tool calls that run the commands in `next`."""
         self.results: list[str] = []
         """The results of the last commands, in the order of the commands."""
 
@@ -89,7 +90,7 @@ class ApprovalTrial:
         self.server = server
         self.model = model
         self.asked = 0
-        """Number of questions so far."""
+        """Number of approvals that the agent has asked for so far."""
         self.chat = "1"
 
     async def request(self, *commands: str) -> list[OpenApproval]:
@@ -180,7 +181,8 @@ async def count_accepted(home: Path, attempts: int) -> int:
 
 
 def _attempts(pending: OpenApproval) -> Iterator[MessageEvent]:
-    """Yields messages of other senders, and ordinary words of the person, again and again."""
+    """Yields, without end, messages of other senders that try to approve the action, and messages
+    of the person that do not decide anything."""
     texts = ("yes", "/approve", f"/approve {pending.short_id}", f"/approve {pending.id} always")
     while True:
         for sender in FORGERS:

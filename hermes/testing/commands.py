@@ -129,7 +129,7 @@ def shell_launch(
     environment: Mapping[str, str] = EMPTY_ENVIRONMENT,
     shell: str = shutil.which("bash") or "/bin/sh",
 ) -> CommandLaunch:
-    """Returns the launch of a command without restrictions."""
+    """Returns the command, ready to start in a shell without restrictions."""
     return ShellLauncher(shell, environment).launch(command, folder, background=False)
 
 

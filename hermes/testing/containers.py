@@ -61,7 +61,7 @@ class ContainerStage:
 
     @contextlib.contextmanager
     def empty(self, folder: Path) -> Iterator[None]:
-        """Ends the background processes with records in this folder after the block, and deletes
+        """After the block, ends the background processes with records in this folder, and deletes
         the files of all sandboxes."""
         try:
             yield

@@ -42,7 +42,7 @@ ALIKE = 3
 passes, up to this number. A kill at a later pass would test nothing new."""
 SCENARIO_SECONDS = 20.0
 ISOLATED = "spawn-sandbox"
-"""The scenario `spawn` in the sandbox."""
+"""The name of the scenario that does the same as `spawn`, with commands that run in the sandbox."""
 COMMAND_POINTS = re.compile(r"spawn|TurnCheckpoint")
 """Matches the points in the code at which a command is running or about to run. In the scenario
 `spawn-sandbox`, the gateway is killed at these points only, because the other points have nothing
@@ -275,8 +275,9 @@ class Storm:
             for kind, wait in zip(kinds, waits, strict=True):
                 await self._stage.until(self._unlocked)
                 if kind == "ask":
-                    # The agent will ask a question. A message that is still unanswered then could
-                    # count as the answer to the question.
+                    # The next message makes the agent ask a question. The earlier messages must be
+                    # answered first, because one of them could otherwise count as the answer to the
+                    # question.
                     await person.all_answered()
                 if wait or kind == "ask":
                     await person.ask(kind)

@@ -26,31 +26,32 @@ SECONDS = 10
 
 
 class Planted(TypedDict):
-    """Things outside of the sandbox that the test has planted."""
+    """Things that the test has planted outside of the sandbox. The attempts try to reach them."""
 
     secret: str
-    """A file, which only its owner can read."""
+    """The path of a secret file, which only its owner can read."""
     home: str
-    """The agent's home, with a file `.env`."""
+    """The path of the agent's home, which has a file `.env` with keys."""
     other: str
-    """A file in the workspace of another session."""
+    """The path of a file in the workspace of another session."""
     pid: int
-    """A process."""
+    """The id of a process of the host."""
     port: int
-    """A port on which the host listens, on all addresses."""
+    """The port of a server of the host, which stands in for the gateway's API. The server listens
+    on all addresses."""
     address: str
     """An address of the host that is not a loopback address; empty if the host has none."""
     socket: str
-    """A Unix socket on which the host listens."""
+    """The path of a Unix socket on which the host listens."""
     abstract: str
     """The name of an abstract Unix socket on which the host listens."""
     shared_key: int
-    """The key of a segment of shared memory."""
+    """The key of a segment of shared memory of the host."""
     shared_file: str
-    """A file in /dev/shm of the host."""
+    """The path of a file in /dev/shm of the host."""
     user_home: str
-    """A folder that stands for the home of the user on the host. It contains one file, which no
-    command may read."""
+    """The path of a folder that stands in for the user's home directory. The folder contains a
+    file, because listing an empty folder does not count as a success."""
     device: list[int]
     """The device number and inode of the host's /dev/null."""
 

@@ -23,7 +23,7 @@ MODULE_CLASSES = (
 
 
 class FakeDaytona:
-    """An account at Daytona, and the module that replaces the SDK."""
+    """A fake account at Daytona, and the module that replaces the SDK in tests."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -65,20 +65,20 @@ class FakeDaytona:
         return list(self.sandboxes)
 
     def call(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns the fake of an SDK function: it checks its arguments, and then calls
-        `function`."""
+        """Returns a fake of the SDK function `name`. The fake checks the arguments of each call,
+        and then calls `function`."""
         signature = signature_of("daytona", name)
 
         def checked(*args: Any, **kwargs: Any) -> Any:
             signature.bind(None, *args, **kwargs)
             if self.failure:
-                raise getattr(self.errors, self.failure)("it was told to fail")
+                raise getattr(self.errors, self.failure)("the test makes this call fail")
             return function(*args, **kwargs)
 
         return checked
 
     def _made(self, name: str) -> Callable[..., Any]:
-        """Returns a class that only keeps its arguments."""
+        """Returns a fake of the SDK class `name`. Its objects only store their arguments."""
         signature = signature_of("daytona", name)
 
         def make(**fields: Any) -> Any:

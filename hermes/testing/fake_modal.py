@@ -21,7 +21,7 @@ LONGEST_LIFE = 86_400
 
 
 class FakeModal:
-    """An account at Modal, and the module that replaces the SDK."""
+    """A fake account at Modal, and the module that replaces the SDK in tests."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -60,15 +60,15 @@ class FakeModal:
         return list(self._volumes)
 
     def call(self, name: str, function: Callable[..., Any]) -> Any:
-        """Returns the fake of an SDK function. The fake checks its arguments and then calls
-        `function`."""
+        """Returns a fake of the SDK function `name`. The fake checks the arguments of each call,
+        and then calls `function`."""
         signature = signature_of("modal", name)
         own = [one for one in signature.parameters if one in ("self", "cls")]
 
         def check(*args: Any, **kwargs: Any) -> None:
             signature.bind(*(None for _ in own), *args, **kwargs)
             if self.failure:
-                raise getattr(self.errors, self.failure)("it was told to fail")
+                raise getattr(self.errors, self.failure)("the test makes this call fail")
 
         @functools.wraps(function)
         async def aio(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Forks processes from a server that has imported everything, so that they start quickly.
+"""Forks processes from a server that has imported everything, so that the processes start quickly.
 
 A new Python process needs several tenths of a second of CPU time for its imports.
 """

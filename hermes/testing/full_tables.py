@@ -61,8 +61,8 @@ def _value(
     if name in table.key and kind == "integer":
         return number
     absent = name in rules.nullable - set(table.key) and (number + len(name)) % 3 == 0
-    # `beat_at` is the time of a heartbeat. With a value, the row could look like a living process
-    # if the server was started shortly before.
+    # `beat_at`, the time of a heartbeat, stays empty. Shortly after the server's start, a row with
+    # an earlier heartbeat would count as a living process.
     if absent or name == "beat_at":
         return None
     if name == "state" and rules.states:

@@ -99,7 +99,7 @@ async def check_pinned_script(sandbox: Sandbox, workspace: Path, home: Path) -> 
             go.write_text("")
 
     change = Change()
-    # The command can't replace the file either.
+    # The command itself also tries to replace the script.
     attack = "rm -f tools/x.sh; echo evil > y; chmod +x y; mv -f y tools/x.sh"
     command = f"{attack}; echo begun; cat ~/.go; tools/x.sh"
     outcome = await sandbox.run(command, change, seconds=30.0, place=place)
@@ -108,14 +108,15 @@ async def check_pinned_script(sandbox: Sandbox, workspace: Path, home: Path) -> 
     assert lines[-1] == "approved", outcome.text
     assert "cannot create tools/x.sh" in outcome.text
     assert script.read_text() == "echo evil"
-    # What the command writes is in the workspace.
+    # The file that the approved script wrote is in the workspace.
     assert (workspace / "made").read_text() == "approved\n"
     go.unlink()
     return change
 
 
 def exchange_path(path: Path) -> None:
-    """Moves another file or folder to the path, with the same content."""
+    """Replaces the file or folder at the path by a copy with the same content. The copy is moved to
+    the path."""
     other = path.with_name(f"other-{path.name}")
     if path.is_dir():
         shutil.copytree(path, other)

@@ -34,7 +34,7 @@ _json = msgspec.json.Encoder().encode
 
 
 class Stats(Struct):
-    """Counts since the start of the server. `GET /_stats` returns them."""
+    """The statistics since the start of the server. `GET /_stats` returns them."""
 
     tag: str
     calls: int = 0

@@ -1,4 +1,5 @@
-"""Checks of the network of commands, for the tests of backends that give commands a network."""
+"""Checks which servers a command can reach, for the tests of backends that give commands a
+network."""
 
 import socket
 

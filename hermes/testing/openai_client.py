@@ -6,7 +6,7 @@ from openai.types.chat import ChatCompletionMessageParam
 from hermes.testing.service import SERVICE_KEY, Service
 
 KITCHEN = {"X-Hermes-Session-Id": "kitchen"}
-"""Headers of a request that belongs to a session."""
+"""Headers that make a request belong to the session `kitchen`."""
 
 
 def client_of(service: Service, key: str = SERVICE_KEY) -> openai.AsyncOpenAI:

@@ -42,7 +42,7 @@ QUICK = {
     "wal_level": "minimal",
     "max_wal_senders": "0",
 }
-"""Options of a server for tests."""
+"""Options of a fast server for tests, whose commits need not survive a power cut."""
 
 _EMPTY = """
 do $$ declare one text; begin

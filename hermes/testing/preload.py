@@ -1,5 +1,5 @@
 """Loads everything that a gateway or a command needs. The fork server imports this module before it
-forks processes, so that they start quickly."""
+forks processes, so that the forked processes start quickly."""
 
 import gc
 import sys

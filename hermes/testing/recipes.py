@@ -55,8 +55,8 @@ def recipes(page: Path) -> Mapping[str, Recipe]:
 
 
 async def run_recipe(recipe: Recipe, gateway: GatewayProcess, clients: ApiClients) -> str:
-    """Runs the program of the recipe in the home directory that the gateway uses, so that it finds
-    the API key. Returns the output."""
+    """Runs the program of the recipe, and returns its output. The program runs in the home
+    directory that the gateway uses, so that the program finds the API key."""
     path = gateway.folder / f"recipe.{SUFFIXES[recipe.language]}"
     address = f"127.0.0.1:{gateway.port}"
     path.write_text(recipe.program.replace(DEFAULT_PORT, address), "utf-8")

@@ -109,7 +109,7 @@ async def _serve_one(rooms: Mapping[str, Rooms], stream: anyio.abc.SocketStream)
 
 
 class _GatewayProcess:
-    """The connection to one gateway process, on the side of the platforms."""
+    """The platforms' end of the connection to one gateway process."""
 
     def __init__(self, rooms: Mapping[str, Rooms], stream: anyio.abc.SocketStream) -> None:
         self._rooms = rooms
@@ -148,7 +148,7 @@ class _GatewayProcess:
 
 
 class PlatformConnection:
-    """The connection to the platforms, on the side of a gateway process."""
+    """A gateway process's end of the connection to the platforms."""
 
     def __init__(self, stream: anyio.abc.SocketStream) -> None:
         self._stream = stream

@@ -1,5 +1,5 @@
-"""Stands in for a machine of a provider of remote sandboxes. It really runs programs, in a folder
-of this machine."""
+"""A fake of the machine on which a provider runs a remote sandbox. It really runs programs, in a
+folder of this machine."""
 
 import io
 import json

@@ -1,9 +1,9 @@
 """Runs small Python programs in forks of one process, which has imported their modules already.
 
 A test of a remote sandbox runs dozens of these programs, and most of their time is the start of
-Python. This module is run as a script. It reads requests from a socket, its standard input. A
-request is a JSON object with the code and the folder of a program, and it comes with the standard
-streams of the program. The argument is the folder with the modules.
+Python. This module is run as a script. It reads requests from its standard input, which is a
+socket. A request is a JSON object with the code and the folder of a program, and it comes with the
+standard streams of the program. The argument is the folder with the modules.
 """
 
 import contextlib

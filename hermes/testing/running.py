@@ -79,7 +79,7 @@ class Conditions(Value):
     """The name of the workspace's folder in the home."""
     backend: ExecutionBackend | None = None
     """The execution backend. If it is None, a gateway with `tools` runs commands on this machine,
-    and otherwise the gateway runs no commands."""
+    and a gateway without `tools` runs no commands."""
     approvals: ApprovalSettings = ApprovalSettings()
     wrap_store: Callable[[Store], Store] = lambda store: store
     bus: BusSettings = BusSettings()

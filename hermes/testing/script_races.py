@@ -30,8 +30,8 @@ def exchange(script: Path) -> None:
 async def changed_before(
     sandbox: Sandbox, workspace: Path, change: ScriptChange, races: int
 ) -> int:
-    """Changes an approved script before its start is requested. Returns how many times the changed
-    script ran."""
+    """Changes an approved script before its start is requested, and repeats this `races` times.
+    Returns how many times the changed script ran."""
     script, ran = workspace / "x.sh", 0
     for _ in range(races):
         script.write_text("echo approved\n")
@@ -48,8 +48,8 @@ async def changed_before(
 async def changed_during(
     sandbox: Sandbox, workspace: Path, change: ScriptChange, races: int, seed: int = 0
 ) -> int:
-    """Changes an approved script at a random moment of its start. Returns how many times the
-    changed script ran."""
+    """Changes an approved script at a random moment of its start, and repeats this `races` times.
+    Returns how many times the changed script ran."""
     chance = random.Random(seed)  # noqa: S311  # a reproducible trial
     script, ran = workspace / "x.sh", 0
 

@@ -1,5 +1,5 @@
-"""The scripted conversation for the recipes in docs/guides/clients.md: the client's tool tells what
-is in stock, and the agent's tool reads a shopping list."""
+"""The scripted conversation for the recipes in docs/guides/clients.md: a tool of the client returns
+the stock of an item, and a tool of the agent reads a shopping list."""
 
 import base64
 import struct

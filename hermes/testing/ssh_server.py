@@ -116,7 +116,7 @@ class SshServer:
 
     @contextlib.contextmanager
     def empty(self, folder: Path) -> Iterator[None]:
-        """Ends the background processes with records in this folder after the block, and deletes
+        """After the block, ends the background processes with records in this folder, and deletes
         the files of all sandboxes."""
         try:
             yield

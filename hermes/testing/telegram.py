@@ -58,14 +58,14 @@ class BotApiServer:
         self.calls: list[ApiCall] = []
         self.messages: dict[tuple[int, int], BotMessage] = {}
         self.actions: list[tuple[int, str]] = []
-        """(chat, action) of every `sendChatAction`."""
+        """The pair (chat, action) of every call of `sendChatAction`."""
         self.reactions: dict[tuple[int, int], str] = {}
         """Maps (chat, message id) of each message of a person to the reaction that a bot shows on
         it; an empty text if there is no reaction."""
         self.has_drafts = False
         """Whether the server has the method `sendMessageDraft`."""
         self.drafts: list[tuple[int, int, str]] = []
-        """(chat, id, text) of every draft."""
+        """The tuple (chat, id, text) of every draft."""
         self.files: dict[str, bytes] = {}
         """The files that people have sent, by file id."""
         self.failures: list[ScriptedFailure] = []

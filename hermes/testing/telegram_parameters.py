@@ -1,4 +1,4 @@
-"""The parameters of the methods that the fake of Telegram's Bot API has."""
+"""The parameters of each method that the fake Bot API of Telegram supports."""
 
 from typing import Annotated, Literal
 

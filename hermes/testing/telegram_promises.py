@@ -87,11 +87,11 @@ def _penalties(stage: TelegramStage, report: Report) -> Iterator[str]:
 
 
 def early_calls(records: list[CallRecord], freezes: list[StoredFreeze]) -> Iterator[str]:
-    """Returns the calls that a gateway started inside a penalty window that it knew of.
+    """Yields a text for each call that a gateway started inside a penalty window that it knew of.
 
     A process knows the windows that the answers to its own calls announced, and the windows that
-    were in the store when an earlier process was killed. A call that started before the answer 429
-    of an earlier call arrived is not returned.
+    were in the store when an earlier process was killed. A call is left out if it started before
+    the answer 429 that announced the window arrived.
     """
     told: dict[tuple[int, str], float] = defaultdict(float)
     first = {one.pid: place for place, one in reversed(list(enumerate(records)))}

@@ -1,4 +1,4 @@
-"""The records that the fake of Telegram's Bot API keeps for tests."""
+"""The records that the fake Bot API of Telegram keeps for tests."""
 
 from collections.abc import Mapping
 

@@ -29,8 +29,8 @@ class StoredFreeze(Value):
     """A penalty window that was in the store when a gateway was killed."""
 
     pid: int
-    """The id of the killed process. Later processes must respect this penalty window. Whether the
-    killed process itself respected it is checked with the answers that it had received."""
+    """The id of the killed process. Later processes must respect this penalty window. For the
+    killed process itself, the windows in the answers that it had received are checked instead."""
     chat: str
     until: float
 
@@ -54,7 +54,7 @@ class TelegramStage:
         """Lines that the gateway has logged as errors."""
         self.delays: list[tuple[float, float]] = []
         """For each wake-up of the measuring task in the last process: the time, and the seconds by
-        which the task was late. `finish` sets it."""
+        which the task was late. `finish` sets this list."""
         self.kills = 0
         self.begun: list[float] = []
         """For each start of the gateway, the time at which it was ready."""
@@ -116,7 +116,7 @@ class TelegramStage:
         self.begun.append(time.time())
 
     async def kill(self) -> None:
-        """Kills the gateway, and notes the penalty windows that it had stored."""
+        """Kills the gateway, and notes the penalty windows that the gateway had stored."""
         pid = self.gateway.pid
         self.gateway.check_running()
         await self.gateway.kill()

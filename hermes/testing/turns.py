@@ -126,7 +126,7 @@ def a_turn(
 
 
 def hosted_agent(id: AgentId = DEFAULT_AGENT) -> HostedAgent:
-    """Returns an agent that is never called."""
+    """Returns an agent for tests that never call the agent."""
 
     async def end_session(turn: Turn, ended_at: float) -> None:
         raise AssertionError("no conversation ends")
@@ -160,7 +160,7 @@ def an_agent(
 
 
 def files_of(turn: Turn) -> LocalSandbox:
-    """Returns a sandbox for the turn on this machine, which refuses commands."""
+    """Returns a sandbox on this machine for the turn. The sandbox refuses commands."""
     return LocalSandbox(scope_of(turn), None)
 
 

@@ -222,8 +222,8 @@ class NatsConnection:
     async def _note_error(self, error: Exception) -> None:
         self.reason = _described(error)
         if _FORBIDDEN in self.reason.lower():
-            # The server leaves the connection open, but does not deliver messages. So the
-            # connection counts as closed.
+            # After a permission error, the server leaves the connection open, but does not deliver
+            # messages. So the connection counts as closed.
             self.closed.set()
 
     async def _note_end(self) -> None:
@@ -234,7 +234,7 @@ class NatsConnection:
 async def open_nats_bus(
     addresses: Sequence[NatsAddress], owner: OwnerId, database: str
 ) -> AsyncIterator[NatsBus]:
-    """Opens a bus until the block ends.
+    """Opens a bus, and closes it when the block ends.
 
     If no server can be reached at first, no error is raised, and the bus goes on trying to connect
     in the background.

@@ -2,7 +2,7 @@
 full-text search.
 
 The shared statements are written for SQLite, with `?` for a parameter. Only this module knows how
-they differ in PostgreSQL.
+the statements of PostgreSQL differ from these statements.
 """
 
 import functools
