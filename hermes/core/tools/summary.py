@@ -31,8 +31,8 @@ _TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
 """Characters that may occur in a token (a secret such as an API key)."""
 _LONGEST_PATH = 4096
 _NAME = 100
-"""Number of characters from the end of a name that decide whether it is the name of a secret, such
-as `api_key`."""
+"""A name such as `api_key` is recognised as the name of a secret by at most this number of
+characters at its end."""
 
 
 class CallSummary(Value):
