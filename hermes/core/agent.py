@@ -262,7 +262,7 @@ def _steps_since_request(
     history: Sequence[Message],
 ) -> list[tuple[tuple[ToolCall, ...], dict[str, str]]]:
     """Returns a pair for each step since the last request. The first item is the tool calls of the
-    step. The second item maps call ids to results, and is the same for every step."""
+    step. The second item contains the results of all these steps, by the id of the call."""
     steps: list[tuple[tuple[ToolCall, ...], dict[str, str]]] = []
     results: dict[str, str] = {}
     for message in reversed(history):

@@ -64,7 +64,8 @@ def is_context_file(path: str) -> bool:
 
 
 def trust_of(turn: Turn) -> ContextTrust | None:
-    """Returns the trust records of the turn's agent, or None if the agent has no home."""
+    """Returns the records of which context files the turn's agent has written and its owner has
+    allowed. Returns None if the agent has no home folder."""
     return _trust_in(turn.profile.home) if turn.profile.home else None
 
 
@@ -150,7 +151,7 @@ async def _recorded(work: Callable[[], None]) -> None:
 
 
 class _Folder(Value):
-    """The paths in one folder at which the search for context files looks."""
+    """The paths in one folder that the search for a context file checks."""
 
     git: Path
     """The path of `.git`, which exists only in the root of a repository."""

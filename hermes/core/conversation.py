@@ -134,8 +134,8 @@ class ModelConversation:
         )
 
     def _tool_choice(self, step: int) -> ToolChoice:
-        """For the first model call of a request, returns the tool choice that the request made. For
-        later calls, returns the default choice."""
+        """Returns the request's tool choice for the first model call of the request, and the
+        default choice for later model calls."""
         choice = self.turn.tool_choice
         return choice if step == self.turn.requested_at else ToolChoice(parallel=choice.parallel)
 
@@ -187,7 +187,8 @@ class ModelConversation:
         return changed
 
     async def compact_on_request(self, compactor: Compactor, prompt_writer: PromptWriter) -> None:
-        """Summarises once, even if the conversation is short, if a person has requested it."""
+        """If a person has requested a summary, summarises once, even if the conversation is
+        short."""
         cut = range_on_request(self.history) if self.turn.summarise else None
         if cut is not None and await self._summarise(compactor, cut):
             await self._renew_prompt(prompt_writer)
@@ -258,7 +259,7 @@ def _sampling(turn: Turn, choice: ModelChoice) -> Sampling:
 
 
 def _attachment_tokens(messages: Sequence[Message]) -> int:
-    """Returns the tokens of the attachments, which the stored size does not include."""
+    """Estimates the number of tokens of the attachments, which the stored size does not include."""
     return sum(
         attachment_tokens(one)
         for message in messages

@@ -9,7 +9,7 @@ APPROVAL_BAR = "┃ "
 """The beginning of every line of an approval, so that an approval can't be mistaken for other
 output."""
 _NO = "No"
-"""The label of the answer that denies."""
+"""The label of the answer that denies the action."""
 _GRANT_WORDS: dict[Grant, tuple[str, ...]] = {
     "once": ("once", "o", "yes", "y", "approve", "approved"),
     "session": ("session", "this session", "s"),
@@ -28,7 +28,7 @@ class ApprovalAnswer(Value):
     """The label of the button with the same effect."""
     shown: str
     words: tuple[str, ...]
-    """Texts that a person can type, in lower case."""
+    """Texts that a person can type to give this answer, in lower case."""
 
 
 def approval_answers(event: QuestionAsked) -> list[ApprovalAnswer]:

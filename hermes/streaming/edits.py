@@ -153,8 +153,8 @@ class EditPlan:
         self._source = self._frame = self._next = None
 
     def _next_frame(self) -> float:
-        """Returns the time at which new text may be rendered: at once for the first frame of a
-        message, then once per interval."""
+        """Returns the time at which new text may be rendered: at once for a message that was not
+        sent yet, and otherwise once per edit interval."""
         if self._shown is None:
             return self._frozen_until
         last = max(self._framed_at, self._called_at)

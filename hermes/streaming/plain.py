@@ -21,8 +21,7 @@ class PlainAnswer:
         self.end = 0
         """Number of the first `TurnFinished` event; 0 until it arrives."""
         self._early: list[tuple[int, AgentEvent]] = []
-        """The events so far. They are kept for the outline, which is made only if the text becomes
-        long."""
+        """The events so far. They are passed to the `AnswerOutline` if the text becomes long."""
         self._outline = AnswerOutline()
         self._folder = EventFold()
         self._characters = 0
@@ -49,7 +48,7 @@ class PlainAnswer:
             self._folder.feed(seq, event)
 
     def _drop(self) -> None:
-        """Stops keeping the text, and passes the earlier events to the outline."""
+        """Stops keeping the text, and passes the earlier events to the `AnswerOutline`."""
         self._dropped = True
         for seq, event in self._early:
             self._outline.feed(seq, event)
@@ -57,7 +56,7 @@ class PlainAnswer:
 
     @property
     def is_long(self) -> bool:
-        """Whether the text is too long for the view, so that the events of the text must be read
+        """Whether the text is too long for `view()`, so that the events of the text must be read
         again."""
         return self._dropped and bool(self._outline.segments())
 

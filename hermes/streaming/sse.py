@@ -146,8 +146,8 @@ class ChatStream:
         return b""
 
     def _begin(self, seq: int, text: str) -> bytes:
-        """Begins a segment with its first visible text. White space before this text is held back
-        until the text arrives."""
+        """Begins a segment (the text of one model call) with its first visible text. White space
+        before this text is held back until the text arrives."""
         text = self._held + text
         if not text.strip():
             self._held = text
@@ -195,7 +195,8 @@ class ChatStream:
                 update = NoticeUpdate(text=text)
             case _:
                 assert_never(event)
-        # OpenAI's clients ignore event names, so the frame must also be a chunk without text.
+        # OpenAI's clients ignore event names and read every event as a chunk. So this event must
+        # also be a chunk, but without text.
         blank = encode(self._chunk).removesuffix(b"}")
         return _frame(seq, name, blank + b"," + encode(update)[1:])
 
@@ -227,7 +228,7 @@ class RunStream:
         self._run_id = run_id
 
     def feed(self, seq: int, event: RunStep) -> bytes:
-        """Returns the frame of an event that does not end the run."""
+        """Returns the server-sent event (frame) for an event that does not end the run."""
         return _run_frame(seq, self._run_event(event))
 
     def end(

@@ -8,8 +8,8 @@ _ESCAPES = re.compile(
     + r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # sequences for titles, links and other strings
     r"|[ -/]*[0-~])"
 )
-# An escape sequence that begins a string and never ends it is not matched, because the match would
-# also remove the text after the sequence.
+# Some escape sequences contain a string, such as a window title. A sequence whose string has no end
+# is not matched, because the match would also remove the text after the sequence.
 _WHOLE_ESCAPES = re.compile(_SEQUENCES + r"|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|[ -/]*[0-~])")
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 # Zero-width joiners are kept, because emoji, Persian and the scripts of India need them.

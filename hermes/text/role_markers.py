@@ -57,7 +57,7 @@ def escape_bare(text: str) -> str:
     """Adds a backslash to every marker that has none.
 
     Use it for text that a model has written. If the model quotes a marker from its input, the
-    marker already has its backslash.
+    marker already has a backslash.
     """
     for start, pattern in _BARE:
         if start in text:

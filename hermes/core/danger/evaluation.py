@@ -280,7 +280,7 @@ class Evaluator:
     ) -> str:
         body = scope.functions[argv[0]]
         # A function may replace its own definition while it runs. So a call is recursive only if
-        # the called body is the same.
+        # the same body is already being evaluated.
         if any(one is body for one in scope.active):
             if forks:
                 self.findings.add("is a fork bomb: a function starts itself again", "never")

@@ -114,8 +114,8 @@ def _run_file(call: Invocation, operands: list[str]) -> str:
 
 
 def _file_code(call: Invocation, file: str, language: ScriptLanguage = "other") -> str | None:
-    """Returns the content of a code file that the program runs. Returns None if the content is not
-    known, because the command has not written the file."""
+    """Returns the content of a code file that the program runs. The content is known only if the
+    command itself has written the file. Otherwise, returns None."""
     content = call.scope.content(file)
     if content is None or not is_known(content):
         call.add_script(file, language)

@@ -164,8 +164,8 @@ def may_hold_secret(path: str) -> bool:
 
 
 def is_certain(path: str) -> bool:
-    """Returns whether all unknown parts of the path are plain names, which do not change its
-    class."""
+    """Returns whether all unknown parts of the path are plain names. A plain name does not change
+    the class of the path."""
     return is_known(path) or not (HOLES - {PLAIN_NAME}) & set(path)
 
 

@@ -37,8 +37,8 @@ _DELETING = {
     "os.truncate": False,
     "shutil.rmtree": True,
 }
-"""Functions that delete the file or folder that their first argument names. The value tells whether
-they delete recursively."""
+"""Functions that delete the file or folder that their first argument names. The value is
+True if the function deletes recursively."""
 _DELETING_METHODS = frozenset({"unlink", "rmdir", "rmtree"})
 _WRITING = names(
     """shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move os.rename os.replace

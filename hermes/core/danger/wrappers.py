@@ -161,9 +161,9 @@ def _replaced(word: str, mark: str, value: str) -> str:
 
 
 def run_parallel(call: Invocation) -> str:
-    """Evaluates the commands that GNU parallel runs. For each item, parallel runs the command in
-    its operands with the item as an argument. The items are the operands after `:::`, or else the
-    input."""
+    """Evaluates the commands that GNU parallel runs. The first operands of parallel are a command,
+    which parallel runs once for each item, with the item as an argument. The items are the operands
+    after `:::`. Without `:::`, they are read from the input."""
     valued = "j a I S N n d P C jobs arg-file sshlogin max-args colsep delay timeout joblog retries"
     parsed = call.options(names(valued), permute=False)
     command: list[str] = []

@@ -57,7 +57,7 @@ class Catalog(Value):
     reasoning: tuple[ReasoningRule, ...] = ()
     attachments: tuple[AttachmentRule, ...] = ()
     unsupported_settings: tuple[str, ...] = ()
-    """Keys of a Hermes Agent configuration that are named after a provider and that we ignore."""
+    """Settings of the program Hermes Agent that are named after a provider. Hermes ignores them."""
 
     @staticmethod
     def load() -> "Catalog":
@@ -102,7 +102,7 @@ class Catalog(Value):
         if found := self.find(name):
             return found
         names = [provider.name for provider in self.providers]
-        hint = did_you_mean(name, names, 0.7) or f": known are {', '.join(names)}"
+        hint = did_you_mean(name, names, 0.7) or f": choose one of {', '.join(names)}"
         raise ConfigError(f"provider {name!r} is not supported{hint}")
 
     def at(self, base_url: str) -> Provider | None:

@@ -18,8 +18,7 @@ class ModelConnector(aiohttp.TCPConnector):
 
 class _Connection(ResponseHandler):
     def resume_reading(self, resume_parser: bool = True) -> None:
-        # aiohttp resumes the connection and its parser after each chunk that is read. For a
-        # connection that is not paused, this would have no effect and cost several calls for each
-        # chunk. So it is skipped.
+        # aiohttp calls this method after each chunk that is read. A connection that is not paused
+        # is not resumed, because that would cost several calls for each chunk and have no effect.
         if self._reading_paused:
             super().resume_reading(resume_parser)

@@ -1,4 +1,5 @@
-"""Finds the context length, price and accepted attachments of a model, and their sources."""
+"""Finds the context length, price and accepted attachments of a model, and records where each fact
+comes from."""
 
 from typing import get_args
 

@@ -9,7 +9,8 @@ from hermes.types.value import Value
 
 
 class SettingLayer(IntEnum):
-    """The place where a setting was given. A higher layer takes precedence."""
+    """The place where a setting was given. If a setting was given in several places, the place with
+    the highest number takes precedence."""
 
     DEFAULT = 0
     CONFIG = 1
@@ -18,11 +19,11 @@ class SettingLayer(IntEnum):
 
 
 class SettingSource(Value):
-    """The source of one setting."""
+    """The place where the value of one setting was given."""
 
     layer: SettingLayer = SettingLayer.DEFAULT
     text: str = "default"
-    """The source in words for people: `environment HERMES_MODEL` or `config.yaml line 3`."""
+    """The place in words for people, such as `environment HERMES_MODEL` or `config.yaml line 3`."""
 
 
 class EndpointConfig(Value):
@@ -39,7 +40,7 @@ class EndpointConfig(Value):
 
 
 class ModelConfig(Value):
-    """All settings about models, with their sources."""
+    """All settings about models, and where each setting comes from."""
 
     main: EndpointConfig = EndpointConfig(section="model")
     auxiliary: EndpointConfig = EndpointConfig(section="auxiliary")
@@ -55,14 +56,16 @@ class ModelConfig(Value):
     input_price: float | None = None
     output_price: float | None = None
     sources: dict[str, SettingSource] = msgspec.field(default_factory=dict)
-    """The source of each setting. Settings with their default value are left out."""
+    """The place where each setting was given, by the key of the setting, such as `model.default`.
+    Settings with their default value are left out."""
     variables: dict[str, str] = msgspec.field(default_factory=dict)
-    """The name of the environment variable for each setting."""
+    """The environment variable that can set each setting, by the key of the setting."""
     environ: dict[str, str] = msgspec.field(default_factory=dict)
-    """The variables of the .env file and of the process. The variables of the process take
+    """The variables of the .env file and of the process environment. The process environment takes
     precedence."""
     process: frozenset[str] = frozenset()
-    """Names of the variables that are set in the process."""
+    """Names of the variables in the process environment. All other variables are in the .env
+    file."""
     config_file: Path = Path("config.yaml")
     dotenv_file: Path = Path(".env")
     models: Path = Path("models")
@@ -77,7 +80,7 @@ class ModelConfig(Value):
         return self.sources.get(key, SettingSource()).layer
 
     def source(self, key: str) -> str:
-        """Returns the source of the setting, in words for people."""
+        """Returns where the setting comes from, in words for people."""
         return self.sources.get(key, SettingSource()).text
 
     def variable_source(self, name: str) -> str:

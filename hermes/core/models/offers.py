@@ -131,9 +131,9 @@ class OfferedModels:
         return demo, *sorted(file.name for file in files - {SMOLLM2.path(folder)})
 
     def _instead_of_demo(self) -> str:
-        """Returns the name of the provider that replaces the demo model; "" if the demo model is
-        not replaced. It is replaced if the configuration names it, but also sets the key or the
-        address of another provider."""
+        """Returns the name of the provider that replaces the demo model; "" if no provider replaces
+        the demo model. A provider replaces the demo model if the configuration names the demo
+        model, but also sets the provider's key or address."""
         if not self._configured.names_demo:
             return ""
         written = self._config.layer("model.base_url") == SettingLayer.CONFIG

@@ -61,8 +61,8 @@ class ProviderProblem(Struct, frozen=True):
     code: str | int | None = None
     type: str | None = None
     metadata: object = None
-    """Further data about the error. Its field `raw` is the error text of the provider behind a
-    router."""
+    """Further data about the error. A router (a provider that passes calls on to others) puts the
+    error text of the other provider into the field `raw` of this data."""
 
 
 class _Body(Struct):
@@ -182,8 +182,8 @@ def _status(problem: ProviderProblem) -> int:
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Returns the number of seconds to wait. It is read from a header that contains seconds,
-    milliseconds or a date. Returns None if there is no such header."""
+    """Returns the number of seconds to wait before the next call. The number comes from a header
+    that contains seconds, milliseconds or a date. Returns None if there is no such header."""
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:
             return _seconds(float(milliseconds) / 1000)

@@ -15,7 +15,7 @@ class ModelRegistry(Value):
 
     @classmethod
     def of(cls, registered: Iterable[WireFormat | Provider]) -> "ModelRegistry":
-        """Combines the registered wire formats and providers with our table.
+        """Combines the registered wire formats and providers with the built-in table of providers.
 
         Raises ConfigError if two wire formats or two providers have the same name.
         """

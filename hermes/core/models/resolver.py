@@ -59,8 +59,8 @@ class ConfiguredModels:
 
     @property
     def example_key(self) -> str:
-        """The environment variable for the API key of the first provider. Advice shows it as an
-        example."""
+        """The environment variable for the API key of the first provider. Advice for people names
+        this variable as an example."""
         return self.catalog.providers[0].keys[0]
 
     def main(self) -> ModelChoice | None:
@@ -117,7 +117,9 @@ class ConfiguredModels:
         """
         choice = self.named(name)
         if choice.provider == LOCAL and Path(choice.model).name != choice.model:
-            raise ConfigError(f"{name!r} is not a model in {self.config.models}")
+            raise ConfigError(
+                f"{name!r} is not a model in {self.config.models}: name a file of this folder"
+            )
         return choice
 
     @property
@@ -132,8 +134,8 @@ class ConfiguredModels:
         return choice.provider == LOCAL and not choice.model.endswith(MODEL_FILE)
 
     def explain_main(self) -> ChosenModel | None:
-        """Returns the model that answers messages, and the source of each of its settings; None if
-        no model is configured."""
+        """Returns the model that answers messages, and where each of its settings comes from; None
+        if no model is configured."""
         wanted, demo = self._without_demo(self.config.main)
         endpoint = self._endpoint(wanted)
         if endpoint is None:
@@ -149,8 +151,8 @@ class ConfiguredModels:
         return with_settings(self.config, self._chosen(endpoint, named, reason))
 
     def explain_auxiliary(self) -> ChosenModel | None:
-        """Returns the model for summaries and titles, and the source of each of its settings; None
-        if the main model is used."""
+        """Returns the model for summaries and titles, and where each of its settings comes from;
+        None if the main model writes them."""
         if not self.has_auxiliary:
             return None
         wanted = self.config.auxiliary
@@ -174,7 +176,8 @@ class ConfiguredModels:
 
     def _without_demo(self, wanted: EndpointConfig) -> tuple[EndpointConfig, str]:
         """If another model replaces the demo model, returns the settings without the demo model,
-        and the source that named it. Otherwise, returns the unchanged settings and "".
+        and the place where the demo model was configured, such as `config.yaml line 3`. Otherwise,
+        returns the unchanged settings and "".
 
         A demo model that config.yaml names is only a fallback: a configured address or the first
         provider with a key replaces it.

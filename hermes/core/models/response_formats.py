@@ -16,8 +16,8 @@ _SCHEMA = (
 
 
 JSON_OBJECT = b'{"type":"json_object"}'
-"""The value of the format field that requests any JSON object. It is the same in both of OpenAI's
-wire formats."""
+"""The value of the format field with which a request asks for a JSON object without a schema. The
+value is the same in both of OpenAI's wire formats."""
 
 
 class _SchemaFields(Struct, omit_defaults=True):

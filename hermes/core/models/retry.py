@@ -27,8 +27,8 @@ class Retrying:
     this provider wait.
 
     If an attempt fails after it has emitted text, `SegmentDiscarded(from_seq=0)` is emitted before
-    the next attempt. The 0 means the beginning of the present segment; the event hub replaces it
-    with the number of the segment's first event.
+    the next attempt, so that readers drop this text. The event hub replaces the 0 with the number
+    of the first event of the current segment (the text of one model call).
     """
 
     def __init__(

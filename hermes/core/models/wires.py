@@ -32,4 +32,4 @@ def find_wire(wires: WireFormats, name: str) -> WireFormat:
     names."""
     if found := wires.get(name):
         return found
-    raise ConfigError(f"wire format {name!r} is unknown; known are {', '.join(wires)}")
+    raise ConfigError(f"wire format {name!r} is unknown: choose one of {', '.join(wires)}")

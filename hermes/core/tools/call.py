@@ -62,7 +62,7 @@ def scope_of(turn: Turn) -> SandboxScope:
 
 
 class CallContext:
-    """The ToolContext of one call."""
+    """The information and services that a tool can use during one call (its ToolContext)."""
 
     def __init__(
         self,

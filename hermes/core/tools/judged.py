@@ -19,7 +19,7 @@ async def judged(command: str) -> Verdict:
 
 
 def with_input(command: str, text: str) -> str:
-    """Returns a shell command that runs the command with this text as its input."""
+    """Returns a shell command that runs `command` with `text` as the input."""
     end = _END
     while end in text:
         end += "_"

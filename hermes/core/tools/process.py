@@ -85,7 +85,8 @@ async def review_input(context: ToolContext, arguments: ProcessAction) -> Propos
         reason=verdict.reason
         if verdict.outcome != "run"
         else "a later input can complete this one",
-        # If the process is no shell, even the input `rm -rf /` can be approved.
+        # If the process is not a shell, a person can approve even the input `rm -rf /`, because
+        # the process does not run its input as a command.
         outcome="never" if script.outcome == "never" else "ask",
         contained=whole and verdict.effect == "machine",
         facts=(process.id, "line" if arguments.newline else "text"),

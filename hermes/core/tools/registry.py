@@ -14,7 +14,7 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "safe": ("web", "todo", "clarify"),
     "none": (),
 }
-"""Names for groups of toolsets. Settings can name such a group, a toolset or a single tool. The
+"""Groups of toolsets, by name. Settings can name such a group, a toolset or a single tool. The
 toolset with the empty name contains the tools of a program that embeds Hermes."""
 
 UNSUPPORTED_SETS = (
@@ -23,7 +23,7 @@ UNSUPPORTED_SETS = (
     *("kanban", "moa", "no_mcp", "project", "skills", "spotify", "tts", "video", "video_gen"),
     *("vision", "x_search", "yuanbao"),
 )
-"""Toolsets of Hermes Agent that have no tools here yet."""
+"""Toolsets of the program Hermes Agent that have no tools in Hermes yet."""
 _FULL_SETS = (
     *("acp", "api-server", "bluebubbles", "cli", "cron", "dingtalk", "discord", "email", "feishu"),
     *("gateway", "homeassistant", "matrix", "mattermost", "qqbot", "signal", "slack", "sms"),
@@ -39,7 +39,7 @@ HERMES_AGENT_SETS: Mapping[str, tuple[str, ...]] = {
     "session_search": ("sessions",),
     **dict.fromkeys(UNSUPPORTED_SETS, ()),
 }
-"""Maps the toolset names in a Hermes Agent configuration to our toolsets."""
+"""Maps the toolset names in a configuration of the program Hermes Agent to our toolsets."""
 
 
 class Registry:
@@ -48,15 +48,16 @@ class Registry:
     def __init__(self, tools: Iterable[AnyTool]) -> None:
         self._tools: dict[str, AnyTool] = {}
         self._chosen: dict[tuple[tuple[str, ...], tuple[str, ...]], Mapping[str, AnyTool]] = {}
-        """The tools that were selected before, by allowed and by refused toolsets."""
+        """The results of earlier selections. The key is the allowed toolsets and the refused
+        toolsets."""
         for tool in tools:
             if tool.name in self._tools:
                 raise ConfigError(f"two tools are named {tool.name!r}: rename one of them")
             self._tools[tool.name] = tool
 
     def for_turn(self, turn: Turn) -> Mapping[str, AnyTool]:
-        """Returns the tools that the turn may use: those that its platform offers and the role of
-        its person permits."""
+        """Returns the tools that the turn may use. The settings for the platform must offer a tool,
+        and the role of the turn's person must permit it."""
         profile = turn.profile
         allowed = profile.platform_toolsets.get(turn.source.platform, profile.toolsets)
         refused = profile.disabled_toolsets
@@ -79,7 +80,7 @@ class Registry:
         for name in names:
             if name not in known and name not in HERMES_AGENT_SETS:
                 raise ConfigError(
-                    f"{place}: {name!r} is neither a toolset nor a tool; there are"
+                    f"{place}: {name!r} is neither a toolset nor a tool: choose from"
                     f" {', '.join(sorted(known - {''}))}"
                 )
 

@@ -31,8 +31,8 @@ _TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
 """Characters that may occur in a token (a secret such as an API key)."""
 _LONGEST_PATH = 4096
 _NAME = 100
-"""Number of characters from the end of a name that decide whether it is the name of a secret, such
-as `api_key`."""
+"""A name such as `api_key` is recognised as the name of a secret by at most this number of
+characters at its end."""
 
 
 class CallSummary(Value):
@@ -81,8 +81,8 @@ def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
 
     try:
         decoded = msgspec.json.decode(arguments or "{}", type=dict[str, object])
-        # If an argument is the path of a secret file, the other strings are taken for lines of that
-        # file, and the values in them are masked.
+        # If an argument is the path of a secret file, the other strings may be lines of that file,
+        # so the values in them are masked.
         text_of = shorten_line if any(map(_is_secret_path, _texts(decoded))) else shorten
         kept: dict[str, object] = {}
         for name, value in decoded.items():

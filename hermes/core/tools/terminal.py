@@ -21,8 +21,8 @@ _RANK: dict[VerdictOutcome, int] = {"run": 0, "ask": 1, "never": 2}
 TEMPORARY_FOLDERS = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108
 """Folders outside of the workspace in which a command can store a script without an approval."""
 _FOREIGN = Verdict(outcome="run", reason="", resolved="", leaves=True)
-"""The verdict on a script whose content is hashed, but not judged. The script may do anything that
-the sandbox allows."""
+"""The verdict on a script that is not judged. The script may do anything that the sandbox allows.
+An approval of the command is valid only for the present content of the script."""
 _UNCHECKED = Verdict(
     outcome="ask", reason="can't be checked", resolved="", effect="unclear", leaves=True
 )

@@ -84,7 +84,7 @@ def test_the_error_for_a_misspelt_provider_suggests_the_nearest_name() -> None:
 
 
 def test_the_error_for_an_unknown_provider_lists_the_known_providers() -> None:
-    with pytest.raises(ConfigError, match="known are openrouter, openai"):
+    with pytest.raises(ConfigError, match="choose one of openrouter, openai"):
         CATALOG.named("zzzzzz")
 
 

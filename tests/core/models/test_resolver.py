@@ -358,7 +358,7 @@ def test_another_model_can_be_chosen_even_if_the_main_model_can_not_work(tmp_pat
 
 def test_the_error_for_an_unknown_wire_format_lists_the_known_formats(tmp_path: Path) -> None:
     config = "model: {default: m, base_url: 'http://x/v1', wire: morse}\n"
-    expected = "wire format 'morse' is unknown; known are chat, responses, anthropic"
+    expected = "wire format 'morse' is unknown: choose one of chat, responses, anthropic"
     with pytest.raises(ConfigError, match=expected):
         models_of(settings(tmp_path, config)).main()
 

@@ -42,7 +42,7 @@ def test_the_built_in_wire_formats_are_found_by_name() -> None:
 
 
 def test_the_error_for_an_unknown_wire_format_lists_the_known_formats() -> None:
-    with pytest.raises(ConfigError, match="wire format 'morse' is unknown; known are chat, resp"):
+    with pytest.raises(ConfigError, match="wire format 'morse' is unknown: choose one of chat,"):
         find_wire(wire_formats(builtin_wire_formats()), "morse")
 
 
