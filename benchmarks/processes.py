@@ -118,8 +118,8 @@ class Others:
         return busy, own.user + own.system + sum(tree.cpu() for tree in TREES)
 
     def seconds(self) -> float:
-        """Returns the seconds of CPU that other processes have used since this object was
-        created."""
+        """Returns the seconds of CPU that processes outside of the benchmark have used since this
+        object was created."""
         busy, ours = self._read()
         return busy - self._busy - ours + self._ours
 

@@ -77,8 +77,8 @@ class Gossip:
     def _check(self, request: ModelRequest, tags: set[str]) -> None:
         place = place_of(request)
         if place is None:
-            # The request summarises a conversation, and its place is not known. If no place allows
-            # all of its tags, it mixes conversations.
+            # The request summarises a conversation, but does not say where people had this
+            # conversation. If no place allows all tags of the request, it mixes conversations.
             if not any(tags <= self.allowed(one) for one in PLACES):
                 self.leaks.append(f"{request.step} mixes {sorted(tags)}")
             return

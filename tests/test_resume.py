@@ -65,7 +65,7 @@ already shown the answer. So the answer is sent again, marked as a possible repe
 
 
 class Moment(Value):
-    """The state of the home and the platform that a kill at one moment would leave."""
+    """The state in which a kill at one moment would leave the home and the platform."""
 
     change: str
     """The last change before the kill."""

@@ -110,8 +110,8 @@ def _nats(url: str) -> OpenBus:
 
 
 def postgres_extra() -> AbstractContextManager[None]:
-    """Returns a context manager. If an import inside its block fails, it raises a ConfigError that
-    says how to install the extra `postgres`."""
+    """Returns a context manager. If an import inside the block fails, the context manager raises a
+    ConfigError that says how to install the extra `postgres`."""
     return _extra("postgres", "store.url")
 
 

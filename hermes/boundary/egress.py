@@ -203,7 +203,7 @@ async def _follow(
                 return await read(response)
         url = _parsed(location, url)
     raise ToolFailed(
-        f"{_short(str(url))} comes after more than {REDIRECTS} redirects, and was not read."
+        f"{_short(str(url))} was not read, because it comes after more than {REDIRECTS} redirects."
     )
 
 

@@ -282,7 +282,7 @@ class EventHub:
     @contextmanager
     def following(self, turn: TurnId) -> Iterator[EventLog]:
         """Yields the turn's log. The caller counts as a reader of the log until the block ends. The
-        turn may not have begun yet."""
+        log can be read even before the turn begins."""
         log = self._logs.setdefault(turn, EventLog(turn))
         log.readers += 1
         try:

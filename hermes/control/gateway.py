@@ -63,8 +63,8 @@ P = ParamSpec("P")
 
 STOP_TURNS_SECONDS = 5.0
 TAKE_BACK_SECONDS = 0.1
-"""Seconds between two attempts to resume the turns that were stopped because this process had lost
-the lock that proves that it is alive."""
+"""Seconds between two attempts to resume stopped turns. These turns were stopped because this
+process had lost its lock. The lock proves to other processes that this process is alive."""
 
 
 CHANGES_POLL_SECONDS = 1.0

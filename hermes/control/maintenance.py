@@ -27,7 +27,7 @@ SCHEDULER = "scheduler"
 
 class Retention(Value):
     requests: float = DAY
-    """Seconds for which requests without a session can be replayed."""
+    """Seconds for which a request without a session is kept, so that its answer can be replayed."""
     messages: float = 30 * DAY
     """Seconds for which finished rows of inbox and outbox are kept."""
     media: float = 30 * DAY

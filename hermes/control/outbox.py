@@ -99,7 +99,7 @@ class Outbox:
 
     async def holds(self, account: str) -> bool:
         """Returns whether this process still has the lease of an attached account. If it has lost
-        the lease, the account is detached. If the store can't be read, the account stays
+        the lease, it detaches the account. If the store can't be read, the account stays
         attached."""
         _, epoch = self._accounts[account]
         try:

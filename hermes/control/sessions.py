@@ -26,8 +26,8 @@ __all__ = ["Entry", "FoundMessage", "OpenQuestion", "Summary", "short_id"]
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 _PAST = re.compile(r"(.+)\.([1-9][0-9]{0,5})", re.DOTALL)
-"""Matches the id of a past conversation: the key of its session, a dot, and its number in the
-session."""
+"""Matches the id of a past conversation: the key of the session, a dot, and the number that the
+conversation has in the session."""
 
 
 class NoSuchSession(HermesError):

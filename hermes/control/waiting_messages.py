@@ -102,8 +102,9 @@ class WaitingMessages:
         return (yield from store_row(message, self._transactions.owner, folder=folder))
 
     def _wait_for_parts(self, id: str, message: Incoming, now: float) -> Work[float | None]:
-        """If further parts may follow the message, lets the row wait for them. Returns the time at
-        which the row stops waiting; None if it does not wait."""
+        """If further parts may follow the message, makes the message wait for them. `id` is the id
+        of the message's row. Returns the time at which the message stops waiting; None if it does
+        not wait."""
         awaits = message_parts.awaited(message.event)
         if awaits is None:
             return None

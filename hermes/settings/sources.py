@@ -209,7 +209,8 @@ class _Config:
         self.schema, self.path, self.lines, self.environ = schema, path, lines, environ
         self.foreign = foreign
         self.found: list[tuple[str, str, FoundValue]] = []
-        """The key, the path in the file and the value of each setting."""
+        """The settings that were found. Each item has the key of the setting, the path in the file,
+        and the value."""
         self.platforms: dict[str, PlatformSection] = {}
         self.ignored: list[str] = []
         self.problems: list[str] = []

@@ -62,9 +62,9 @@ def hide(what: Condensed, now: float) -> Work[None]:
 
 
 def active(session: str, generation: int) -> Work[list[Compaction]]:
-    """Returns the summaries that are still in use, and the removed rows, in the order of the
-    conversation. A summary that a later summary has replaced is left out. A summary that can't be
-    read is also left out, so that the history shows the original rows.
+    """Returns the summaries that are still in use and the ranges of removed rows, in the order of
+    the conversation. A summary that a later summary has replaced is left out. A summary that can't
+    be read is also left out, so that the history shows the original rows.
     """
     rows = yield (
         "select id, first, last, summary, crc, removed from compactions"

@@ -28,7 +28,7 @@ class CredentialHolder(Value):
     account: str
     since: float
     owner: OwnerId
-    """The id of the process in its store."""
+    """The id that the process has in the store of its home."""
 
     def __str__(self) -> str:
         return f"account {self.account} of the gateway with the home {self.home} (pid {self.pid})"

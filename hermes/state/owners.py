@@ -40,8 +40,8 @@ def forget(owner: OwnerId) -> Work[None]:
 
 
 def leave(owner: OwnerId) -> Work[None]:
-    """Removes a process that is about to end from the list, unless it leaves work that other
-    processes should take over."""
+    """Removes the process from the list. Called when the process is about to end. Does nothing if
+    the process leaves work that other processes should take over."""
     rows = yield (
         "select 1 from turns where owner = ? and state in ('running', 'suspended')"
         " union all select 1 from inbox where owner = ? and state = 'pending' limit 1",

@@ -143,7 +143,8 @@ def locked_until(account: str, user_id: str, now: float) -> Work[float | None]:
 def count_wrong(account: str, user_id: str, now: float) -> Work[int]:
     """Counts a wrong code. Returns how many more wrong codes are allowed before the lock."""
     yield "delete from wrong_codes where since <= ?", (now - LOCKED_SECONDS,)
-    # The lock begins at the time of the last wrong code.
+    # `since` is the time of the first wrong code. When the maximum number is reached, `since` is
+    # set to the time of the last wrong code, because the user is locked from that time on.
     rows = yield (
         "insert into wrong_codes (account, user_id, tries, since) values (?, ?, 1, ?)"
         " on conflict (account, user_id) do update set tries = wrong_codes.tries + 1,"

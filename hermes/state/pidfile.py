@@ -38,7 +38,7 @@ class PidFile:
 
 @contextlib.contextmanager
 def registered(folder: Path) -> Iterator[PidFile]:
-    """Locks the first file that no gateway uses, until the block ends."""
+    """Locks the first PID file that no gateway uses, until the block ends."""
     for number in itertools.count(1):
         path = folder / ("gateway.pid" if number == 1 else f"gateway.{number}.pid")
         with FileLock(path) as lock:

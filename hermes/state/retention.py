@@ -45,7 +45,7 @@ def forget_messages(before: float) -> Work[None]:
     """Deletes answered messages from the inbox, and finished deliveries, if they are older than
     `before`. The transcript keeps the messages.
 
-    An API request stays in the inbox while an open turn needs its options.
+    An API request stays in the inbox while an open turn needs the options of the request.
     """
     last = id_prefix_at(before)
     yield (

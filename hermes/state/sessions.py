@@ -108,15 +108,15 @@ def find(session: str) -> Work[SessionRow | None]:
 
 
 def get(session: str) -> Work[SessionRow]:
-    """Returns a session that must exist, because it has a turn."""
+    """Returns the session. It must have a turn, because a session with a turn always exists."""
     found = yield from find(session)
     assert found is not None, f"a turn of {session} without its session"
     return found
 
 
 def use_folder(session: str, generation: int, folder: FolderId) -> Work[None]:
-    """Records that the conversation uses files in the folder, unless a new conversation was
-    started meanwhile."""
+    """Records that the conversation uses files in the folder. Does nothing if the session has begun
+    a new conversation since."""
     yield (
         "update sessions set folder = ? where key = ? and generation = ?",
         (folder, session, generation),

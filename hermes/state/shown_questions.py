@@ -61,8 +61,9 @@ def show_outcomes(delivery: str | None, now: float) -> Work[None]:
     choices = []
     for one in content.choices:
         choices.append((yield from _with_outcome(one)))
-    # If the platform refuses the edit, the message was perhaps deleted. The new delivery is marked
-    # as doubtful, so that the message is not sent again in this case.
+    # If the platform refuses the edit, for example because a person has deleted the message, the
+    # refusal must be ignored. Otherwise the message would be sent again. Refused edits are ignored
+    # only for doubtful deliveries, so the new delivery is marked as doubtful.
     yield (
         "insert into deliveries (id, turn, agent, account, chat_id, thread_id, state, content,"
         " placed, doubtful, created_at) select ?, turn, agent, account, chat_id, thread_id,"

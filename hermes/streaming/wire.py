@@ -196,14 +196,14 @@ class MessageDelta(RunEvent, tag="message.delta"):
     """The next piece of the answer."""
 
     delta: str
-    """The text."""
+    """The text of the piece."""
 
 
 class ReasoningText(RunEvent, tag="reasoning.delta"):
     """The next piece of the model's reasoning."""
 
     delta: str
-    """The text."""
+    """The text of the piece."""
 
 
 class SegmentEnd(RunEvent, tag="hermes.segment.ended"):

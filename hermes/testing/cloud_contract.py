@@ -86,7 +86,8 @@ class CloudContract:
         raise NotImplementedError
 
     def created(self, cloud: FakeCloud) -> object:
-        """Returns the network and the size of the last sandbox in the provider's terms."""
+        """Returns the network and the size of the sandbox that was created last, in the form in
+        which the fake has received them."""
         raise NotImplementedError
 
     def options(

@@ -1,4 +1,4 @@
-"""The contract of every store for transcripts, sessions, prompts and summaries."""
+"""The tests that every store must pass, for transcripts, sessions, prompts and summaries."""
 
 from collections.abc import Callable
 from functools import partial

@@ -69,8 +69,8 @@ READS = {
     "forget_requests",
     "forget_messages",
 }
-"""Transactions that change nothing in these scenarios. They are not points, because a kill before
-or after them has the same effect as a kill at a neighbouring point."""
+"""Transactions that change nothing in these scenarios. The process is not killed before or after
+them, because this would have the same effect as a kill at another point."""
 
 
 class Options(Value):
@@ -85,8 +85,8 @@ class Options(Value):
     count: bool = False
     """Whether the process lists the points that it passes."""
     from_start: bool = False
-    """Whether the process counts points from its start. Otherwise the process counts points from
-    the first update of a platform."""
+    """Whether the process counts the points from its start. Otherwise the process counts the points
+    from the first update of a platform. A point is a moment at which the process can be killed."""
     isolated: bool = False
     """Whether commands run in the sandbox. Otherwise they run without isolation."""
 

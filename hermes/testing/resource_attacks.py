@@ -24,7 +24,7 @@ class ResourceAttack(Value):
     command: str
     """A command for bash."""
     allowed: int
-    """Number of steps that the limit allows, if nothing else uses a part of it."""
+    """Number of steps that the limit allows, if nothing else uses a part of the limit."""
 
     def exceeded_at(self, workspace: Path) -> float:
         """Returns the time at which the attack exceeded the limit, in seconds since 1970. The shell

@@ -245,7 +245,8 @@ class TroubledStore(WrappedStore):
     def __init__(self, store: Store, before: Callable[[str], Awaitable[None]]) -> None:
         super().__init__(store)
         self._before = before
-        """A function that is called with the qualified name of the transaction's function."""
+        """The function that is called before each transaction, with the qualified name of the
+        transaction."""
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         await self._before(transaction_name(transaction))

@@ -80,7 +80,8 @@ class BotApiServer:
         self.echoed = 0
         """Number of updates that have delivered a bot's own messages back to the bot."""
         self.impatient: list[ApiCall] = []
-        """The calls that a bot made for a chat during a penalty window of the chat (`penalize`)."""
+        """The calls that a bot made for a chat while the server refused all calls for this chat
+        (`penalize`)."""
         self._penalties: dict[int, float] = {}
         self._chats: dict[int, ApiObject] = {}
         self._bots: dict[BotToken, FakeBot] = {}

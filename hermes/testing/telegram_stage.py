@@ -116,7 +116,8 @@ class TelegramStage:
         self.begun.append(time.time())
 
     async def kill(self) -> None:
-        """Kills the gateway, and notes the penalty windows that the gateway had stored."""
+        """Kills the gateway, and notes the chats to which the gateway had paused sending. It pauses
+        sending to a chat when Telegram refuses all calls for the chat for some time."""
         pid = self.gateway.pid
         self.gateway.check_running()
         await self.gateway.kill()

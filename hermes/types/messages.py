@@ -93,8 +93,8 @@ class Echo(Value):
 
     wire: str
     model: str
-    """The model that the data came from. Only this model, on this wire format, receives the
-    data."""
+    """The model that the data came from. The data is sent only to this model, and only in the wire
+    format `wire`."""
     body: str
     """JSON in the provider's own format."""
 

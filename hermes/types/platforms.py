@@ -212,8 +212,9 @@ class ChatRefs(Value):
 
 
 def refs_like(pattern: str, example: str) -> ChatRefs:
-    """Returns the text form of ids that match the whole pattern, which is read with `re.ASCII`. Its
-    first group is the chat, and its second group is the thread after a colon."""
+    """Returns a text form for ids. The regular expression `pattern` must match the whole id. Its
+    first group is the chat, and its second group is the thread, which follows a colon. The pattern
+    is compiled with the flag `re.ASCII`."""
     compiled = re.compile(pattern, re.ASCII)
 
     def parse(text: str) -> ChatRef | None:

@@ -50,7 +50,7 @@ async def test_client_tools_and_tools_of_the_agent_run_in_one_turn(
             ("look", '{"at":"sky"}'),
             ("listen", '{"at":"sea"}'),
         ]
-        # The agent's own tool has run once, before the client got its calls.
+        # The agent's own tool has run once, before the client received the calls of its tools.
         assert appended(tmp_path) == ["t"]
         client.results(calls[::-1], look="blue", listen="loud")
         answer = await client.send()

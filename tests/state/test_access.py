@@ -11,7 +11,7 @@ from hermes.types.store import Store
 
 
 async def linked(store: Store) -> dict[str, str]:
-    """Returns the linked ids with their people."""
+    """Returns the person of each linked id."""
     found = await store.read(access.linked_ids)
     return {f"{one.platform}:{one.user_id}": one.person for one in found}
 

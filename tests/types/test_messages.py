@@ -1,4 +1,4 @@
-"""The parts of a message are its text and its attachments, at their positions."""
+"""A message is divided into parts: the pieces of its text, and each attachment at its position."""
 
 from hypothesis import given
 from hypothesis import strategies as st

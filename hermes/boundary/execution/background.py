@@ -284,7 +284,8 @@ def _end_all(record: BackgroundProcess) -> None:
     the exit code."""
     if runs(record.process):
         end_descendants(record.process.group)
-    # If the supervisor was killed, the other processes are no longer its descendants.
+    # If the supervisor was killed, the other processes are no longer its descendants. The mark in
+    # their environment identifies them.
     end_marked(f"{PROCESS_MARK}={record.id}", record.process.group)
 
 

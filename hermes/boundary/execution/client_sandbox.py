@@ -311,6 +311,6 @@ class ClientProcess:
         try:
             await self._client.write(order)
         except ToolFailed:
-            # The process has ended, or its client does not read. In the second case `kill` ends the
-            # process by its handle.
+            # The process has ended, or its client does not read the order. In the second case,
+            # `kill` finds the process by its handle, and ends the process.
             return

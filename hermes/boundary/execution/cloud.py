@@ -176,7 +176,7 @@ class CloudBackend:
             await self.reset(sandbox_id(scope, "session"))
 
     async def close_idle(self, seconds: float) -> int:
-        """Stops idle sandboxes, and deletes those of deleted sessions."""
+        """Stops idle sandboxes, and deletes the sandboxes of deleted sessions."""
         closed = 0
         for info in await self.sandboxes():
             if info.used_at < time.time() - seconds:

@@ -23,7 +23,7 @@ class VisibleFolder(Value):
     shown: Path
     """The path at which commands see the folder."""
     real: Path
-    """The folder on this machine."""
+    """The path of the folder on this machine."""
 
     def located(self, path: str) -> Path:
         """Returns the path on this machine of a file in the folder."""

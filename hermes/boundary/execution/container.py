@@ -52,7 +52,7 @@ class ContainerUse(Value):
     """The latest use of a running container."""
 
     at: float
-    """The time of the latest use, on the monotonic clock."""
+    """The time at which the container was last used, on the monotonic clock."""
     process: int
     """The process id of the container's first process, as this machine sees it."""
 
@@ -274,8 +274,8 @@ class Container:
             self._used[self._container] = ContainerUse(at=time.monotonic(), process=process)
 
     async def _ensure(self, view: ContainerView) -> int:
-        """Starts the container, unless it runs with the same settings. Returns its first
-        process."""
+        """Starts the container, unless it already runs with the same settings. Returns the id of
+        its first process."""
         settings = view.labels[SETTINGS_LABEL]
         if (state := await self._state()) and state.running and state.settings == settings:
             return state.process
@@ -286,7 +286,7 @@ class Container:
         # Another process may have started the same container just now.
         state = await self._state()
         if view.overlays and not (state and state.running):
-            # Some file systems can't be in an overlay.
+            # Some file systems can't be in an overlay, so the start is tried without overlays.
             return await self._ensure(replace(view, overlays={}))
         if not (state and state.running and state.settings == settings):
             raise ToolFailed(

@@ -178,7 +178,8 @@ class JoinedSockets:
             for source in [one for one in self.sources() if one in ready]:
                 self._receive(source)
         except BlockingIOError:
-            # Another operation has already read or written everything that was possible.
+            # A ready socket may be ready for reading only, or for writing only. The operation is
+            # tried again when a socket is ready the next time.
             pass
         except OSError:
             self._open.clear()

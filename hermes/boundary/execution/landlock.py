@@ -64,8 +64,8 @@ def drop_privileges() -> None:
     with contextlib.suppress(OSError):
         _set(_PR_CAP_AMBIENT, _CLEAR_ALL)
     for number in range(_LAST_CAPABILITY + 1):
-        # This fails without privileges. The children of such a process can't get capabilities
-        # anyway.
+        # This call fails in a process without privileges. The error is ignored, because the
+        # children of such a process can't get capabilities in any case.
         with contextlib.suppress(OSError):
             _set(_PR_CAPBSET_DROP, number)
     header, none = struct.pack("Ii", _CAPABILITY_VERSION, 0), bytes(24)

@@ -256,7 +256,8 @@ class ConfinedLauncher:
     def _overlays(
         self, files: ScriptFiles, copies: Sequence[tuple[Path, str]]
     ) -> Mapping[Path, Path]:
-        """Prepares an overlay of each folder that contains the original of a copy."""
+        """Prepares an overlay of each folder that contains the original of a file in `copies`.
+        Returns the work folder of each overlay, by the path at which commands see the folder."""
         program, folders = find_bubblewrap(), files.folders_of(path for _, path in copies)
         works = work_folders(folders, self._own.overlays).items()
         return {

@@ -75,7 +75,8 @@ class SshConnection:
                 await self._connect()
 
     def client(self, mark: str, *arguments: str, lasting: bool = False) -> tuple[str, ...]:
-        # A client that outlives this process can't share its connection.
+        # A client that outlives this process needs its own connection, because the shared
+        # connection ends with this process.
         path = str(self._folder / "s") if self._folder and not lasting else "none"
         marked = ("exec", "env", f"{CALL_MARK}={mark}")
         remote = shlex.join([*marked, "python3", "-I", "-S", "-c", _SUBREAPER, *arguments])

@@ -86,7 +86,7 @@ def main() -> None:
     output = RedactedOutput(OutputFiles(folder), json.loads(secrets))
     exceeded = _record(reading, output, child, restrictions, group)
     code = tree.last_code()
-    # From now on, a write to the input fails.
+    # From now on, a write to the input of the command fails.
     os.close(keys)
     if restrictions["limits"] and not exceeded:
         exceeded = limit_of(code)

@@ -35,7 +35,8 @@ _SETTINGS_WORDS = names(
 
 
 def prints_settings(call: Invocation) -> bool:
-    """Returns whether the program prints settings for a shell, which are safe to run."""
+    """Returns whether the program prints settings that a shell can safely run, as `ssh-agent`
+    does."""
     return call.program in _SETTINGS_PROGRAMS and all(
         argument in _SETTINGS_WORDS for argument in call.arguments
     )

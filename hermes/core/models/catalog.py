@@ -34,7 +34,7 @@ class ModelFamily(Value):
 
 
 class ReasoningRule(Value):
-    """A way to control the reasoning of some models that differs from the default way."""
+    """How the reasoning of some models is controlled, if this differs from the default."""
 
     models: str
     """Regular expression. The rule applies to every model whose name contains a match."""

@@ -58,7 +58,8 @@ def main() -> None:
         # llama.cpp has already printed the cause of the error.
         sys.exit(1)
     try:
-        # This write fails if the parent process has ended while the model was being loaded.
+        # If the parent process has ended while the model was being loaded, this write fails and the
+        # process exits.
         os.write(1, f"{LISTENING}{server.listening_address}\n".encode())
         sys.stdin.buffer.read()
     finally:

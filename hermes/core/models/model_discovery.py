@@ -88,7 +88,8 @@ class ModelDiscovery:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise unreachable(endpoint, error) from error
         except ValueError as error:
-            # This happens, for example, if the address and the settings both have a credential.
+            # aiohttp can't build the request, for example because both the address and the settings
+            # have a credential.
             raise Rejected(
                 f"{endpoint.provider} can't be called at its base_url: {error}"
             ) from error

@@ -88,7 +88,8 @@ class Registry:
         """Returns the names of the tools that `names` lists, either directly or through a
         toolset."""
         sets = {inner for name in names for inner in SETS.get(name, (name,))}
-        # The name itself stays in the set, because a plugin may have a toolset with the same name.
+        # The name of a toolset of Hermes Agent also stays in `sets`, because a plugin may have a
+        # toolset with this name.
         sets.update(inner for name in names for inner in HERMES_AGENT_SETS.get(name, ()))
         return {
             tool.name for tool in self._tools.values() if tool.name in sets or tool.toolset in sets

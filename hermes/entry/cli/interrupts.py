@@ -36,7 +36,7 @@ class Interrupts:
 
     @contextmanager
     def cancels(self) -> Iterator[anyio.CancelScope]:
-        """Yields a scope that a signal within the block cancels."""
+        """Yields a cancel scope. A signal that arrives within the block cancels this scope."""
         with anyio.CancelScope() as scope, self.calls(scope.cancel):
             yield scope
 

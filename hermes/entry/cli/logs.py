@@ -44,7 +44,7 @@ def start_service_log(settings: Settings, secrets: Iterable[str]) -> "ServiceLog
 
 
 class ServiceLog:
-    """The log of a service, which pauses on stderr while an answer is printed to stdout."""
+    """The log of a service. While an answer is printed to stdout, no line is written to stderr."""
 
     def __init__(self, lines: "LogWriter", screen: "PausableStream") -> None:
         self._lines = lines

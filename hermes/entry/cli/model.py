@@ -90,7 +90,7 @@ def use(runtime: Runtime, name: str, provider: str, force: bool) -> None:
     offers = runtime.offers(settings)
     meant = offers.read_name(name, provider)
     if not force and (reason := offers.why_unlikely(meant)):
-        raise ConfigError(f"{reason} (--force accepts it anyway)")
+        raise ConfigError(f"{reason} (to use this name anyway, add --force)")
     changes, left = [("model.default", meant.model)], offers.used()
     if offers.changes_provider(meant):
         custom = left is not None and left.provider == CUSTOM

@@ -36,8 +36,8 @@ class NotPaired(HermesError):
 def pairing() -> None:
     """Admit people who ask to be paired. Without a command: `hermes pairing list`.
 
-    PLATFORM is the name of a platform, such as telegram, or of another account of it, such as
-    telegram.support.
+    PLATFORM is the name of a platform, such as telegram, or the name of another account of
+    the platform, such as telegram.support.
     """
 
 

@@ -23,7 +23,7 @@ class Trial:
     def __init__(self, patience: float = 60.0) -> None:
         self.text = ""
         self.first = self.total = 0.0
-        """Seconds until the first word of the answer, and until its end."""
+        """Seconds until the first word of the answer, and until the end of the answer."""
         self.usage: UsageReported | None = None
         self._patience = patience
         self._begun = 0.0

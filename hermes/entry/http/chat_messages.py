@@ -117,8 +117,8 @@ def read_messages(
             raise bad_request("No user message found in messages.", param="messages")
         return ReadMessages(messages=_paired(said))
     if news and isinstance(news[0][1], ToolMessage):
-        # The results answer calls that do not come from this gateway, so the model has to see these
-        # calls, too.
+        # These results answer calls that no turn of this gateway has made. So the message with the
+        # calls is included, because the model has to see the calls together with the results.
         news = said[max(last, 0) :]
     if not news:
         raise bad_request("The last message must be the user's.", param="messages")

@@ -21,7 +21,7 @@ FULL_SECONDS = 60.0
 """Seconds between two log messages that say that no connection can be accepted."""
 ClientState = Literal["idle", "sending", "body", "unread"]
 """The state of a connection: what the server waits for. If room for another connection is needed,
-the states are tried in this order, and a connection in the first state that occurs is closed:
+the server closes a connection in one of these states. It prefers the states in this order:
 
 - `idle`: the server waits for the next request;
 - `sending`: it waits for the rest of a header, or of a request that has been answered already;
@@ -39,8 +39,8 @@ class ClientConnection(Protocol):
     """The part of a client's connection that requests and the table of connections use."""
 
     on_lost: Callable[[], None] | None
-    """A function that is called when the client has disconnected. A request sets it while it
-    runs."""
+    """A function that is called when the client has disconnected. A running request sets
+    this function."""
 
     @property
     def flow(self) -> WriteFlow: ...

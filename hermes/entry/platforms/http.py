@@ -29,7 +29,7 @@ closing the session."""
 class PlatformRequest(Value):
     method: str
     path: str
-    """The address without the root of the server."""
+    """The part of the address after the root URL of the server."""
     name: str = ""
     """The name of the call in errors. If it is empty, errors contain the path instead. Then the
     path must not contain a secret."""

@@ -61,7 +61,7 @@ class LineEditor:
         self._leaving = False
         """Whether Ctrl-C was just pressed, so that a second Ctrl-C exits."""
         self._draft = ""
-        """The text that was typed when `leave` was called."""
+        """The text that was typed, but not sent, when `leave` was called."""
         self._escape = ""
         """The text that the Esc key enters; empty if the key has no effect."""
         self._timer: asyncio.Task[None] | None = None

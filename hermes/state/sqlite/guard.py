@@ -53,14 +53,16 @@ def guarded(home: Home) -> Iterator[FileLock]:
 
 
 def _make_sound(home: Home, lock: FileLock) -> None:
-    """Replaces the database if necessary. The lock is shared when the function returns."""
+    """Checks the database. A damaged database is replaced by a snapshot. When the function returns,
+    this process has a shared lock."""
     if not lock.share_within(SHARE_SECONDS):
         raise StoreUnavailable(
             f"another hermes process repairs, upgrades or copies {home.store}: wait until it has"
             " finished"
         )
     rename_former(home, lock)
-    # This must come before `_damage`, whose check of the file checkpoints and removes the WAL.
+    # `_lost_wal` must be called before `_damage`. `_damage` opens the database, and thereby
+    # checkpoints and removes the WAL.
     lost = _lost_wal(home)
     sweep_up(home.run)
     if (damage := _damage(home)) is not None:

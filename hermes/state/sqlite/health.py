@@ -52,7 +52,7 @@ def _open(path: Path) -> sqlite3.Connection:
     if wal_of(path).exists():
         uri = f"{path.absolute().as_uri()}?mode=ro"
         return sqlite3.connect(uri, uri=True, timeout=LOCK_SECONDS)
-    # If there is no WAL, an ordinary connection would create a WAL.
+    # There is no WAL, and an ordinary connection would create a WAL. `examine` creates no file.
     return examine(path)
 
 

@@ -8,8 +8,8 @@ from hermes.boundary.execution.scripts import script
 
 
 def test_the_command_line_runs_the_main_function_of_the_module() -> None:
-    # The supervisor gets no arguments here. If its main function runs, it fails because they are
-    # missing.
+    # The supervisor gets no arguments here. If its main function runs, the function fails because
+    # the arguments are missing.
     done = subprocess.run(script(supervisor), stderr=subprocess.PIPE, check=False)
     assert b"supervisor.py" in done.stderr
     assert b"ValueError: not enough values to unpack" in done.stderr

@@ -224,7 +224,7 @@ def test_a_name_that_is_not_in_the_list_needs_the_force_option(tmp_path: Path) -
     refused = hermes(tmp_path, "gtp-5.6-luna", OPENAI_API_KEY=KEY)
     assert refused.exit_code == 2
     expected = "openai does not list 'gtp-5.6-luna': did you mean 'gpt-5.6-luna'?"
-    assert refused.stderr == f"{expected} (--force accepts it anyway)\n"
+    assert refused.stderr == f"{expected} (to use this name anyway, add --force)\n"
     assert not (tmp_path / "config.yaml").exists()
     assert hermes(tmp_path, "gtp-5.6-luna", "--force", OPENAI_API_KEY=KEY).exit_code == 0
     assert "gtp-5.6-luna" in config(tmp_path)

@@ -138,8 +138,8 @@ async def test_a_process_that_hangs_loses_its_connections_and_is_dead(
             owner = (await anyio.to_thread.run_sync(process.stdout.readline)).strip()
             process.send_signal(signal.SIGSTOP)
             assert await store.dead() == []
-            # This connection has the application name of the hanging process, as if it were an open
-            # transaction of this process.
+            # This connection has the application name of the hanging process, as if the hanging
+            # process had an open transaction.
             with psycopg.connect(url, application_name=application_name(owner)) as left_open:
                 left_open.execute("select pg_advisory_xact_lock(1)")
                 monkeypatch.setattr(presence, "STALE_SECONDS", 2.0)

@@ -246,7 +246,7 @@ async def test_a_process_that_is_killed_while_it_writes_loses_no_acknowledged_co
 
 
 def _emptied() -> Work[list[str]]:
-    """Deletes all rows. Returns the names of the rows that are then left, which must be none."""
+    """Deletes all rows. Returns the names of the rows that are left. No row may be left."""
     yield "delete from leases", ()
     return (yield from names())
 

@@ -71,7 +71,8 @@ class TelegramAdapter:
                 for update in found:
                     await self.receive(update, accept)
                 if found:
-                    # After a week without updates, Telegram may continue with smaller numbers.
+                    # The last number is not always the highest. After a week without updates,
+                    # Telegram may continue with smaller numbers.
                     offset = found[-1].update_id + 1
                     await cursor.save(str(offset))
 

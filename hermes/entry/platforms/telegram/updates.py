@@ -55,7 +55,8 @@ def to_event(us: Recipient, update: Update, now: float) -> MessageEvent | None:
     said = _said(message) if message is not None else None
     if message is None or said is None:
         return None
-    # The key has no update number: after a week without updates, Telegram may repeat numbers.
+    # The key does not contain the number of the update, because Telegram may use a number again
+    # after a week without updates.
     event = _event(us, str(message.message_id), message, said, now)
     album = message.media_group_id or ""
     return event and replace(event, album=album, cut_with=_cut_with(message.text))
