@@ -90,7 +90,7 @@ def suspended_with(folder: FolderId) -> Work[list[TurnRow]]:
 
 
 def suspended_of(owner: OwnerId, folder: FolderId | None = None) -> Work[list[TurnRow]]:
-    """Returns the suspended turns that belong to this process. If `folder` is given, turns that
+    """Returns the suspended turns of the process `owner`. If `folder` is given, turns that
     need another folder are left out."""
     needed = "(folder is null or coalesce(?, folder) = folder)"
     return turns.open_turns(f"state = 'suspended' and owner = ? and {needed}", owner, folder)

@@ -18,7 +18,7 @@ always get higher numbers."""
 ROW_BYTES = 16_384
 """Maximum size of a row of stored events. A row with a single larger event exceeds it."""
 PAGE_BYTES = 8_192
-"""A page of stored events ends with the row that reaches this size."""
+"""Size in bytes of a page of stored events. A page ends with the row that reaches this size."""
 
 
 class TurnRow(Value):

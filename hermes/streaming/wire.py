@@ -125,7 +125,7 @@ class NoticeUpdate(WireValue):
     """A remark of the gateway that is not part of the answer."""
 
     text: str
-    """The remark."""
+    """The text of the remark."""
 
 
 class ErrorBody(WireValue):
@@ -294,7 +294,7 @@ class NoticeEvent(RunEvent, tag="notice"):
     """A remark of the gateway that is not part of the answer."""
 
     text: str
-    """The remark."""
+    """The text of the remark."""
 
 
 class UsageUpdate(RunEvent, tag="usage"):

@@ -354,7 +354,7 @@ def attach_shared_memory(planted: Planted) -> bool:
 
 
 def succeeds(one: Attempt, planted: Planted) -> bool:
-    """Makes the attempt in a separate process, because it may crash or wait forever."""
+    """Makes the attempt in a separate process, because the attempt can crash or wait forever."""
     child = os.fork()
     if not child:
         code = 1

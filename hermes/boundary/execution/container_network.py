@@ -1,4 +1,4 @@
-"""The network of the commands in containers: a way to the proxy, and no other."""
+"""The network of the commands in containers, which can reach the proxy and nothing else."""
 
 import os
 import subprocess

@@ -91,7 +91,7 @@ class RemoteAgent:
         self, id: str, workdir: str, order: CommandOrder, place: AgentAnswer | None, wait: float
     ) -> AgentAnswer:
         """Starts a command. If `place` is given, the command starts only if its folder and its
-        scripts are still those of `place`. Answers when the command has ended or has new output, at
+        scripts are the same as in `place`. Answers when the command has ended or has new output, at
         the latest after `wait` seconds."""
         if place is not None:
             self._check_place(workdir, place["folder"], place["scripts"])

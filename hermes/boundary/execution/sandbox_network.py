@@ -1,4 +1,4 @@
-"""The network of the commands in sandboxes: the proxy of a backend, and the way to it."""
+"""The network of the commands in sandboxes: runs the proxy, and lets commands reach it."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _CONNECTS = re.compile(
     r"(?i)\b(?:socket|https?|net|fetch|curl|ftp|axios|request|LWP|open-uri|mechanize|websocket)\b"
     r"|/inet/|XMLHttpRequest|Net::"
 )
-"""Words of code that may use the network."""
+"""Matches words that occur in code that uses the network."""
 _MODULES = names("child_process fs os path util utf8 utf-8 sh inherit node:child_process")
 _BACKTICKS = re.compile(r"`([^`]+)`")
 

@@ -34,7 +34,7 @@ HEADERS = {
 
 
 class ModelClient:
-    """Calls each model in the wire format that its choice names.
+    """Calls models. The `ModelChoice` of a call names the wire format.
 
     `read_timeout` is the longest wait for the next byte, in seconds.
     """

@@ -48,7 +48,7 @@ class Registry:
     def __init__(self, tools: Iterable[AnyTool]) -> None:
         self._tools: dict[str, AnyTool] = {}
         self._chosen: dict[tuple[tuple[str, ...], tuple[str, ...]], Mapping[str, AnyTool]] = {}
-        """The results of earlier selections. The key is the allowed toolsets and the refused
+        """The results of earlier selections. The key contains the allowed toolsets and the refused
         toolsets."""
         for tool in tools:
             if tool.name in self._tools:

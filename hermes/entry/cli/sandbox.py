@@ -29,7 +29,7 @@ T = TypeVar("T")
 SHOWN_ID = 12
 """Number of characters of an id that `list` shows."""
 MOST_TITLES = 10_000
-"""Number of conversations whose titles `list` reads, the most recently used first."""
+"""Maximum number of conversations whose titles `list` reads, the most recently used first."""
 
 
 @click.command(cls=Commands, default="list")

@@ -22,7 +22,7 @@ BUS_CHANNEL = "hermes_bus"
 
 
 def channel_of(owner: str) -> str:
-    """Returns the channel of messages to one process."""
+    """Returns the name of the channel on which a process receives messages."""
     return f"hermes_{owner}"
 
 

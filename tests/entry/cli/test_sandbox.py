@@ -60,7 +60,7 @@ class Sandboxes:
 
 
 class SandboxApplication(Application):
-    """An application with these sandboxes."""
+    """An application that has the given sandboxes."""
 
     def __init__(self, sandboxes: Sandboxes) -> None:
         self._sandboxes = sandboxes
