@@ -434,8 +434,7 @@ async def running_gateway(
     media: MediaIntake,
     drain_seconds: float,
 ) -> AsyncIterator[Gateway]:
-    """Runs a gateway until the block ends. Then the gateway accepts no more messages, and gives its
-    running turns `drain_seconds` to finish."""
+    """Runs a gateway until the block ends. Then running turns get `drain_seconds` to finish."""
     async with anyio.create_task_group() as group:
         gateway = Gateway(store, group, agents, route, commands, options, media)
         await gateway.start()

@@ -142,8 +142,7 @@ class TurnTransactions:
         if not transient:
             session = yield from sessions.touch(key, source, person, _title(new), now)
         if folder is None and has_files(new):
-            # The message has not waited. So the entry point of this process has just stored the
-            # attachments, in the folder of this process.
+            # The attachments of a message that has not waited are in the folder of this process.
             folder = self.placement.folder
         if session and folder and folder != session.folder:
             yield from sessions.use_folder(str(key), session.generation, folder)
@@ -279,8 +278,7 @@ class TurnTransactions:
         key = SessionKey.parse(row.session)
         yield from session_lock.lock(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
-        # If a message is damaged, results for the open calls can't be added here. These calls get
-        # their results later, when the history is read.
+        # If a message is damaged, open calls get their results later, when the history is read.
         with suppress(msgspec.DecodeError):
             cut_off = "Not finished: the turn failed."
             yield from transcript.answer_open_calls(_transcript_writer(row, key), cut_off, now)

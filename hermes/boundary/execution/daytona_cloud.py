@@ -79,8 +79,8 @@ class DaytonaProvider:
             try:
                 await sandbox.fs.upload_file(data, path, timeout=math.ceil(seconds))
             except self._sdk.DaytonaError:
-                # Daytona does not document its answer to a request for a stopped sandbox, so its
-                # state is checked.
+                # Daytona does not document its answer to a request for a stopped sandbox, so the
+                # state of the sandbox is checked.
                 self._sandboxes.pop(name, None)
                 if not await self.running(name):
                     raise SandboxStopped from None
