@@ -32,7 +32,8 @@ def _markers(slashes: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
     """Returns two values for each kind of marker: the start of the marker, such as `<`, and a
     pattern. The pattern matches the start and the backslashes after it, if the rest of the marker
     follows. `slashes` is the regular expression for the backslashes."""
-    # The start is searched for first, because that is fast and most texts contain no marker.
+    # Each pattern begins with a fixed start. So a search is fast in a text without a marker, and
+    # most texts contain no marker.
     return tuple(
         (start, re.compile(f"{re.escape(start)}{slashes}(?={rest})")) for start, rest in _BEGINNINGS
     )

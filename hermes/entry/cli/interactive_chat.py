@@ -253,7 +253,7 @@ class InteractiveChat:
 
 
 def argument_of(text: str) -> str:
-    """Returns the argument of a command."""
+    """Returns the text after the name of a slash command; empty if there is none."""
     parsed = parse_command(text)
     return parsed.argument.strip() if parsed else ""
 
