@@ -191,8 +191,7 @@ class Gateway:
         decided = None
         if taken.claim:
             self._lanes.start(taken.claim)
-            # If the message has resumed the turn, for example with a decision, the outbox edits the
-            # message with the question while the turn runs.
+            # If the message has resumed the turn, the outbox edits the message with the question.
             decided = taken.claim.turn.reply_to if taken.claim.row.epoch > 1 else None
         for chat in (taken.owed, taken.notified, decided):
             if chat:

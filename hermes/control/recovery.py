@@ -53,7 +53,7 @@ class Recovery:
         """Records that this process uses the folder.
 
         Raises ConfigError if the folder is a copy of the folder of another gateway, because files
-        that one gateway writes would be missing in the folder of the other.
+        that one gateway writes would be missing in the folder of the other gateway.
         """
         host, owner = platform.node(), self._store.owner
         if self._placement.checked and not folder.shared:

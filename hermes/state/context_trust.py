@@ -38,7 +38,8 @@ class TrustRecords(Value):
     """Lists the files that the agent has written, and the commands that may still change files."""
 
     written: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """The files that the agent has written, each with its allowed digests."""
+    """Maps the path of each file that the agent has written to the digests of the contents with
+    which the file may be loaded."""
     commands: tuple[dict[str, str], ...] = ()
     """For each command that may still run: the digests of the context files before the command
     began, by path. The digest of a missing file is empty."""

@@ -54,8 +54,8 @@ class SessionSelection(Value):
     latest: bool = False
     """Whether to use the most recently used session."""
     own_model: bool = False
-    """Whether the command line names a model. This model replaces the one that was chosen with
-    /model."""
+    """Whether the command line names a model. The named model replaces the model that a person has
+    chosen with /model."""
 
 
 class LastExchange(Value):
