@@ -37,7 +37,8 @@ class Record:
 
     @property
     def noise(self) -> float:
-        """Average number of cores that other processes of the machine used during the loads."""
+        """Average number of cores that other processes of the machine used while loads were
+        measured."""
         return max(0.0, self.others / self.loaded) if self.loaded else 0.0
 
     def put(

@@ -64,7 +64,8 @@ MEDIA_SECONDS = 20.0
 def limit_threads() -> None:
     """Limits the threads of a process that runs only Hermes. A program that embeds Hermes must not
     call this function."""
-    # By default libuv resolves addresses in 4 threads. It reads the variable at the first lookup.
+    # libuv resolves addresses in this number of threads; the default is 4. It reads the variable at
+    # the first lookup.
     os.putenv("UV_THREADPOOL_SIZE", "1")
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
 

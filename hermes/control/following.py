@@ -136,7 +136,7 @@ class Following:
             if self._replayed:
                 return log.read(self._after) or (remote.read(self._after) if remote else ())
             if remote is not None:
-                # Both values may change during the read of the store, so they are saved before it.
+                # Both values may change while the store is read, so they are saved before the read.
                 self._looks, self._stored = remote.looks, remote.base
             kept = await self._pages.read(log.turn, self._after)
             self._looked_at = time.monotonic()
@@ -163,10 +163,11 @@ class Following:
 def following(
     hub: EventHub, pages: EventPages, turn: TurnId, after: int, *, expected: bool
 ) -> Iterator[Following]:
-    """Yields a cursor after event number `after`. The turn has one more reader until the block
-    ends.
+    """Yields a cursor that begins after event number `after`. Until the block ends, the cursor
+    counts as a reader of the turn.
 
-    If `expected` is true, the turn is about to run here, and the store need not be read.
+    If `expected` is true, the turn is about to run in this process. The cursor then waits for the
+    events in memory, and does not read the store first.
     """
     with hub.following(turn) as log:
         yield Following(pages, log, after, expected=expected)

@@ -191,7 +191,7 @@ class Gateway:
         decided = None
         if taken.claim:
             self._lanes.start(taken.claim)
-            # After a decision, the message with the question is edited while the resumed turn runs.
+            # If the message has resumed the turn, the outbox edits the message with the question.
             decided = taken.claim.turn.reply_to if taken.claim.row.epoch > 1 else None
         for chat in (taken.owed, taken.notified, decided):
             if chat:
@@ -284,8 +284,8 @@ class Gateway:
         """Makes this process serve the account, and returns the account's cursor. Returns None if
         another process that uses the store serves the account.
 
-        `credential` is the key of the account's credential. Raises CredentialInUse if another
-        account or another gateway uses the same credential.
+        `credential` is a hash that identifies the account's credential. Raises CredentialInUse if
+        another account or another gateway uses the same credential.
         """
         epoch = await self._recovery.lease(f"account:{adapter.account}")
         if epoch is None:
@@ -304,7 +304,7 @@ class Gateway:
             held = await self._outbox.holds(account) and await self._credentials.holds(account)
 
     async def leave_account(self, adapter: PlatformAdapter) -> None:
-        """Sends nothing more for the account, and lets other gateways use its credential."""
+        """Stops sending the account's deliveries, and lets other gateways use its credential."""
         self._outbox.detach(adapter.account)
         await self._credentials.release(adapter.account)
 

@@ -23,9 +23,10 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 RENEW_SECONDS = 1.0
-"""Seconds after which a node with readers repeats its request."""
+"""Seconds after which a node with readers repeats its request for the events (`FollowRequest`)."""
 FORGET_READER_SECONDS = 5.0
-"""If a node has not repeated its request for this many seconds, it no longer counts as a reader."""
+"""If a node has not repeated its request (`FollowRequest`) for this number of seconds, no more
+events are sent to it."""
 LIVE_BATCH_SECONDS = 0.1
 
 

@@ -27,7 +27,8 @@ SCHEDULER = "scheduler"
 
 class Retention(Value):
     requests: float = DAY
-    """Seconds for which a request without a session is kept, so that its answer can be replayed."""
+    """Seconds for which requests without a session are kept. During this time, a client that
+    repeats such a request gets the stored answer."""
     messages: float = 30 * DAY
     """Seconds for which finished rows of inbox and outbox are kept."""
     media: float = 30 * DAY

@@ -167,7 +167,8 @@ class Pairing:
         self._access = access
         self._outbox = outbox
         self._visits: OrderedDict[tuple[str, str], float] = OrderedDict()
-        """The strangers whose invitations were accepted, and the time of each acceptance."""
+        """Maps each stranger who has invited the agent to a private chat to the time at which the
+        agent accepted the invitation."""
 
     def visits(self, source: Source) -> bool:
         """Returns whether the invitation of a stranger to a private chat is accepted, so that the

@@ -25,8 +25,9 @@ class PartTimer:
             self._group.start_soon(self._wait, due)
 
     async def look(self, after: float) -> None:
-        """Sets the timer for the next message in the store that stops waiting after the time
-        `after`. Another process may have stored this message."""
+        """Looks in the store for the messages that wait for further parts. Sets the timer for the
+        first time after `after` at which such a message stops waiting. The message may come from
+        another process."""
         due = await self._store.read(next_due, after)
         if due is not None:
             self.set(due)

@@ -44,6 +44,6 @@ class Placement(Value):
 
     @property
     def limit(self) -> FolderId | None:
-        """The folder of this process, if this process may not take over work that needs another
-        folder. None if this process may take over all work."""
+        """The folder of this process, if it must not take over work that needs another folder. None
+        if this process can take over all work."""
         return self.folder if self.checked else None

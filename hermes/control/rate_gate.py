@@ -44,9 +44,9 @@ class ChatQueue:
     def __init__(self) -> None:
         self.waiting: list[Ticket] = []
         self.free_at = -math.inf
-        """The earliest time of the next call, on the clock of the caller."""
+        """The time from which the next call is allowed, on the clock of the caller."""
         self.edit_at = -math.inf
-        """The earliest time of the next edit."""
+        """The time from which the next edit is allowed."""
         self.changed = anyio.Event()
         self._last = 0
 

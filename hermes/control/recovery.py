@@ -53,7 +53,7 @@ class Recovery:
         """Records that this process uses the folder.
 
         Raises ConfigError if the folder is a copy of the folder of another gateway, because files
-        that one gateway writes would be missing in the folder of the other.
+        that one gateway writes would be missing in the folder of the other gateway.
         """
         host, owner = platform.node(), self._store.owner
         if self._placement.checked and not folder.shared:
@@ -131,10 +131,10 @@ class Recovery:
     async def resume(self, start: StartTurn, runs: Callable[[TurnId], bool]) -> None:
         """Starts the turns that can be run now.
 
-        A suspended turn can be run after all of its questions were decided, or after it was
-        stopped. If a stop was requested for a running turn of this process, but no lane runs the
-        turn, the turn is started so that it can be stopped. Messages that wait in idle sessions get
-        new turns.
+        A suspended turn is started if all of its questions were decided. A turn for which a stop
+        was requested is started as well, so that it can be closed. Such a turn is either suspended,
+        or the store says that it runs in this process, but no lane runs it. Messages that wait in
+        idle sessions get new turns.
         """
         rows, idle = await self._store.run(self._to_resume)
         for row in rows:

@@ -44,8 +44,9 @@ def enter_turn(claim: Claim, step: int, now: float) -> Work[list[tuple[int, User
 
 
 def _tell_reader(message: TurnId) -> Work[None]:
-    """Stores final events for a message that was added to another turn, because its sender (an API
-    client or a terminal) waits for the events of this message."""
+    """Stores final events under the id of a message that has become part of a running turn. The
+    sender (an API client or a terminal) waits for events with this id, although the message gets no
+    turn of its own."""
     told: list[AgentEvent] = [TextDelta(text=ENTERED), TurnFinished(outcome="completed")]
     first = EVENTS_PER_CLAIM + 1
     yield from turns.keep_events(message, first, record(first, told))

@@ -70,8 +70,8 @@ def new_turn(
 
 def is_detached(event: MessageEvent, decisions: Iterable[Decision] = ()) -> bool:
     """Returns whether the turn that `event` opened continues without readers. After a person has
-    decided an approval of the turn, the turn always continues: the decision may have come in
-    another request than the one that reads the events."""
+    decided an approval of the turn, the turn always continues, because the request with the
+    decision is not always the request that reads the events."""
     if not isinstance(event.body, Asked) or event.body.detached:
         return True
     return any(isinstance(one, Approved | Denied) for one in decisions)

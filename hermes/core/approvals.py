@@ -67,10 +67,11 @@ class ApprovalGate:
     async def permit(
         self, turn: Turn, call: CallId, action: ProposedAction, *, tainted: bool
     ) -> CommandPlace | None:
-        """Returns normally if the action may be done. The result is the place (folder and backend)
-        in which it must be done; None if the place does not matter.
+        """Returns normally if the action is permitted. The result is the place (backend, folder,
+        environment and scripts) in which the action must be done; None if the place does not
+        matter.
 
-        Raises NeedsPerson if a person must be asked, and ToolFailed if the action may not be done.
+        Raises NeedsPerson if a person must be asked, and ToolFailed if the action is not permitted.
         `tainted` says whether untrusted content has entered the turn.
         """
         if action.outcome == "never":

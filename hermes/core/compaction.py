@@ -24,7 +24,8 @@ HEAD_SHARE, TAIL_SHARE = 0.1, 0.25
 (second number). The beginning and the end are not summarised."""
 LONGEST_SUMMARY = 4096
 CHUNK_SHARE = 0.5
-"""Largest share of the summarising model's window for the text that one call summarises."""
+"""The text that is summarised in one call fills at most this share of the context window of the
+model that summarises."""
 
 SUMMARY_SYSTEM = """\
 You condense the middle of a conversation between people and an assistant, so that the assistant

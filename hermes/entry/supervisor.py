@@ -265,8 +265,8 @@ class AdapterRun:
                 return f"a message was not accepted within {limit:g} s"
             if left <= 0:
                 return f"nothing was heard from the platform for {limit:g} s"
-            # The sleep is never longer than the limit on silence, because that limit applies again
-            # after a message was accepted.
+            # While a message is being accepted, a longer limit applies. As soon as it is accepted,
+            # the limit on silence applies again, so the sleep must not be longer than that limit.
             await anyio.sleep(min(left, self._silence))
 
 

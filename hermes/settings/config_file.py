@@ -103,8 +103,8 @@ def _change(
 
 
 def _keys(tree: "CommentedMap") -> dict[str, object]:
-    """Maps the text of each key to the key in the tree, which may be a number. `read_yaml` returns
-    all keys as text."""
+    """Maps each key, as text, to the key itself. In the tree a key may be a number, but `read_yaml`
+    returns all keys as text."""
     return {str(key): key for key in tree}
 
 

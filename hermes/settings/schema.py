@@ -213,7 +213,7 @@ class Schema(Value):
 
     fields: dict[str, Field]
     places: dict[str, str]
-    """Maps every dotted path in config.yaml to the key of its setting."""
+    """Maps every dotted path that a setting can have in config.yaml to the key of the setting."""
     variables: dict[str, str]
     """Maps every environment variable to the key of its setting."""
     sections: frozenset[str]

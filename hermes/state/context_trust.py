@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 LARGEST_CONTEXT_FILE = 1_000_000
 """Number of bytes that are read of a context file. The rest of a larger file is ignored."""
 WATCHED_SECONDS = 30 * 86_400.0
-"""Seconds after which the record of a command expires. Later changes of the command to context
-files are not noticed. Recording the command again starts the time again."""
+"""Seconds after which the record of a command expires. If the command changes context files after
+that, the changes are not noticed. If the command is recorded again, the time starts again."""
 RECORDS_LOCK_SECONDS = 5.0
 
 
@@ -38,7 +38,8 @@ class TrustRecords(Value):
     """Lists the files that the agent has written, and the commands that may still change files."""
 
     written: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """The files that the agent has written, each with its allowed digests."""
+    """Maps the path of each file that the agent has written to the digests of the contents with
+    which the file may be loaded."""
     commands: tuple[dict[str, str], ...] = ()
     """For each command that may still run: the digests of the context files before the command
     began, by path. The digest of a missing file is empty."""

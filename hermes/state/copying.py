@@ -41,7 +41,7 @@ class CopyEnd(Protocol):
 
     @property
     def place(self) -> str:
-        """The name of the store for messages to people, without its password."""
+        """The path or address of the store, without its password, as it is shown to people."""
         ...
 
     def shapes(self) -> Work[tuple[TableShape, ...]]:

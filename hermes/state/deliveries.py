@@ -156,14 +156,16 @@ def has_been_owed(account: str, chat_id: str) -> Work[bool]:
 def take_next(
     account: str, chat_id: str, lease: tuple[OwnerId, int], now: float
 ) -> Work[Delivery | None]:
-    """Returns the chat's oldest pending delivery, or None if no delivery is pending. Marks the
-    delivery as *sending* if it is due.
+    """Returns the chat's oldest pending delivery, even if it is not due yet; None if no delivery is
+    pending. Marks a delivery that is due as *sending*.
 
-    Only the process that serves the account may call this. If the delivery is *sending* already, an
-    attempt to send it was interrupted. The delivery is then doubtful: perhaps the chat has already
-    got it. A delivery that can't be read, or whose chat is gone, is marked as *dead*. If this
-    delivery was meant to show a question, it is returned, because the turn that waits for the
-    answer must be resumed.
+    Only the process that serves the account gets a delivery. If the delivery is *sending* already,
+    an attempt to send it was interrupted. The delivery is then doubtful: perhaps the chat has
+    already got it.
+
+    A delivery that can't be read, or whose chat is gone, is marked as *dead* and is not returned.
+    There is one exception: if a dead delivery was meant to show a question, it is returned, so that
+    the caller resumes the turn that waits for the answer.
     """
     owner, epoch = lease
     rows = yield (

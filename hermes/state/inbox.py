@@ -137,7 +137,8 @@ _MAY_TAKE = (
     "session = ? and state = 'pending' and (owner = ? or not exists"
     " (select 1 from owners o where o.id in (?, inbox.owner) and o.kind = 'terminal'))"
 )
-"""An SQL condition. It is true for the waiting rows of a session that a process may take."""
+"""An SQL condition. It selects the waiting rows of a session, but only those rows that the process
+is allowed to take."""
 
 
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:

@@ -141,7 +141,8 @@ def locked_until(account: str, user_id: str, now: float) -> Work[float | None]:
 
 
 def count_wrong(account: str, user_id: str, now: float) -> Work[int]:
-    """Counts a wrong code. Returns how many more wrong codes are allowed before the lock."""
+    """Counts a wrong code that the user has entered. Returns how many more wrong codes the user can
+    enter before the user is locked out."""
     yield "delete from wrong_codes where since <= ?", (now - LOCKED_SECONDS,)
     # `since` is the time of the first wrong code. When the maximum number is reached, `since` is
     # set to the time of the last wrong code, because the user is locked from that time on.

@@ -32,7 +32,7 @@ class RestoredWork(Value):
 
     turns: int
     waiting: int
-    """Number of messages that no turn had taken."""
+    """Number of messages that waited, because no turn had taken them yet."""
     deliveries: int
 
 

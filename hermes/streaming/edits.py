@@ -153,8 +153,8 @@ class EditPlan:
         self._source = self._frame = self._next = None
 
     def _next_frame(self) -> float:
-        """Returns the time at which new text may be rendered: at once for a message that was not
-        sent yet, and otherwise once per edit interval."""
+        """Returns the time from which new text is rendered. A message that was not sent yet is
+        rendered at once, and a message that was sent is rendered once per edit interval."""
         if self._shown is None:
             return self._frozen_until
         last = max(self._framed_at, self._called_at)

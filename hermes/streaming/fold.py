@@ -54,7 +54,8 @@ class View(Value):
 
 
 class EventFold:
-    """Computes the state of a turn, in constant time for each event. `view()` returns the state."""
+    """Computes the state of a turn from its events. `feed` adds an event in constant time, and
+    `view()` returns the state."""
 
     def __init__(self, view: View | None = None) -> None:
         view = view or View()

@@ -95,7 +95,7 @@ class Chunk(WireValue):
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
     """Always `chat.completion.chunk`."""
     choices: tuple[ChunkChoice, ...] = (ChunkChoice(),)
-    """One choice; empty in the chunk with the usage."""
+    """The list of choices. It contains one choice, but is empty in the chunk with the usage."""
     usage: Usage | UnsetType | None = UNSET
     """The number of tokens. Only the last chunk has it, and only if the request sets
     `stream_options.include_usage`."""

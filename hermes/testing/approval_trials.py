@@ -56,7 +56,7 @@ ORDINARY_WORDS = (
 
 
 def deletes(name: str) -> str:
-    """Returns a command that needs approval, and prints the name."""
+    """Returns a command that needs approval. When the command runs, it prints the name."""
     return f"rm -rf {name} && echo {name}"
 
 

@@ -1,9 +1,10 @@
-"""Kills the gateway, at random or at every point in turn, and checks what people see.
+"""Kills the gateway, at random moments or at each kill point, and checks what people see.
 
-A point is a place in the code where a kill could do damage; see `crash_child`.
+A kill point is a place in the code where a kill could do damage; see `crash_child`.
 
 - `python -m hermes.testing.crash` sends 2,000 messages, and kills the gateway 20 times.
-- With `--points`, the gateway is killed at every point, at one point in each run of a scenario.
+- With `--points`, each scenario runs once for every kill point, and the gateway is killed at
+  this point.
 - With `--scenario append --point 'after send 1'`, the gateway is killed at this point only.
 - With `--store postgres`, the gateways use PostgreSQL instead of SQLite.
 """

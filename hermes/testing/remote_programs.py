@@ -2,8 +2,9 @@
 
 A test of a remote sandbox runs dozens of these programs, and most of their time is the start of
 Python. This module is run as a script. It reads requests from its standard input, which is a
-socket. A request is a JSON object with the code and the folder of a program, and it comes with the
-standard streams of the program. The argument is the folder with the modules.
+socket. A request is a JSON object with the code and the folder of a program. The client sends the
+file descriptors of the program's standard streams with the request. The only command-line argument
+of the script is the folder with Hermes's modules.
 """
 
 import contextlib

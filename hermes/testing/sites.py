@@ -25,7 +25,8 @@ def answer(
 
 
 class Site:
-    """The requests and the number of connections of a server."""
+    """The address of a test server, and what the server has recorded: the requests, and the number
+    of connections."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host = host

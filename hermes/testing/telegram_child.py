@@ -74,8 +74,8 @@ def read_records(path: Path, kind: type[R]) -> list[R]:
 
 
 class RecordingApi(BotApi):
-    """A client of the Bot API that records the start of each call for a chat, and each answer
-    429."""
+    """A client of the Bot API that records the start of each call for a chat, and each answer with
+    the status 429."""
 
     def __init__(self, base_url: str, token: str) -> None:
         super().__init__(base_url, token)

@@ -1,7 +1,7 @@
 """Kills a gateway at random while people write on Telegram and the Bot API fails.
 
-Every message must be answered once, completely and in order, and no call may be made inside a
-penalty window that the gateway knows of.
+Every message must be answered once, completely and in order, and the gateway must not make a call
+for a chat while it knows that the Bot API refuses all calls for this chat (a penalty window).
 """
 
 import random
@@ -46,7 +46,8 @@ class StormSize(Value):
     failing: float = 0.05
     """The probability that a call fails."""
     penalties: float = 0.03
-    """The probability that a call makes the Bot API start a penalty window for a random chat."""
+    """The probability that a call makes the Bot API refuse all calls for a random chat for some
+    time (a penalty window)."""
     people: int = 1000
     """Number of people who write at the same time."""
     questions: tuple[str, ...] = QUESTIONS

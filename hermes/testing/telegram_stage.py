@@ -26,7 +26,8 @@ _TOKEN = re.compile(r"(?<!\S)q(-?\d+)x(\d+)(?!\S)")
 
 
 class StoredFreeze(Value):
-    """A penalty window that was in the store when a gateway was killed."""
+    """A time during which the Bot API refuses all calls for a chat (a penalty window), as the
+    gateway had stored it when the gateway was killed."""
 
     pid: int
     """The id of the killed process. Later processes must respect this penalty window. For the

@@ -79,8 +79,8 @@ class SanitizedPage(Value):
     text: str
     """The same page with only the tags and attributes that matter to a reader."""
     depth: int = 0
-    """Maximum number of elements that are open at once in the parser, not counting elements that
-    the parser adds."""
+    """The nesting depth of the page: the largest number of elements that are open in the parser at
+    the same time. Elements that the parser adds are not counted."""
     cut: bool = False
     """Whether the end of the page was left out because the page is nested too deep."""
 

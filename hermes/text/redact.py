@@ -99,7 +99,8 @@ def redact_known(text: str, secrets: Iterable[str]) -> str:
     part of a command, which the person must see.
     """
     known = {secret for secret in secrets if len(secret) >= _SHORTEST}
-    # A secret that contains another secret must be replaced first, or a part of it would remain.
+    # A secret that contains another secret must be replaced first. Otherwise a part of the longer
+    # secret would remain.
     for secret in sorted(known, key=len, reverse=True):
         text = text.replace(secret, mask(secret))
     return text

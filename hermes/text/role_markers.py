@@ -29,11 +29,11 @@ _BEGINNINGS = (("<", _ANGLED), ("[", _SQUARE), ("\n\n", _LINES))
 
 
 def _markers(slashes: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Returns the start of each kind of marker, such as `<`, and a pattern for this kind. Between
-    the start and the rest of a marker, there may be backslashes. The pattern matches the start and
-    the backslashes, but only if the rest of the marker follows. `slashes` is the regular expression
-    for the backslashes."""
-    # The start is searched for first, because that is fast and most texts contain no marker.
+    """Returns two values for each kind of marker: the start of the marker, such as `<`, and a
+    pattern. The pattern matches the start and the backslashes after it, if the rest of the marker
+    follows. `slashes` is the regular expression for the backslashes."""
+    # Each pattern begins with a fixed start. So a search is fast in a text without a marker, and
+    # most texts contain no marker.
     return tuple(
         (start, re.compile(f"{re.escape(start)}{slashes}(?={rest})")) for start, rest in _BEGINNINGS
     )

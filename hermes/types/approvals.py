@@ -18,8 +18,8 @@ GRANT_LABELS: dict[Grant, str] = {"once": "Once", "session": "This session", "al
 
 
 def offered_grants(choices: Sequence[str]) -> dict[Grant, str]:
-    """Returns the durations for which an action with these choices can be approved, each with the
-    label of its button."""
+    """Returns the durations that a person can choose when approving an action, each with the label
+    of its button. `choices` are the labels of the buttons below the question."""
     if not choices:
         return {"once": APPROVE}
     return {grant: label for grant, label in GRANT_LABELS.items() if label in choices}

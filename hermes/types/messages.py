@@ -304,7 +304,7 @@ class Choices(Value):
     """A question for a person, and the buttons that answer it."""
 
     question: str
-    """Id of the question, which `Pressed.question` repeats."""
+    """Id of the question. If a person presses a button, `Pressed.question` has the same id."""
     prompt: str
     """The question alone, in Markdown, to be shown above the buttons."""
     labels: tuple[str, ...]

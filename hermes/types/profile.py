@@ -77,7 +77,7 @@ class ModelChoice(Value):
     @property
     def window(self) -> int:
         """Number of tokens that the model can read and write in one call. If the number is unknown,
-        a typical one is assumed."""
+        a typical number is assumed."""
         return self.context_length or UNKNOWN_LENGTH
 
     def __repr__(self) -> str:

@@ -31,7 +31,7 @@ class CopyResult(Value, omit_defaults=False):
     target: str
     """`source` and `target` are the paths or addresses of the two stores, without passwords."""
     tables: dict[str, int]
-    """The number of rows by table."""
+    """Maps the name of each table to its number of rows."""
     resumed: bool
     """Whether an earlier, interrupted copy was continued."""
     advice: str

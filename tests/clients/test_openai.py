@@ -110,7 +110,8 @@ async def test_a_kill_between_call_and_result_loses_nothing(
 
         async def kill() -> None:
             await shop.gateway.kill()
-            # The result of the agent's tool is stored, so the agent must not read the changed file.
+            # The agent has read the file already, and the result is stored. If the agent read the
+            # file again, its answer would contain this new text.
             (shop.gateway.workspace / "shopping.txt").write_text("nothing\n")
             await shop.gateway.start()
 

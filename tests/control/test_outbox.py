@@ -62,8 +62,8 @@ class LossyWire:
 
     async def edit(self, id: str, content: Content) -> None:
         await self._server.edit(id, content)
-        # Only the reply to the last edit, which shows the whole answer, is lost. Edits of the
-        # preview before it get their replies.
+        # Only the reply to the last edit, which shows the whole answer, is lost. The earlier edits
+        # of the preview get their replies.
         if content.text == ANSWER:
             await self._lose("edit")
 

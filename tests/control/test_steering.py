@@ -25,7 +25,8 @@ pytestmark = pytest.mark.slow
 
 STEERING = replace(QUIET, display=DisplaySettings(busy_input_mode="steer"))
 FEW = 4
-"""On PostgreSQL, the gateway is killed after every fourth commit."""
+"""On PostgreSQL, the gateway is killed after every fourth commit only. On SQLite, it is killed
+after every commit."""
 
 
 class Model:

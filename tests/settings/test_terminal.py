@@ -1,4 +1,4 @@
-"""The settings of commands, also under the names of Hermes Agent."""
+"""The settings for running commands can also have the names that Hermes Agent uses."""
 
 from pathlib import Path
 

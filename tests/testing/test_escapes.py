@@ -121,7 +121,8 @@ async def tried(
 
 @pytest.fixture(scope="module")
 def succeeded(tmp_path_factory: pytest.TempPathFactory) -> dict[Level, set[str]]:
-    """Makes all attempts, with one command for each level."""
+    """Makes all attempts to escape, with one command for each isolation level. Returns the names of
+    the attempts that have succeeded at each level."""
     found: dict[Level, set[str]] = {}
     levels: tuple[Level, ...] = ("bubblewrap", "landlock")
     for level in levels:

@@ -35,8 +35,8 @@ async def test_every_transaction_of_a_conflicting_store_is_run_twice_and_committ
         for number in (1, 2, 3):
             assert await conflicting.run(count) == number
         assert await store.read(value, "counter") == 3
-    # Each number is there twice: the first attempt has also executed its statements, and was then
-    # rolled back.
+    # Each number is there twice, because each transaction runs twice: the first attempt executes
+    # its statements too, and is then rolled back.
     assert seen == [1, 1, 2, 2, 3, 3]
 
 

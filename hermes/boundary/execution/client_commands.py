@@ -181,7 +181,8 @@ class ClientCommands:
 
 
 def supervised(machine: Machine, mark: str, kind: str) -> tuple[str, ...]:
-    """Returns the command line of the client that runs a supervisor."""
+    """Returns the command line of a client, such as `docker` or `ssh`, that runs a supervisor on
+    the machine."""
     arguments = ("-c", SUPERVISOR, SUPERVISOR_NAME, mark, kind, "01"[not machine.shared])
     return machine.client(mark, *arguments, lasting=kind == "background")
 

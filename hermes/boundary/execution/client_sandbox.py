@@ -200,8 +200,9 @@ class ClientSandbox:
     async def _machine_for(
         self, place: CommandPlace | None, *, lasting: bool = False
     ) -> AsyncIterator[Machine]:
-        """Yields the machine for a command. If the machine is for this command alone, it is cleared
-        afterwards. The machine of a `lasting` command is cleared only after an error."""
+        """Yields the machine for a command. A command with an approved place may get a machine of
+        its own. At the end of the block, everything on this machine is ended. If the command is
+        `lasting` (it outlives the block), this happens only after an error."""
         own = await self._setting.pinned(place, lasting=lasting) if place else None
         begun = False
         try:

@@ -110,7 +110,8 @@ class PlaceCheck:
         self.files = files
 
     def locate(self, folder: str, scripts: Sequence[str]) -> CommandPlace:
-        """Returns the place of a command that begins in the folder and runs the scripts."""
+        """Returns the place of a command: the backend, the folder in which the command begins, the
+        environment that it sees, and the scripts that it runs."""
         return CommandPlace(
             backend=self._backend,
             folder=folder,

@@ -55,7 +55,8 @@ class ContainerEngine:
         return self.is_podman and os.geteuid() != 0
 
     async def find(self) -> str:
-        """Searches for an engine that works. Returns why none works; empty if one does."""
+        """Searches for an engine that works. Returns an empty text if an engine works, and
+        otherwise the reason why no engine works."""
         if self._found:
             return ""
         problems: list[str] = []

@@ -87,7 +87,8 @@ def _forward(folder: str, sandbox: str, pipes: tuple[int, int], parent: int) -> 
             with os.fdopen(told) as file:
                 child = json.load(file)["child-pid"]
             join_namespaces(libc, child)
-            # The loopback interface may still be down, and then has no address.
+            # The server does not name 127.0.0.1, because the loopback interface may still be down,
+            # and then has no address.
             with socket.create_server(("", PROXY_PORT), backlog=MOST_CONNECTIONS) as listener:
                 os.write(opened, b"g")
                 os.close(opened)
@@ -206,8 +207,9 @@ class JoinedSockets:
 
 def connect_to_proxy(sandbox: str) -> socket.socket | None:
     """Connects to the proxy of a process that still runs; returns None if there is no such proxy.
-    The current folder contains the sockets. The proxy learns the name of the sandbox from the first
-    line, which no command can change."""
+    The sockets of the proxies are in the current folder. The first line that is sent tells the
+    proxy the name of the sandbox. Commands can't change this line, because their data follows
+    it."""
     with os.scandir() as entries:
         names = [entry.name for entry in entries]
     for name in names:

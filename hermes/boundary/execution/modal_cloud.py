@@ -25,7 +25,8 @@ MODAL_NAME = "modal"
 APP_NAME = "hermes"
 """The name of the app in Modal that all sandboxes belong to."""
 VOLUME_VERSION = 2
-"""The version of volumes whose changes can be committed with `sync`."""
+"""The version of the volumes that are created at Modal. The changes in a volume of this version can
+be committed with the command `sync`."""
 INPUT_PIECE = 1_000_000
 """Maximum number of bytes of input that are sent at once."""
 MODAL_CONNECT_SECONDS = 8.0

@@ -70,7 +70,8 @@ SHELL_FOLDERS = "/bin:/usr/bin:/usr/local/bin:/run/current-system/sw/bin"
 
 
 class SandboxBackend:
-    """Isolates commands. If no level works on this machine, commands are refused."""
+    """Isolates commands with an isolation level: a technique such as bubblewrap or Landlock. If no
+    level works on this machine, commands are refused."""
 
     def __init__(self, options: BackendOptions, level: Level | None) -> None:
         self._options = options

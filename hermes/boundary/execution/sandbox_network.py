@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NETWORK_LEVEL: Level = "bubblewrap"
-"""The level at which commands can have a network. The other levels can't keep a command away from
-the programs that listen on this machine."""
+"""The only isolation level at which commands can have a network. The other levels can't keep a
+command away from the programs that listen on this machine."""
 SHOWN_HOSTS = 10
 """Maximum number of hosts in a description."""
 

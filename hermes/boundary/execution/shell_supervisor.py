@@ -181,7 +181,8 @@ def orders(command: str, folder: str, environment: Mapping[str, str]) -> bytes:
 
 
 def input_lines(data: bytes) -> list[bytes]:
-    """Returns the lines that pass this input on to a background command."""
+    """Returns the lines that the supervisor of a background command must read to pass this input on
+    to the command."""
     lines, line = [], b""
     for byte in data:
         plain = 32 <= byte < 127 and byte != ord("\\")

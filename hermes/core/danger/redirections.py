@@ -68,8 +68,8 @@ def _shown(redirection: Redirection, target: str) -> str:
 
 
 def file_text(path: str, scope: ShellScope) -> str:
-    """Returns the content of a file that the command has written. For another file, returns unknown
-    text. The text is marked as secret, downloaded or endless if the file is secret, downloaded or
+    """Returns the content of the file if the command has written the file, and otherwise unknown
+    text. The unknown text is marked in accordance with the file: as secret, downloaded or
     endless."""
     content = scope.content(path)
     if content is not None:

@@ -13,8 +13,8 @@ HOME = "~"
 """In this package, every path in the user's home folder begins with this text."""
 
 MAX_FOLDERS = 8
-"""Largest number of folders that may be the working directory. If there are more, the working
-directory counts as unknown."""
+"""Largest number of folders that may be the working directory. There can be several, because a `cd`
+may fail or be skipped. If there are more, the working directory counts as unknown."""
 _PATTERN = re.compile(r"[*?[]")
 _SECRET_NAME = re.compile(
     r"SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIAL",
@@ -172,10 +172,10 @@ class ShellScope:
     def enter_folder(self, target: str) -> None:
         """Changes the working directory to `target`.
 
-        If any part of `target` is unknown, `folders` becomes None. Relative paths of scripts then
-        count as unknown. If `target` begins with unknown text other than a plain name, `folder`
-        becomes the directory in which the command starts. Relative paths of other files are then
-        resolved in this directory.
+        If any part of `target` is unknown, `folders` becomes None, and relative paths of scripts
+        count as unknown from then on. Relative paths of other files are resolved in `folder`. If
+        `target` begins with unknown text that may be more than a plain name, `folder` becomes the
+        directory in which the command starts.
         """
         absolute = target.startswith(("/", HOME))
         if not is_known(target):
@@ -194,8 +194,9 @@ class ShellScope:
             self.folders = both if len(both) <= MAX_FOLDERS else None
 
     def script_paths(self, text: str) -> tuple[str, ...]:
-        """Returns the paths that an operand may name, normalized as in `path`. Returns an empty
-        tuple if the operand or the working directory is not known."""
+        """Returns the paths that an operand may name, in the normalized form that `path` returns.
+        There is one path for each folder that may be the working directory. Returns an empty tuple
+        if the operand or the working directory is not known."""
         if not is_known(text) or _PATTERN.search(text):
             return ()
         if text.startswith(("/", HOME)):

@@ -115,8 +115,8 @@ class _Pricing(Struct):
 class _Entry(Struct):
     id: str
     context_length: int | None = None
-    """The context length. Different servers use different names for it: this field and the next
-    four."""
+    """The context length. Servers use different names for this value: the name of this field, or
+    the name of one of the next four fields."""
     context_window: int | None = None
     max_context_length: int | None = None
     max_model_len: int | None = None

@@ -204,8 +204,8 @@ class ConfiguredModels:
             return None
 
     def _beside(self, main: ChosenModel) -> _Endpoint:
-        """Returns the endpoint of the main model. Another model of the same provider can be called
-        at this endpoint."""
+        """Returns the endpoint of the main model, at which other models of the same provider can be
+        called too."""
         choice, fields = main.choice, ("provider", "base_url", "api_key", "wire")
         return _Endpoint(
             provider=self.catalog.named(choice.provider),

@@ -43,8 +43,8 @@ CUT_CALL = (
 PROGRESS_LENGTH = 200
 """Maximum number of characters of a progress text."""
 SHOWN_CHANGE = 200_000
-"""Maximum number of characters of a file whose change is shown. Changes of longer files are not
-shown, because redaction takes time."""
+"""The change of a file is shown only if the file has at most this number of characters, because it
+takes long to redact longer files."""
 FAULT_LENGTH = 1000
 """Maximum number of characters that the model sees of an unexpected error of a tool."""
 

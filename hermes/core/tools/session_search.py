@@ -67,7 +67,8 @@ def session_search_tool(store: Store) -> Tool[SessionSearch]:
 
 
 def listed(found: Sequence[FoundMessage], longest: int) -> str:
-    """Returns a line for each message."""
+    """Returns a text with one line for each message. `longest` is the maximum length of the text of
+    a message."""
     return "\n".join(line(one, longest) for one in found)
 
 

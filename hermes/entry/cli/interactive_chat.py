@@ -54,8 +54,8 @@ class SessionSelection(Value):
     latest: bool = False
     """Whether to use the most recently used session."""
     own_model: bool = False
-    """Whether the command line names a model. This model replaces the one that was chosen with
-    /model."""
+    """Whether the command line names a model. The named model replaces the model that a person has
+    chosen with /model."""
 
 
 class LastExchange(Value):
@@ -253,7 +253,7 @@ class InteractiveChat:
 
 
 def argument_of(text: str) -> str:
-    """Returns the argument of a command."""
+    """Returns the text after the name of a slash command; empty if there is none."""
     parsed = parse_command(text)
     return parsed.argument.strip() if parsed else ""
 

@@ -17,7 +17,8 @@ WAIT_SECONDS = 0.25
 """Maximum time in seconds for which a line is held back, so that several lines are written
 together. Warnings and errors are written at once."""
 MOST_WAITING = 1000
-"""Maximum number of lines that are held back."""
+"""Maximum number of lines that are held back. When it is reached, all these lines are written at
+once."""
 
 ON_SCREEN = frozenset({"hermes.control.turn_log", "hermes.core.models.retry"})
 """Loggers for turns and providers. A terminal shows their messages with the answer."""

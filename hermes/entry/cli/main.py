@@ -194,7 +194,7 @@ def run(runtime: Runtime) -> None:
 
 
 def _help_width() -> int | None:
-    """Returns the width of help texts; None for click's own choice, which is at least 50."""
+    """Returns the width of help texts in columns. None means that click chooses the width."""
     columns = terminal_columns()
     return columns - 2 if columns and columns < NARROW_COLUMNS else None
 

@@ -15,9 +15,9 @@ class AnswerPlace(Value):
     """The position of an answer's text among the events of its turn."""
 
     after: int
-    """Number of the last event before the answer."""
+    """The number of the event right before the first event of the answer."""
     upto: int
-    """Number of the last event of the answer."""
+    """The number of the last event of the answer."""
     segments: list[tuple[int, int]]
     """The segments of the answer: the pieces of text between tool calls. Each segment is given as
     the numbers of its first and its last text event."""

@@ -1,10 +1,10 @@
 """The middleware around every route and mounted app. It sets the request id, writes the access log,
 and checks the host, the origin, the key and the size of a request.
 
-A middleware that refuses a request answers it itself. `ErrorMiddleware` is the innermost one: it
-turns the errors of endpoints and mounted apps into responses. A middleware that has nothing to do
-after the response does not await the next app. It returns the awaitable of that app instead, which
-is faster.
+A middleware that refuses a request sends the response itself. `ErrorMiddleware` is the innermost
+middleware: it turns the errors of endpoints and mounted apps into responses. A middleware that has
+nothing to do after the response does not await the next app. It returns the awaitable of that app
+instead, which is faster.
 """
 
 import ipaddress
@@ -186,7 +186,8 @@ PREFLIGHT = {
 
 
 SDK_HEADER = re.compile(r"x-stainless-[a-z0-9-]{1,40}")
-"""Headers in which OpenAI's SDKs describe themselves. The set grows with each version."""
+"""Matches the headers in which OpenAI's SDKs describe themselves. They are not listed by name,
+because new versions add more headers."""
 
 
 def preflight_headers(requested: str) -> dict[str, str]:

@@ -45,8 +45,8 @@ def check_paths(routes: Sequence[WebhookRoute], ours: Sequence[str]) -> None:
 
 
 def webhook_routes(gateway: Gateway, routes: Sequence[WebhookRoute]) -> list[Route]:
-    """Returns the routes of platforms. These routes need no API key, because each handler verifies
-    its requests."""
+    """Returns the HTTP routes at which chat platforms deliver messages. These routes need no API
+    key, because each handler verifies its requests."""
     return [
         Route(route.path, Endpoint(route.method, _endpoint(gateway, route))) for route in routes
     ]

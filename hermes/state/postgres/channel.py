@@ -21,8 +21,8 @@ from hermes.types.store import Row
 
 READ_AGAIN_SECONDS = 1.0
 """While a reply is expected, the connection is read at this interval even if no event reports data.
-uvloop reports a socket with an error only once, but one read may not return all data of the
-socket."""
+The reason is that uvloop reports a socket with an error only once, and a single read does not
+always return all data of the socket."""
 _BINARY = 1
 _double = struct.Struct("!d").unpack
 
@@ -57,7 +57,8 @@ integers, text, double precision, void."""
 
 
 class StatementReply:
-    """The result of a statement that was sent. It has no rows until the result has arrived."""
+    """The reply to a statement that was sent. `rows` returns no rows until the result has
+    arrived."""
 
     __slots__ = ("result",)
 

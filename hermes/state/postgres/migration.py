@@ -22,8 +22,8 @@ async def migrate(connection: psycopg.AsyncConnection[Any]) -> None:
             await _migrate(connection, steps)
     except psycopg.errors.InsufficientPrivilege as error:
         raise ConfigError(
-            f"the user of store.url may not create tables ({error}): make it the owner of the"
-            " database, for example with `alter database … owner to …`"
+            f"the user of store.url is not allowed to create tables ({error}): make this user the"
+            " owner of the database, for example with `alter database … owner to …`"
         ) from error
     except psycopg.Error as error:
         raise StoreUnavailable(f"the database can't be migrated now ({error})") from error

@@ -152,8 +152,8 @@ def _reindex(connection: sqlite3.Connection) -> None:
 def _leave(home: Home, lock: FileLock) -> None:
     """Frees the shared lock.
 
-    The last process to exit has checkpointed the WAL, so a missing WAL no longer means lost
-    commits. Therefore that process removes the lock files of killed processes.
+    If this is the last process and it has checkpointed the WAL, a missing WAL no longer means that
+    commits were lost. The process then removes the lock files of killed processes.
     """
     if lock.try_acquire() and not wal_of(home.store).exists():
         sweep_up(home.run)

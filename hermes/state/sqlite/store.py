@@ -87,7 +87,7 @@ class SQLiteStore:
     async def registered(
         self, kind: OwnerKind, folder: FolderId | None = None
     ) -> AsyncIterator[None]:
-        """Registers this process until the block ends."""
+        """Lists this process among the processes that use the store, until the block ends."""
         with OwnerLock(locks_of(self.path)) as lock:
             await self.run(owners.register, lock.id, kind, time.time(), folder)
             self._owner = lock.id

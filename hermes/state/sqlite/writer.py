@@ -136,8 +136,9 @@ class Writer:
                     self._call_on_loop(self._on_foreign_commit)
 
     def _commit(self) -> StoreUnavailable | None:
-        """Commits the batch. A job succeeds only if the files pass the check before and after the
-        commit. Returns the error if the whole batch has failed; None otherwise."""
+        """Commits the batch. Before and after the commit, checks that the files of the database are
+        still in place. If a check fails, all jobs fail. Returns the error if the whole batch has
+        failed; None otherwise."""
         error = self._check_files()
         if error is None:
             if error := commit(self._connection, self._batch):

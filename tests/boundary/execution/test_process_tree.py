@@ -39,8 +39,8 @@ def nothing_left() -> Iterator[None]:
 
 @contextmanager
 def subreaper(command: str, folder: Path) -> Iterator[int]:
-    """Yields the pid of a process that becomes the parent of orphans (a subreaper). At this time,
-    the process has run the command and does nothing more."""
+    """Starts a process that becomes the parent of orphans (a subreaper) and runs the command.
+    Yields the pid of this process after the command has ended."""
     arguments = [sys.executable, "-c", SUBREAPER, command]
     with subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE) as process:
         try:

@@ -67,8 +67,8 @@ def test_the_command_for_another_terminal_names_an_unusual_home(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     assert own_command(load(tmp_path / ".hermes", {})) == "hermes"
-    # Here `hermes` is on the PATH only because its virtual environment is active. It may not be
-    # active in another terminal, so the command has the full path.
+    # Here `hermes` is on the PATH only because its virtual environment is active. In another
+    # terminal this environment is perhaps not active, so the command has the full path.
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
     assert own_command(load(tmp_path / ".hermes", {})) == str(script)
 

@@ -41,7 +41,7 @@ COLORS = calls(("ask", {"question": "Which?", "choices": ["red", "blue", "3"]}))
 
 
 class Heard:
-    """A fake screen that records everything that it is to show."""
+    """A fake screen that records everything that the code under test shows on it."""
 
     def __init__(self) -> None:
         self.events: list[AgentEvent] = []

@@ -145,7 +145,8 @@ class MatrixAdapter:
             "m.new_content": {"msgtype": "m.text", **fields},
             "m.relates_to": {"rel_type": "m.replace", "event_id": ref.id},
         }
-        # An edit may restore an earlier text, so the key does not depend on the text.
+        # Each edit gets a new key. If the key were made from the text, the homeserver would ignore
+        # an edit that restores an earlier text.
         await self._put(target.chat_id, edited, new_id())
 
     async def typing(self, target: Target) -> None:

@@ -151,7 +151,8 @@ class TelegramAdapter:
         except TargetGone:
             raise
         except (Rejected, AuthFailed) as error:
-            # A server without this method answers with 404, which `call` reports as AuthFailed.
+            # A server without the method `sendMessageDraft` answers with 404, which is reported as
+            # AuthFailed.
             log.info("%s shows previews as messages, not as drafts: %s", self.account, error)
             self._drafts = False
         return self._drafts

@@ -411,9 +411,9 @@ async def test_a_chat_in_a_penalty_window_is_left_alone_until_the_window_ends(
         platform.server.penalize(PERSON, 3)
         platform.says("hi")
         await until(lambda: platform.server.texts(PERSON) == ["hello there"], 20)
-    # In a penalty window, Telegram refuses every call for the chat. The bot learns about the window
-    # from its first refused call. At that time, two more calls may have started: the typing
-    # indicator and the preview.
+    # The server refuses every call for the chat for 3 seconds. The bot learns this from its first
+    # refused call. Until then, two more calls may have started: the typing indicator and the
+    # preview.
     assert 1 <= len(platform.server.impatient) <= 3
 
 
