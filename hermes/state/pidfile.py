@@ -53,7 +53,8 @@ def registered(folder: Path) -> Iterator[PidFile]:
 
 
 def all_running(folder: Path) -> list[RunningGateway]:
-    """Returns the gateways that have a locked file in the folder, ordered by port."""
+    """Returns the running gateways, ordered by port. Each of them has locked a file in the
+    folder."""
     found = (_running(path) for path in folder.glob("gateway*.pid"))
     return sorted((one for one in found if one), key=lambda one: (one.port, one.pid))
 

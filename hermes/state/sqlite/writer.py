@@ -190,7 +190,7 @@ class Writer:
         return True
 
     def _call_on_loop(self, callback: Callable[..., None], *args: object) -> None:
-        # If the loop was closed before the store, no callers are left.
+        # If the loop was closed before the store, no caller waits for a result any more.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback, *args)
 
