@@ -25,8 +25,8 @@ class PidFile:
 
     def write(self, running: RunningGateway) -> None:
         """Writes the description of this gateway into its file. The gateway is then listed until
-        the block of `registered` ends. If the disk is full, it is not listed until the next
-        write."""
+        the block of `registered` ends. If the disk is full, the gateway is not listed until the
+        next write."""
         # The file never becomes shorter, so that no reader sees a truncated content.
         data = msgspec.json.encode(running).ljust(self._length)
         self._length = len(data)
