@@ -174,8 +174,8 @@ class Writer:
         return None
 
     def _take_batch(self, seconds: float) -> bool:
-        """Fills the batch. Waits at most this many seconds for the first job. Returns False if the
-        writer was closed and no job is left."""
+        """Fills the batch. Waits at most `seconds` for the first job. Returns False if the writer
+        was closed and no job is left."""
         self._batch = []
         with contextlib.suppress(queue.Empty):
             job = self._jobs.get(timeout=max(seconds, 0))
