@@ -152,7 +152,8 @@ async def _ask(stage: Stage, text: str, headers: dict[str, str]) -> Answer:
 
 
 async def _revoked(stage: Stage) -> int:
-    """Restarts the gateway with another key. Returns how often it still accepts the old key."""
+    """Restarts the gateway with another key. Returns the number of requests with the old key that
+    the gateway still accepts."""
     await stage.restart("fuzzed", key=f"{KEY}-rotated")
     accepted = 0
     for _ in range(5):

@@ -19,7 +19,7 @@ AT_ONCE = 4
 """Number of clients that send the same request at the same time."""
 PART = b"x" * 65_536
 SECONDS = 20.0
-"""Seconds after which a client gives up."""
+"""Seconds after which a client stops waiting for a response."""
 
 
 class HostileRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,7 +33,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rows(record: Record) -> list[Row]:
-    """Formats the figures in the order of the bars."""
+    """Returns a row of the table for each measured figure, in the order of `BARS`."""
     figures = {**record.figures, "errors": Figure(ours=record.errors)}
     return [Row(bar=bar, figure=figures[bar.key]) for bar in BARS if bar.key in figures]
 

@@ -89,8 +89,8 @@ def _in_scope(scope: ast.AST) -> Found:
             case _:
                 number = None
         if number is None:
-            # This call passes on the status of another error, and the call that made that error is
-            # found separately.
+            # This call copies the status of another error, and the loop finds the call that creates
+            # the other error separately.
             continue
         if code is None and default_code:
             yield default_code, number

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hermes.types.store_copy import CopyResult, CopyStep
     from hermes.types.turns import Prompt
 
-# The methods import what they need, because `hermes --help` must not load all of these modules.
+# Each method imports only the modules that it needs, so that `hermes --help` starts quickly.
 # ruff: noqa: PLC0415
 
 

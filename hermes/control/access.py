@@ -80,8 +80,8 @@ class Access:
         self.learn(KnownPeople())
 
     def learn(self, people: KnownPeople) -> None:
-        """Replaces the paired users, and the user ids that are linked to a person, with those that
-        were read from the store."""
+        """Replaces the known paired users, and the known user ids of each person, with the data
+        that was read from the store."""
         self._people = people
         linked = {person_of(*id): person for id, person in people.linked.items()}
         roles: dict[PersonId, Role] = {OWNER: Role.OWNER}

@@ -40,7 +40,7 @@ class FoundTarget(Value):
 
     target: Target
     text: str
-    """The target that names the chat, in its standard form."""
+    """The target in its standard form, such as `telegram:-1001234567890`."""
     known: bool
     """Whether the chat is the origin (the chat that the request came from), a home chat, or a chat
     from which a message has come."""

@@ -240,7 +240,7 @@ class Gateway:
         self._agents[session.agent].check_request(request)
 
     async def context_use(self, session: SessionKey) -> ContextUse:
-        """Returns how much of its model's context window the session takes."""
+        """Returns how much of the model's context window the session fills."""
         find_model = self._agents[session.agent].find_model
         return await self._store.read(context_use, str(session), find_model)
 

@@ -49,13 +49,13 @@ class IntakeResult(Value):
     """The time at which the message stops waiting for its further parts; None if it does not
     wait."""
     owed: Target | None = None
-    """The chat to which a newly stored message must be sent."""
+    """The chat for which a delivery was stored. The gateway wakes the outbox for this chat."""
     notified: Target | None = None
-    """Another chat to which a newly stored message must be sent."""
+    """Another chat for which a delivery was stored."""
     ended: bool = False
     """Whether the message ended a conversation."""
     secret: Secret | None = None
-    """A reply that is sent without being stored."""
+    """A reply that is sent without being stored, for example a new pairing code."""
 
 
 def store_row(

@@ -46,8 +46,8 @@ class SendOrder(Value):
     origin: Target | None = None
     """The chat that the target `origin` names."""
     session: str | None = None
-    """The session that sends the message. Its history already contains the message, so it is not
-    added there again."""
+    """The session that sends the message. The history of this session already contains the message,
+    so the message is not added to this history again."""
     known_only: bool = False
     """Whether only these targets are allowed: the origin, home chats, and known chats."""
     again: bool = False

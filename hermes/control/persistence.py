@@ -1,5 +1,5 @@
-"""Commits the records of things that have already happened, because these records must not be
-lost."""
+"""Commits the record of something that has already happened, and retries until the store accepts
+the record."""
 
 import logging
 from collections.abc import Callable

@@ -119,7 +119,7 @@ class Sending:
         content = self._delivery.content
         if len(content.text) <= LONG_TEXT:
             return parts_of(content, self._adapter)
-        # Splitting 60,000 characters takes a quarter of a second.
+        # Splitting 60,000 characters takes a quarter of a second, so this runs in a worker thread.
         return await anyio.to_thread.run_sync(parts_of, content, self._adapter)
 
     async def _place_and_edit(self, adapter: CanEdit, index: int, part: MessagePart) -> None:

@@ -96,8 +96,8 @@ def compress(command: CommandContext) -> Work[CommandReply]:
     if row is not None:
         known = History(generation=row.generation, compaction=row.compaction)
         said = (yield from transcript.history(session, known)).messages
-        # The end of a conversation is never summarised. The summary is made when the next message
-        # has arrived, so an empty message stands for that end here.
+        # The last request is never summarised. The summary is made after the person's next message
+        # has arrived, so an empty message takes the place of the next message here.
         if range_on_request((*said, UserMessage(text=""))) is not None:
             yield from sessions.set_summarise(session, wanted=True)
             return CommandReply(
@@ -108,7 +108,7 @@ def compress(command: CommandContext) -> Work[CommandReply]:
 
 
 def create_session(command: CommandContext) -> Work[None]:
-    """Creates the session if the command is its first message."""
+    """Creates the session if the command is the first message of the session."""
     yield from sessions.create_if_missing(
         command.session, command.source, command.person, command.now
     )

@@ -63,7 +63,7 @@ class ChatTarget(Value, tag=True):
 
 
 class NamedTarget(Value, tag=True):
-    """A chat that is named by its name, or by an id in a form that the platform does not define."""
+    """A chat that is given by its name, or by an id in a form that its platform can't parse."""
 
     account: str
     name: str

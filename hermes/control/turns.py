@@ -246,8 +246,8 @@ class TurnCheckpoint:
         steered: set[TurnId],
         folder: FolderId | None = None,
     ) -> None:
-        """`steered` is the set of turns for which new messages of people may wait. `folder` is the
-        folder with the files that tools use in this process."""
+        """`steered` contains the turns for which new messages of people may have arrived. `folder`
+        is the folder with the files that tools use in this process."""
         self._store = store
         self._claim = claim
         self._steered = steered

@@ -117,8 +117,8 @@ class WaitingMessages:
     def _mode(self, message: Incoming, turn: TurnRow) -> BusyMode:
         event, mode = message.event, message.mode
         if mode is None:
-            # An API client or a terminal waits for the answer to its own message, so such a message
-            # is queued.
+            # An API client or a terminal waits for the answer to its own message, so a message from
+            # either of them is queued.
             in_chat = event.origin.reply_to is not None
             profile = self._transactions.agent(message.key.agent).profile
             mode = profile.busy_mode_in(event.source) if in_chat else "queue"

@@ -33,7 +33,7 @@ SHARED_CHAT = (
     " a message says who wrote it. Don't tell what you know of somebody from elsewhere."
 )
 CONTEXT_SHARE = 0.1
-"""Largest share of a model's window for a context file."""
+"""Largest share of the model's context window that a context file may fill."""
 MOST_CACHED = 256
 FRESH_SECONDS = 2.0
 """Number of seconds for which requests without a session reuse the same prompt."""

@@ -31,7 +31,7 @@ _chance = random.Random()  # noqa: S311  # spreads reconnects, not a secret
 
 
 class SupervisorTimes(Value):
-    """The times of the supervisor, in seconds."""
+    """The pauses and time limits of the supervisor, in seconds."""
 
     reconnect: tuple[float, ...] = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
     """The pauses before the next connection: the first after one failure, the second after two
@@ -242,7 +242,7 @@ class AdapterRun:
 
     def watched(self, accept: Accept) -> Accept:
         """Wraps `accept`. Each message counts as a sign of life. While a message is being accepted,
-        its own time limit replaces the limit on silence."""
+        the time limit for accepting it replaces the limit on silence."""
 
         async def accept_and_note(event: MessageEvent) -> Receipt:
             self._accepting += 1

@@ -57,11 +57,11 @@ def owe(
 def send_once(
     send_key: str, target: Target, content: Content, agent: str, session: str | None, now: float
 ) -> Work[str]:
-    """Adds a message that does not answer a turn. Adds nothing if a delivery with the key
+    """Adds a message that is not the answer of a turn. Adds nothing if a delivery with the key
     `send_key` exists. Returns the id of the new or existing delivery.
 
-    `session` is the session whose history receives the message after it was sent. If nothing can be
-    sent to the chat, the delivery is dead from the beginning.
+    `session` is the session whose history receives the message after it was sent. If the chat is
+    marked as gone, the new delivery gets the state `dead`, so no process tries to send it.
     """
     error = yield from chats.gone_reason(target.account, target.chat_id)
     rows = yield (

@@ -25,8 +25,8 @@ class PidFile:
 
     def write(self, running: RunningGateway) -> None:
         """Writes the description of this gateway into its file. The gateway is then listed until
-        the block of `registered` ends. If the disk is full, it is not listed until the next
-        write."""
+        the block of `registered` ends. If the disk is full, the gateway is not listed until the
+        next write."""
         # The file never becomes shorter, so that no reader sees a truncated content.
         data = msgspec.json.encode(running).ljust(self._length)
         self._length = len(data)
@@ -53,7 +53,8 @@ def registered(folder: Path) -> Iterator[PidFile]:
 
 
 def all_running(folder: Path) -> list[RunningGateway]:
-    """Returns the gateways that have a locked file in the folder, ordered by port."""
+    """Returns the running gateways, ordered by port. Each of them has locked a file in the
+    folder."""
     found = (_running(path) for path in folder.glob("gateway*.pid"))
     return sorted((one for one in found if one), key=lambda one: (one.port, one.pid))
 

@@ -158,9 +158,10 @@ def close_client_calls(turn: TurnId, now: float) -> Work[None]:
 def decide(
     question: str, state: str, answer: str | None, who: str, now: float, name: str | None = None
 ) -> Work[TurnId | None]:
-    """Records the decision of the person `name`. If a message shows the question, also adds a
+    """Closes a question. `who` is the id of the person who decided, and `name` is the person's
+    name; `who` is empty if the question has expired. If a message shows the question, also adds a
     delivery that edits this message. Returns the question's turn; None if the question was already
-    decided."""
+    closed."""
     rows = yield (
         "update questions set state = ?, answer = ?, decided_by = ?, decided_at = ?,"
         " decided_name = ? where id = ? and state = 'open' returning turn, shown_in",

@@ -326,7 +326,8 @@ def keep_events(turn: TurnId, first: int, recorded: list[Recorded]) -> Work[None
 
 
 def _event_rows(recorded: list[Recorded]) -> Iterator[tuple[int, bytes]]:
-    """Yields two values for each row: the number of its last event, and its body."""
+    """Yields two values for each row to store: the number of the last event in the row, and the
+    body of the row."""
     row: list[bytes] = []
     size = last = 0
     for one in recorded:

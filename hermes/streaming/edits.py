@@ -79,8 +79,8 @@ class EditPlan:
         self._frame: tuple[str, str] | None = None
         """The last Markdown that was rendered, and the rendered text."""
         self._next: _Passed | None = None
-        """The text up to the end of the message that grows, if this message is full; otherwise
-        None. Further text no longer changes a full message."""
+        """The text up to the end of the growing message, if this message is full and more text no
+        longer changes it; otherwise None."""
         self._tree = IncrementalTree()
         self._framed_at = -math.inf
         self._called_at = -math.inf

@@ -36,7 +36,7 @@ LABEL_WIDTH = 100
 ARGUMENT_WIDTH = 40
 """Maximum number of characters of one argument in the label."""
 RESULT_WIDTH = 80
-"""Maximum number of characters of the result after the label."""
+"""Maximum number of characters of a call's result, which is shown after the label."""
 DIFF_INDENT = "  "
 """Spaces before each line of a diff."""
 

@@ -175,7 +175,7 @@ class Completion(WireValue):
     model: str
     """The `model` of the request."""
     choices: tuple[Choice, ...]
-    """One choice."""
+    """Always contains exactly one choice."""
     usage: Usage
     """The tokens of all model calls of the run."""
     object: Literal["chat.completion"] = "chat.completion"

@@ -83,7 +83,7 @@ class Options(Value):
     fail_at: str = ""
     """The point at which the process kills itself; empty if it does not kill itself."""
     count: bool = False
-    """Whether the process lists the points that it passes."""
+    """Whether the process writes a list of the points at which it could be killed."""
     from_start: bool = False
     """Whether the process counts the points from its start. Otherwise the process counts the points
     from the first update of a platform. A point is a moment at which the process can be killed."""

@@ -115,8 +115,8 @@ def _torn(one: DiskOperation, chance: random.Random) -> DiskOperation:
 
 
 def problems_of(folder: Path, files: dict[str, bytes], acknowledged: set[int]) -> list[str]:
-    """Opens a store on the files of an image, and returns the problems: damage that SQLite reports,
-    lost transactions, and transactions that were stored only in part."""
+    """Opens a store on `files`, the files of a disk image. Returns the problems: damage that SQLite
+    reports, lost transactions, and transactions that were stored only in part."""
     for old in folder.iterdir():
         old.unlink()
     for name, data in files.items():

@@ -43,7 +43,7 @@ def table_rules() -> dict[str, TableRules]:
 
 
 def fill_tables(shapes: tuple[TableShape, ...], first: int, count: int) -> Work[None]:
-    """Inserts this many rows into every table. The first row has the number `first`."""
+    """Inserts `count` rows into every table. The first row has the number `first`."""
     rules = table_rules()
     for table in shapes:
         yield from fill_table(table, rules[table.name], first, count)

@@ -67,7 +67,7 @@ def fuzzed_command(chance: random.Random, length: int) -> str:
 
 
 def judge_cost(number: int, seed: int = 1) -> JudgeCost:
-    """Judges this many random commands. One of ten is longer than a short command."""
+    """Judges `number` random commands. At least nine of ten are short."""
     chance = random.Random(seed)  # noqa: S311  # the commands are no secrets
     short: list[float] = []
     unjudged = 0

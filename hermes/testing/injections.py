@@ -1,5 +1,4 @@
-"""Tool calls that a model makes if it obeys instructions in a text of an attacker (a prompt
-injection)."""
+"""Tool calls that a model makes if it obeys the instructions of an attacker (prompt injection)."""
 
 from collections.abc import Iterator
 

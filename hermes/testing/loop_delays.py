@@ -14,8 +14,8 @@ EVERY = 0.01
 
 @asynccontextmanager
 async def measured_delays(result: Path) -> AsyncIterator[None]:
-    """Measures until the block ends. Then writes a pair for each wake-up to the file `result`: the
-    time, and the number of seconds by which the task was late."""
+    """Runs the measuring task until the block ends. Then writes a pair for each wake-up of the task
+    to the file `result`: the time, and the number of seconds by which the task was late."""
     seen: list[tuple[float, float]] = []
 
     async def watch() -> None:

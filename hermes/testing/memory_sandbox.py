@@ -154,7 +154,7 @@ class MemoryBackend:
         return False
 
     async def discard(self, scope: SandboxScope) -> None:
-        """Does nothing, because the files end with the machine."""
+        """Does nothing, because the files disappear together with the fake machine."""
 
     async def close_idle(self, seconds: float) -> int:
         return 0

@@ -46,8 +46,8 @@ class Stats(Struct):
     open: int = 0
     most_open: int = 0
     refused: dict[str, int] = {}
-    """Maps the reason of each refusal to the number of requests that were refused for it. Most
-    tests expect an empty mapping."""
+    """Maps each reason for a refusal to the number of requests that were refused for this reason.
+    Most tests expect an empty mapping."""
 
 
 class Control(Struct, forbid_unknown_fields=True):

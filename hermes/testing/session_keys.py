@@ -16,8 +16,8 @@ Identity = tuple[str, str, str, str, str | None, str | None, str | None]
 
 
 def count_collisions(number: int, seed: int = 1) -> tuple[int, int]:
-    """Builds this many session keys. Returns the number of different conversations, and the number
-    of mistakes: two conversations have the same key, or a key can't be parsed."""
+    """Builds `number` session keys. Returns the number of different conversations, and the number
+    of mistakes. A mistake is a key that two conversations share, or that can't be parsed."""
     chance = random.Random(seed)  # noqa: S311  # the numbers are no secrets
     conversations: set[Identity] = set()
     texts: set[str] = set()

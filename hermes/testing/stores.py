@@ -46,7 +46,8 @@ def store_reached_by(
 
 
 def store_url(folder: Path) -> str:
-    """Returns the address of the home's database; empty for SQLite."""
+    """Returns the address of the PostgreSQL database for the home `folder`; empty if the test uses
+    SQLite."""
     return _current[-1].url_of(folder) if _current else ""
 
 

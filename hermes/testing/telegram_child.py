@@ -45,7 +45,7 @@ class CallRecord(Value):
     at: float
     """The time of the start or of the answer, in seconds since 1970."""
     until: float = 0.0
-    """The end of the penalty window that the answer announced; 0 for the start of a call."""
+    """The time until which the answer forbids further calls; 0 for the start of a call."""
 
 
 class PauseRecord(Value):

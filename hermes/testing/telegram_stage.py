@@ -1,4 +1,5 @@
-"""A test environment for a gateway on Telegram: a fake Bot API, people who write, and kills."""
+"""A test environment for a gateway on Telegram: a fake Bot API, simulated people who write, and
+kills of the gateway."""
 
 import re
 import time

@@ -31,7 +31,7 @@ class Verdict(Value):
     leaves: bool = False
     """Whether the command may send data over the network or write outside of the workspace."""
     downloads: bool = False
-    """Whether the command may print text from the network, which strangers may have written."""
+    """Whether the command can print text from the network, which strangers may have written."""
     scripts: tuple[str, ...] = ()
     """Script files that the command runs, and whose content is not part of the command itself:
     `x.sh` in `bash x.sh`, `./x.sh`, `source x.sh` or `sh < x.sh`. The paths are relative to the

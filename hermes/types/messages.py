@@ -283,8 +283,8 @@ class Duplicate(Value, tag=True):
     same: bool = True
     """Whether the earlier message had the same body."""
     after: int = 0
-    """The number of the turn's last event before the earlier message. Later events belong to the
-    answer."""
+    """The number of the last event that the turn had when the earlier message was stored. Later
+    events belong to the answer."""
 
 
 class Refused(Value, tag=True):

@@ -189,8 +189,8 @@ class WebhookRoute(Value):
 
 
 def no_ref(text: str) -> ChatRef | None:
-    """Returns None for every text. It is used for a platform whose chats are named only by ids and
-    names that the gateway has seen."""
+    """Returns None for every text. A platform uses this function if its chats are named only by ids
+    and names that the gateway has seen."""
     return None
 
 

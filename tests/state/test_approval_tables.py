@@ -1,4 +1,4 @@
-"""The migration keeps the questions of earlier versions."""
+"""The migration that adds approvals keeps the questions that earlier versions have stored."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""The policy of previews is immutable."""
+"""The policy for previews can't be changed after it was created."""
 
 import pytest
 

@@ -64,7 +64,7 @@ class Effects(list[str]):
 
 
 class RecordingSandbox(LocalSandbox):
-    """Reads files, and only records commands and writes."""
+    """A sandbox that reads real files. Commands and writes are recorded, but not carried out."""
 
     def __init__(self, turn: Turn, backend: LocalBackend, effects: Effects) -> None:
         super().__init__(scope_of(turn), backend.commands)

@@ -31,7 +31,7 @@ running."""
 
 
 class SandboxStopped(Exception):
-    """Raised by a provider if the sandbox is not running, so that the program was not run."""
+    """Raised by a provider that has not run a program, because the sandbox is not running."""
 
 
 class CloudProvider(Protocol):
@@ -167,7 +167,7 @@ class CloudBackend:
         if known is None:
             return False
         self.forget(known.name)
-        # The record is deleted last, so that a crash leaves no unknown sandbox.
+        # The record is deleted last, so that a crash never leaves a sandbox without a record.
         await self.provider.delete(known.name)
         return await anyio.to_thread.run_sync(self._records.delete, id)
 

@@ -26,8 +26,8 @@ from hermes.types.value import Value
 CONTAINER_BACKEND = "docker"
 HOME_LABEL, SETTINGS_LABEL = "hermes.home", "hermes.settings"
 CONTAINER_USER = 64_200
-"""The number of the user and group of commands if the gateway runs as root. No user of this machine
-has this number."""
+"""If the gateway runs as root, commands run with this user id and group id. No user of this machine
+has this id."""
 HIGHEST_LIMIT = 16_384
 """The highest limit that a container gets for the open files of a process and for the processes of
 its user. Some machines do not let an engine set a higher limit."""

@@ -21,7 +21,7 @@ ENGINE_ADVICE = (
 
 
 class EngineAnswer(Value):
-    """The result of a call."""
+    """The result of one call of `docker` or `podman`."""
 
     code: int
     output: str

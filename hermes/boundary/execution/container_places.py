@@ -34,8 +34,8 @@ class ContainerPlaces:
         prepare: Callable[[], None],
         hidden: Sequence[Path] = (),
     ) -> None:
-        """`visible` lists the folders of this machine that are mounted in the container, and
-        `hidden` those that commands can't see there. `prepare` creates the workspace."""
+        """`visible` lists the folders of this machine that are mounted in the container. `hidden`
+        lists folders that commands can't see there. `prepare` creates the workspace."""
         self._image = image
         self._shown = Path(scope.workspace)
         self._workspace = workspace

@@ -40,7 +40,7 @@ def boot_id() -> str:
 
 @cache
 def _machine_boot() -> str:
-    """Returns the boot id that earlier versions used. If the system has none, returns the
+    """Returns the boot id that earlier versions used. If the system has no boot id, returns the
     machine's name."""
     try:
         return _BOOT_ID.read_text().strip()

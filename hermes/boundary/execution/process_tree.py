@@ -137,8 +137,8 @@ def end_at_once(root: int, group: int, *, wrapped: bool) -> None:
     command that has left the group is not killed.
     """
     if wrapped:
-        # These are bubblewrap and the first process of the namespace. The process table would take
-        # too long to read while a command starts processes as fast as it can.
+        # The first two descendants are bubblewrap and the first process of the namespace. To read
+        # the whole process table would take too long if the command starts many processes.
         for entry in _first_descendants(root, 2):
             send_signal(entry.pid, entry.started, signal.SIGKILL)
     else:

@@ -187,7 +187,7 @@ def start(root: Path, id: str, workdir: int, order: CommandOrder) -> CommandFold
         os._exit(0)
     os.close(writing)
     os.waitpid(starter, 0)
-    # The pipe closes when the command has begun.
+    # The supervisor writes the reason if the command can't begin. The pipe closes in both cases.
     with os.fdopen(reading, "rb") as pipe:
         problem = pipe.read()
     if problem or folder.record() is None:

@@ -27,14 +27,14 @@ class FileRequest(TypedDict, total=False):
     root: str
     """The workspace, relative to the home folder of the account or absolute."""
     shown: str
-    """Another path for the workspace, which the model may use."""
+    """The path under which the model knows the workspace. Requests may use this path, too."""
     path: str
     names: list[str]
     length: int
     """Number of bytes of data after the request."""
     expected: int | None
-    """Length of the last part of the data, in bytes. This part is the content that the file must
-    still have; None if the file may have any content."""
+    """The data of a write ends with the content that the file must have before the write. This is
+    the length of that content in bytes; None if the file may have any content."""
     task: dict[str, object]
 
 

@@ -43,7 +43,7 @@ class RemoteForeground:
 
     async def follow(self, launch: Mapping[str, object]) -> RemoteResult:
         """Starts the command, follows it to its end and returns the result. `launch` has the fields
-        of the request."""
+        of the request that starts the command."""
         pauses = iter(self._calls.pauses)
         try:
             news = await self._ask("start", launch)

@@ -344,7 +344,8 @@ class ConfinedLauncher:
 
 
 def findings(level: Level | None) -> tuple[BackendFinding, ...]:
-    """Says which level commands run at, and why the better levels do not work."""
+    """Returns a finding that names the isolation level of commands. If the level is the weakest, or
+    None because no sandbox works, the finding also says why the better levels do not work."""
     better = SANDBOX_LEVELS[: SANDBOX_LEVELS.index(level)] if level else SANDBOX_LEVELS
     problems = [f"{one}: {level_problem(one)}" for one in better]
     if level is None:

@@ -74,7 +74,7 @@ class SandboxFolder:
 
     @property
     def devices(self) -> Path | None:
-        """The folder with the devices of the sandbox; None if the sandbox uses those of the
+        """The folder with the devices of the sandbox; None if the sandbox uses the devices of the
         machine."""
         folder = self._root / "dev"
         return folder if folder.is_dir() else None

@@ -37,8 +37,8 @@ class FileServers:
     async def call(
         self, line: tuple[str, ...], environment: Mapping[str, str], request: bytes
     ) -> ServerAnswer:
-        """Sends the request to a program, which is started with this command line if all others
-        are in use. Raises ServerLost if the program ends."""
+        """Sends the request to an idle program. If no program is idle, starts a new program with
+        the command line `line`. Raises ServerLost if the program ends."""
         server = self._idle.pop() if self._idle else await _started(line, environment)
         try:
             answer = await server.call(request)

@@ -19,12 +19,13 @@ SUDO_FOLDERS = "/usr/bin:/bin:/usr/local/bin:/run/wrappers/bin"
 """The folders in which the program `sudo` is looked for. Other folders in PATH are left out,
 because a command could put its own program there."""
 ADDRESS_VARIABLE = "HERMES_SUDO"
-"""The variable with the name of the server's abstract Unix socket."""
+"""The environment variable that tells commands the address of the server that runs sudo. The
+address is the name of an abstract Unix socket."""
 
 
 class SudoAccess:
-    """Runs sudo for commands. The server that knows the password is started when the first command
-    starts."""
+    """Lets commands use sudo through a server process, which knows the password. The server is
+    started when the first command starts."""
 
     def __init__(self, program: str, password: str, folder: Path) -> None:
         """`folder` is the folder for the program that commands find instead of sudo."""

@@ -41,7 +41,7 @@ class Findings:
         self.leaves = False
         """Whether the command may use the network or write outside of the workspace."""
         self.downloads = False
-        """Whether a program may print text from the network."""
+        """Whether one of the programs can print text from the network."""
         self._effect: DangerEffect = "machine"
         self._commands = 0
         self._work = MIN_WORK + WORK_PER_CHARACTER * len(command)

@@ -10,7 +10,7 @@ ONE_WORD = "\2"
 SECRET_TEXT = "\3"  # noqa: S105
 """Unknown text that holds a secret."""
 DOWNLOAD = "\4"
-"""Unknown text that comes from the network."""
+"""Stands for unknown text that comes from the network."""
 
 ENDLESS = "\5"
 """Unknown text without an end, such as the output of `yes`."""
@@ -26,7 +26,7 @@ def is_known(text: str) -> bool:
 
 
 def is_open(text: str) -> bool:
-    """Returns whether the text has an unknown part that is not a plain name."""
+    """Returns whether the text has an unknown part other than a plain name (`PLAIN_NAME`)."""
     return not is_known(text) and not _OPEN.isdisjoint(text)
 
 

@@ -193,9 +193,9 @@ def _files_of_reader(call: Invocation) -> list[str]:
 
 
 def _output(call: Invocation) -> str:
-    """Returns what a program would print if no function computes it. In most cases, this is unknown
-    text. The text is marked as secret or downloaded if the program reads secret or downloaded
-    text."""
+    """Returns the output of a program whose output no other function computes. In most cases, this
+    is unknown text. The text is marked as secret or downloaded if the program reads secret or
+    downloaded text."""
     if call.program == "env" or prints_secret(call):
         return SECRET_TEXT
     if call.program in _DOWNLOADING:

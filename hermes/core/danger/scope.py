@@ -76,8 +76,8 @@ class ShellScope:
         self.files: dict[str, str] = {}
         """Content of the files that the command has written, by path."""
         self.copies: dict[str, str] = {}
-        """The original path of each file that the command has copied, linked or moved, by the new
-        path of the file."""
+        """The files that the command has copied, linked or moved. The key is the new path of a
+        file, and the value is its original path."""
         self.downloads: list[str] = []
         """Downloaded archives that the command has unpacked. Any script that the command runs may
         come from these archives."""
@@ -90,7 +90,8 @@ class ShellScope:
         the body of an `if`."""
 
     def inner(self) -> ShellScope:
-        """Returns a copy for a subshell. Files are shared, because they outlive the subshell."""
+        """Returns a copy for a subshell. The copy shares the records of written files, because the
+        files outlive the subshell."""
         copy = ShellScope()
         copy.variables = dict(self.variables)
         copy.functions = dict(self.functions)

@@ -57,8 +57,8 @@ _BACKTICKS = re.compile(r"`([^`]+)`")
 
 
 def judge_code(code: str, call: Invocation) -> None:
-    """Judges code that an interpreter runs. If the code runs commands, its strings are evaluated as
-    commands."""
+    """Judges code that an interpreter runs. If the code runs commands, the strings in the code
+    are evaluated as commands."""
     if len(code) > MAX_SCRIPT:
         call.danger("runs a program that is too long to check", effect="unclear")
         return

@@ -15,7 +15,7 @@ _escaped_prompt = lru_cache(maxsize=256)(escape)
 
 
 class EscapedMarkers:
-    """Escapes the prompt and the messages of every request; see `text/role_markers.py`."""
+    """Escapes the role markers in every request to a provider; see `text/role_markers.py`."""
 
     def __init__(self, provider: ModelProvider) -> None:
         self._provider = provider

@@ -97,7 +97,7 @@ class ModelDiscovery:
             page = _pages.decode(body)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise Rejected(
-                f"{endpoint.provider} has no list of models here; {address_advice(endpoint)}"
+                f"{endpoint.provider} did not return a list of models; {address_advice(endpoint)}"
             ) from error
         entries = page if isinstance(page, list) else page.data
         prefix = endpoint.quirks.list_prefix

@@ -27,8 +27,8 @@ LogSink = Callable[[str], None]
 
 
 def start_logging(level: str, secrets: Iterable[str], out: TextIO | None = None) -> None:
-    """Writes the log to stderr, or to `out`. Leaves out the messages that a terminal shows with the
-    answer."""
+    """Writes the log to stderr, or to `out`. Leaves out the messages of the loggers in `ON_SCREEN`,
+    which a terminal shows with the answer."""
     lines = _log_to([_stream(out or sys.stderr)], text_format, level, secrets)
     lines.addFilter(lambda record: record.name not in ON_SCREEN)
 

@@ -18,7 +18,8 @@ ORIGINS = {
     PLATFORM: TERMINAL_ORIGIN,
     "api": Origin(trigger="api", principal=Principal(name="api", person=OWNER)),
 }
-"""The origin of messages from our own entry points. All other messages come from chats."""
+"""The origins of messages that come from the terminal or over the API, by platform. All other
+messages come from chats."""
 
 
 @click.command(cls=Commands, default="show")

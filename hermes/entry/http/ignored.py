@@ -14,9 +14,9 @@ _NAME = re.compile(r"[\w.\[\]-]{1,64}", re.ASCII)
 
 
 def ignored_header(names: Sequence[str]) -> dict[str, str]:
-    """Returns the header with the names; no header if nothing was ignored.
+    """Returns the header that lists the ignored `names`, or no header if nothing was ignored.
 
-    Names come from the request, so a name that is long or unusual is replaced by a question
+    The names come from the request, so a name that is long or unusual is replaced by a question
     mark.
     """
     if not names:

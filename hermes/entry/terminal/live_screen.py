@@ -64,7 +64,8 @@ class LiveScreen:
         self._settled: list[RenderableType] = []
         """Permanent lines that are not written yet."""
         self._above: BlockKind | None = None
-        """The kind of the last permanent line."""
+        """Whether the last line that can't change any more belongs to the answer (`words`) or is a
+        remark; None if there is no such line."""
         self._labels: dict[CallId, str] = {}
         """The line that describes each running call."""
         self._targets: dict[CallId, str] = {}

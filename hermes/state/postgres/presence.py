@@ -279,8 +279,8 @@ class Presence:
         except BaseException:
             await connection.close()
             raise
-        # Other processes may have committed before this connection began to listen. So the reader
-        # is told that announcements may be lost.
+        # Other processes may have committed before this connection began to listen. So the code
+        # that reads announcements must assume that some were lost.
         self._notifications.interrupted()
         return connection
 

@@ -57,6 +57,7 @@ def suspicion(path: Path) -> Path:
 
 
 def suspect(path: Path) -> None:
-    """Creates the marker file. Call this when a statement has found damage."""
+    """Creates the marker file, which makes the next start check the whole database. Call this when
+    a statement has found damage."""
     with contextlib.suppress(OSError):
         suspicion(path).touch()

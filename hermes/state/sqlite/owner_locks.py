@@ -55,7 +55,7 @@ def is_alive(folder: Path, owner: OwnerId) -> bool:
 
 
 def dead_among(folder: Path, owners: Iterable[OwnerId]) -> list[OwnerId]:
-    """Returns the owners whose lock is free."""
+    """Returns the processes among `owners` that have ended: their locks are free."""
     return [owner for owner in owners if not is_alive(folder, owner)]
 
 

@@ -175,8 +175,8 @@ class Writer:
         return None
 
     def _take_batch(self, seconds: float) -> bool:
-        """Fills the batch. Waits at most this many seconds for the first job. Returns False if the
-        writer was closed and no job is left."""
+        """Fills the batch. Waits at most `seconds` for the first job. Returns False if the writer
+        was closed and no job is left."""
         self._batch = []
         with contextlib.suppress(queue.Empty):
             job = self._jobs.get(timeout=max(seconds, 0))
@@ -191,7 +191,7 @@ class Writer:
         return True
 
     def _call_on_loop(self, callback: Callable[..., None], *args: object) -> None:
-        # If the loop was closed before the store, no callers are left.
+        # If the loop was closed before the store, no caller waits for a result any more.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback, *args)
 

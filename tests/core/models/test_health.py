@@ -78,7 +78,7 @@ async def test_a_refused_key_is_an_error_without_the_key(tmp_path: Path) -> None
 
 async def test_an_endpoint_without_a_list_is_a_warning(tmp_path: Path) -> None:
     found = await checked_at(tmp_path, answer("no such page", status=404))
-    assert (found.level, "has no list of models here" in found.text) == ("warning", True)
+    assert (found.level, "did not return a list of models" in found.text) == ("warning", True)
     assert "hermes model test" in found.hint
 
 

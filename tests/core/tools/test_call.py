@@ -198,8 +198,8 @@ async def test_markers_in_arguments_are_restored_before_the_tool_runs(tmp_path: 
 
 
 def changing(path: str, before: str, after: str) -> AnyTool:
-    """Returns a tool that reports that it has changed the file `path` from `before` to `after`. It
-    changes nothing."""
+    """Returns a tool that reports that it has changed the file `path` from `before` to `after`. The
+    tool changes nothing."""
 
     async def change(context: ToolContext, arguments: Nothing) -> str:
         await context.show_change(path, before, after)

@@ -156,8 +156,8 @@ async def test_a_command_that_can_not_be_started_is_reported_as_a_failure(
 
 
 class AtTheGate(Notebook):
-    """A checkpoint that records the environment of the command's process. At this moment the
-    process waits until its handle is committed."""
+    """A checkpoint that records the environment of the command's process while the process waits
+    until its handle is committed."""
 
     async def started(self, call: CallId, handle: str | None = None) -> None:
         assert handle

@@ -33,8 +33,8 @@ def related_event(event: RoomEvent) -> str | None:
 def to_event(
     room: Room, event: RoomEvent, related: RoomEvent | None, now: float
 ) -> messages.MessageEvent | None:
-    """Returns the event of a message or an edit, or None for events that are not for the agent.
-    `related` is the event that `related_event` names."""
+    """Converts a message or an edit from the homeserver. Returns None if `event` is not for the
+    agent. `related` is the message that `event` edits or answers; None without such a message."""
     if event.sender == room.us or event.type != "m.room.message" or event.state_key is not None:
         return None
     content = original = event.content

@@ -101,7 +101,7 @@ class BotApi:
         """Returns the content of a file. Raises Rejected if it is too large or does not exist."""
         file = await self.call("getFile", RemoteFile, {"file_id": file_id})
         if file.file_size > DOWNLOAD_BYTES:
-            raise errors.Rejected("it is larger than 20 MB")
+            raise errors.Rejected("the file is larger than 20 MB")
         request = PlatformRequest(
             method="GET",
             path=f"file/bot{self._token}/{file.file_path}",
