@@ -27,7 +27,7 @@ class Record:
         """Number of failed or incomplete answers of our gateway."""
         self.samples: list[str] = []
         self.notes: list[str] = []
-        """Further tables that the report shows."""
+        """Tables that are printed before the table of the figures."""
         self.loaded = 0.0
         """Total duration of all loads in seconds."""
         self.others = 0.0

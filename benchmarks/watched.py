@@ -12,7 +12,7 @@ from hermes.settings import Settings
 from hermes.testing.loop_delays import measured_delays
 
 DELAYS = "HERMES_BENCHMARK_DELAYS"
-"""The environment variable with the path of the result file."""
+"""The environment variable with the path of the file that gets the measured delays."""
 
 
 class Watched(Application):

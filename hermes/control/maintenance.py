@@ -110,7 +110,7 @@ class Maintenance:
 
 
 def _expire_questions(now: float) -> Work[int]:
-    """Marks the questions that nobody answered in time. Returns how many questions were marked."""
+    """Marks the questions that nobody answered in time as expired. Returns their number."""
     overdue = yield from questions.overdue_questions(now)
     for question in overdue:
         yield from questions.decide(question, "expired", None, "", now)

@@ -11,7 +11,8 @@ MOST_SIGHTINGS = 10_000
 """Maximum number of chats that are remembered."""
 
 _Known = tuple[str | None, str | None, str]
-"""The names of the chat and of the person, and the kind of the chat."""
+"""What is recorded about a chat: the name of the chat, the name of the person who wrote last, and
+the kind of the chat."""
 
 
 class ChatSightings:

@@ -110,7 +110,7 @@ class TurnRunner:
         return scope is not None
 
     def stop_all(self, why: Why) -> set[TurnId]:
-        """Interrupts all turns that run here, and returns them."""
+        """Interrupts all turns that run in this process. Returns their ids."""
         running = set(self._scopes)
         for turn in running:
             self.stop(turn, why)

@@ -223,7 +223,7 @@ def _with_value(home: Home, text: str, field: Field, value: object) -> tuple[str
 
 
 def _without_value(home: Home, text: str, field: Field) -> tuple[str, bool]:
-    """Returns the file without the setting, and whether its comments were kept."""
+    """Returns the text of the file without the setting, and whether all comments were kept."""
     raw = read_yaml(home.config, text).raw
     fresh, _ = migrated(raw)
     wanted = fresh

@@ -24,7 +24,7 @@ _WORDS = re.compile(
     "|dummy|hello|login|local|token|trustno|value|asdf|demo|here|open|pass|root|temp|test|this|user"
     "|world|your|xxxx|abc|api|dev|foo|bar|baz|iam|key|llm|not|the|sk|me|my"
 )
-"""Well-known words, longest first."""
+"""Well-known words, which make a key easy to guess. Longer words come first."""
 
 
 def weakness(key: str) -> str | None:
@@ -42,7 +42,7 @@ def weakness(key: str) -> str | None:
 
 
 def _without_sequences(text: str) -> str:
-    """Removes runs such as `1234`, `fedc` and `0000`."""
+    """Removes sequences of characters such as `1234`, `fedc` and `0000`."""
     rest, run = "", text[:1]
     for letter in text[1:]:
         step = ord(letter) - ord(run[-1])

@@ -93,7 +93,8 @@ class ApiServerSettings(Value):
         str,
         Aliases(env=("API_SERVER_KEY",), keys=("platforms.api_server.extra.key",), secret=True),
     ] = ""
-    """The API key of clients, of 16 characters or more; if empty, a key is generated."""
+    """The API key that clients must send. It has 16 characters or more. If it is empty, the gateway
+    generates a key."""
     model_name: Annotated[
         str,
         Aliases(env=("API_SERVER_MODEL_NAME",), keys=("platforms.api_server.extra.model_name",)),

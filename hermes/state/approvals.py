@@ -155,7 +155,7 @@ def revoke(id: str) -> Work[bool]:
 
 
 def end_session(session: str) -> Work[None]:
-    """Deletes the rules of a conversation that has ended."""
+    """Deletes the approvals that a person has given for the whole conversation, which has ended."""
     yield "delete from approval_rules where session = ?", (session,)
 
 

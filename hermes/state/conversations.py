@@ -18,7 +18,7 @@ _MADE_NAME = re.compile(r"[0-9a-f]{21}")
 
 
 class Summary(Value):
-    """A conversation in the list."""
+    """One conversation in a list of conversations, without its messages."""
 
     key: str
     """The key of the conversation's session."""

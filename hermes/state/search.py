@@ -16,7 +16,7 @@ BEST_FIRST_SQL = "order by rank"
 
 
 class FoundMessage(Value):
-    """A message, or the snippet of it that matches a search."""
+    """A found message. In the results of a search, `text` is only the snippet that matches."""
 
     number: int
     """The number of the message's row."""

@@ -211,7 +211,8 @@ class SegmentEnd(RunEvent, tag="hermes.segment.ended"):
 
 
 class SegmentDiscard(RunEvent, tag="hermes.segment.discarded"):
-    """The text since `from_seq` was cut off. Drop that text, because the model writes it again."""
+    """The answer was interrupted. Drop all text from the event `from_seq` on, because the model
+    writes this part of the answer again."""
 
     from_seq: int
     """The id of the first event whose text must be dropped."""

@@ -89,8 +89,9 @@ async def _client_tools(stage: Stage, *, session: bool) -> None:
 
 
 async def _recovered(stage: Stage) -> None:
-    """Kills the gateway while work of every kind is in progress. If the run has a point, the next
-    gateway process is killed at this point, during its recovery."""
+    """Kills the gateway while work of every kind is in progress, and waits until the next gateway
+    process has finished this work. If `play` was called with a crash point, the next process is
+    also killed at this point, during its recovery."""
     spawner, queuer = SimulatedPerson(stage, "plain", "1"), SimulatedPerson(stage, "plain", "2")
     reader, decider = SimulatedPerson(stage, "editing", "1"), SimulatedPerson(stage, "editing", "2")
     asked = decider.say("ask")
@@ -164,7 +165,7 @@ class Played:
         self.report = report
         self.points = points
         self.reached = reached
-        """Whether the gateway came to the point and was killed there."""
+        """Whether the gateway reached the crash point and was killed there."""
 
 
 class Tally:

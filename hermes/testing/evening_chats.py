@@ -110,7 +110,7 @@ class TelegramEvening:
 
 
 class MatrixEvening:
-    """A direct room on a real homeserver."""
+    """The chat of a newcomer on Matrix: a direct room on a real homeserver."""
 
     account = "matrix"
     target = TargetPlatform(name="matrix", accounts=("matrix",), refs=MATRIX.refs)

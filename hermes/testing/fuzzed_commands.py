@@ -99,9 +99,9 @@ def _joined(chance: random.Random, length: int, pieces: Sequence[str]) -> str:
 
 
 def _growth(text: str) -> float:
-    """Returns the factor by which the CPU time grows if the text is repeated twice as often: the
-    median of three measurements. A time below a millisecond counts as a millisecond, because such a
-    time can't be measured exactly enough."""
+    """Returns the factor by which the CPU time grows if the text is repeated twice as often. The
+    factor is the median of three measurements. A time below a millisecond counts as a millisecond,
+    because such a short time can't be measured precisely."""
     ratios = []
     for _ in range(3):
         half, whole = (

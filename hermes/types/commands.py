@@ -57,7 +57,7 @@ class CommandMessage(Value):
 
     text: str
     attachments: tuple[Attachment, ...] | None = None
-    """The attachments of the message; None for the attachments of the command."""
+    """The attachments of the message. None means the attachments that came with the command."""
     mode: BusyMode | None = None
     """How the message is handled while a turn runs; None for the mode of the chat."""
     background: bool = False

@@ -1,4 +1,5 @@
-"""A context file that the agent has written is recorded, and is loaded only if it is allowed."""
+"""A context file that the agent has written is recorded, and is loaded only after a person has
+allowed it."""
 
 import os
 from pathlib import Path

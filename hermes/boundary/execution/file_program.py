@@ -16,7 +16,8 @@ class FileInfo:
         vars(self).update(fields)
 """
 _ERRORS = "class ToolFailed(Exception): pass"
-# The annotations are not evaluated, so that older versions of Python can run the modules.
+# Type annotations are not evaluated. So the modules also run if the other machine has an older
+# version of Python, which does not know some of the types.
 LOADER = """
 import __future__, json, sys, types
 flag = __future__.annotations.compiler_flag

@@ -86,7 +86,7 @@ def end_command(group: ProcessGroup, mark: str, supervisor: ProcessGroup | None)
 
 
 def _parse(number: str, started: str) -> ProcessGroup | None:
-    """Returns the process group; None if the fields do not describe a process group."""
+    """Returns the process group; None if the two texts do not describe a process group."""
     if not (number.isdecimal() and started.isdecimal()):
         return None
     # Group 0 would be our own, and group 1 belongs to the system.

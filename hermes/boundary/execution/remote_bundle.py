@@ -98,7 +98,7 @@ def _types() -> str:
 @cache
 def agent_folder() -> str:
     """Returns the name of the folder of the modules on the remote machine."""
-    # The folder is named for its content, so that another version of Hermes has its own modules.
+    # The name contains a hash of the modules, so each version of Hermes uses a folder of its own.
     return f"agent-{hashlib.sha256(agent_bundle()).hexdigest()[:16]}"
 
 

@@ -46,7 +46,7 @@ def _rules(
     yield from _writing(writable)
     for device in _DEVICES:
         yield f"(allow file-write-data (literal {_quoted(device)}))"
-    # Seatbelt applies the last rule that matches a path.
+    # Seatbelt applies the last rule that matches a path, so the rules that deny access come last.
     for path in hidden:
         yield f"(deny file* (subpath {_quoted(path)}))"
 

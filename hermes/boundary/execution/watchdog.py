@@ -90,8 +90,8 @@ class FileMeter:
         self._next = 0.0
 
     def full(self, pids: Sequence[int]) -> bool:
-        """Returns whether the folders, and the deleted files that these processes hold open, have
-        more bytes than the limit."""
+        """Returns whether the files use more bytes than the limit. The files are those in the
+        folders, and the deleted files that these processes still hold open."""
         if not self._limit:
             return False
         now = time.monotonic()

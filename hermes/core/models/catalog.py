@@ -61,7 +61,7 @@ class Catalog(Value):
 
     @staticmethod
     def load() -> "Catalog":
-        """Returns the built-in table, which is read once."""
+        """Returns the built-in table. Its file is read only once per process."""
         return _shipped()
 
     def extended(self, providers: Iterable[Provider]) -> "Catalog":

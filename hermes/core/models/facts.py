@@ -50,7 +50,8 @@ def with_known_facts(
 
 
 def with_settings(config: ModelConfig, chosen: ChosenModel) -> ChosenModel:
-    """Applies the settings about the model, which take precedence over lists and tables."""
+    """Returns the model with the facts that the settings state. A setting takes precedence over
+    the provider's list of models and over our tables."""
     choice, sources = chosen.choice, dict(chosen.sources)
     if config.context_length is not None:
         choice = replace(choice, context_length=config.context_length)

@@ -31,8 +31,8 @@ _TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
 """Characters that may occur in a token (a secret such as an API key)."""
 _LONGEST_PATH = 4096
 _NAME = 100
-"""A name such as `api_key` is recognised as the name of a secret by at most this number of
-characters at its end."""
+"""Whether a name such as `api_key` names a secret is decided by its end. At most this number of
+characters at the end of the name are read."""
 
 
 class CallSummary(Value):

@@ -270,8 +270,8 @@ class TerminalSession:
         return await self._gateway.accept(await self._said(text, piped, screen))
 
     async def _show_or_queue(self, sent: SentMessage, screen: AnswerScreen) -> TurnEnding:
-        """Shows the turn of a message. If it can't begin because an earlier turn waits for the
-        person, queues the message instead."""
+        """Shows the turn of a message. If the turn can't begin because an earlier turn waits for
+        the person, queues the message instead."""
         # The events of the turn are kept during this read, because the turn may end meanwhile.
         blocked = await self._gateway.read(sessions.blocked, self.key, sent.turn)
         if blocked and self._answers:

@@ -17,7 +17,7 @@ class StreamOptions(msgspec.Struct):
     include_usage: bool = False
     """Whether to add a last chunk with the number of tokens."""
     include_obfuscation: bool | None = None
-    """Ignored."""
+    """Ignored. The gateway adds no random padding to the chunks."""
 
 
 class ChatCompletionRequest(msgspec.Struct):

@@ -44,7 +44,7 @@ class LiveOutput:
 
     def status(self, hint: str = "") -> str:
         """Returns the text of the status line; empty if there is none."""
-        # The last column stays free, as in every other line.
+        # The last column of the terminal stays free in every line that is drawn here.
         return status_line(self.context, self.columns - 1, hint) if self.context else ""
 
     def note(self, text: str) -> None:

@@ -83,7 +83,7 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
         sql, parameters = next(work)
         while True:
             if sql == LOCK_SESSION:
-                # SQLite has one writer, so the statement that locks a session is skipped.
+                # SQLite runs one write transaction at a time, so no session needs a lock.
                 sql, parameters = work.send([])
                 continue
             # This code runs for every statement. Searching the joined text is faster than a loop in

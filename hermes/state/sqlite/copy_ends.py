@@ -101,7 +101,7 @@ async def sqlite_source(home: Home) -> AsyncIterator[SQLiteCopyEnd]:
 
 
 def _users(locks: Path) -> Work[str]:
-    """Returns a text with the names of the living registered processes."""
+    """Returns a text that names the running processes that use the database."""
     rows = yield "select id, kind, pid from owners order by started_at", ()
     alive = [f"a {kind} (pid {pid})" for id, kind, pid in rows if is_alive(locks, OwnerId(id))]
     return ", ".join(alive) or "another hermes process"

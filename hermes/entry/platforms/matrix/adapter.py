@@ -82,8 +82,8 @@ class MatrixAdapter:
             log.warning("%s can't join %s, invite it again: %s", self.account, room_id, error)
 
     async def _missed(self, us: str, room_id: str, news: Timeline, since: str) -> list[RoomEvent]:
-        """Returns the events that are newer than the sync token `since` and than our invitation,
-        oldest first."""
+        """Returns the events that are newer than the sync token `since`, oldest first. Events from
+        before our account was invited to the room, or joined it, are left out."""
         newest_first = list(reversed(news.events))
         token = news.prev_batch if news.limited else None
         query = {"dir": "b", "to": since, "limit": str(PAGE), "filter": _WANTED}

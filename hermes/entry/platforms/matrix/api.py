@@ -31,7 +31,8 @@ def error_for(response: http.PlatformResponse) -> HermesError:
 
 
 class MatrixApi:
-    """One account on one homeserver. No error that it raises contains the credentials."""
+    """Calls the API of a homeserver with one account. No error that this class raises contains the
+    account's credentials."""
 
     def __init__(self, account: MatrixAccount, device_id: str) -> None:
         self._account, self._device_id = account, device_id

@@ -60,7 +60,7 @@ def error_for(status: int, response: Response) -> errors.HermesError:
 
 
 class BotApi:
-    """One bot on one Bot API server. No error that it raises contains the token."""
+    """Calls a Bot API server as one bot. No error that this class raises contains the token."""
 
     def __init__(self, base_url: str, token: str) -> None:
         self._token = token
