@@ -23,8 +23,8 @@ _NAMES: dict[object, str] = {
 
 
 def field_rows(struct: Struct, prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yields the name, the value and the meaning of each field, including the fields of inner
-    structs."""
+    """Yields the name, the possible values and the meaning of each field, including the fields of
+    inner structs."""
     for field in msgspec.structs.fields(struct):
         name = f"{prefix}{field.encode_name}"
         text = field_text(struct, field.name)

@@ -85,7 +85,7 @@ class GatewayParts(Value):
 
     read_media: ReadMedia = no_media
     messenger: ChatMessenger | None = None
-    """None if tools can't send messages."""
+    """Sends the messages of tools to chats; None if tools can't send messages."""
 
 
 NO_PARTS = GatewayParts()

@@ -246,7 +246,7 @@ def _settle(waiter: "asyncio.Future[None]") -> None:
 
 
 class EventHub:
-    """The logs of the turns that run in this process or have readers in it."""
+    """Holds the event logs of the turns that run in this process, or have readers here."""
 
     def __init__(self) -> None:
         self._logs: dict[TurnId, EventLog] = {}

@@ -37,7 +37,8 @@ class Retention(Value):
 
 
 class Maintenance:
-    """Runs the maintenance loop in the process that holds the lease."""
+    """Runs the maintenance loop. Only the process that holds the lease for maintenance does the
+    work of the loop."""
 
     def __init__(
         self,

@@ -119,9 +119,9 @@ def revoke(account: str, user_id: str) -> Work[bool]:
 
 
 def redeem(digest: str, source: Source, now: float) -> Work[bool]:
-    """Pairs a stranger who has sent a code of an admin, and sends the stranger a welcome message.
-    Returns whether the code was right. Wrong codes are counted for each stranger, so that no
-    stranger can block others."""
+    """Pairs a stranger who has sent a code that an admin handed out, and sends the stranger a
+    welcome message. Returns whether the code was right. Wrong codes are counted for each stranger,
+    so that no stranger can block others."""
     account, user = source.account, source.user_id
     if (yield from pairing.locked_until(account, user, now)):
         return False

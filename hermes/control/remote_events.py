@@ -8,7 +8,8 @@ from hermes.types.identity import TurnId
 from hermes.types.value import Value
 
 HELD_SIZE = 262_144
-"""If more characters than this are held, the events that are also in the store are dropped."""
+"""Number of characters of text. If a `RemoteEvents` holds more than this number, it drops the
+events that are also in the store."""
 READ_RECORDED = 64
 """Maximum number of events that a reader gets at a time."""
 
@@ -69,8 +70,8 @@ class RemoteEvents:
 
     def _drop(self, kept: int) -> None:
         """Drops the events that are also in the store."""
-        # Neighbouring texts are held as one event here. If only a part of this event is stored, the
-        # event is kept.
+        # Pieces of text that follow each other are held here as one event. If the store has only
+        # some of the pieces, the whole event is kept.
         start = bisect_right(self._recorded, kept, key=lambda one: one.seq)
         if start:
             self.base = self._recorded[start - 1].seq

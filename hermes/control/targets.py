@@ -50,7 +50,8 @@ class OriginTarget(Value, tag=True):
 
 
 class HomeTarget(Value, tag=True):
-    """The home chat of an account."""
+    """The home chat of an account: the chat that the operator has chosen for messages whose target
+    names only the account."""
 
     account: str
 

@@ -29,8 +29,8 @@ class ApprovalSettings(Value):
     unattended: Annotated[
         Literal["deny", "allow", "approve"], Aliases(keys=("approvals.cron_mode",))
     ] = "deny"
-    """The decision if no person is present, as in a scheduled job: `deny`, or `allow` (or
-    `approve`)."""
+    """The decision if no person is present, as in a scheduled job: `deny` or `allow`. `approve`
+    means the same as `allow`."""
     untrusted_content: bool = True
     """Whether untrusted content, such as a web page or a received file, makes approvals stricter.
     As soon as such content is part of the conversation, every action that sends data out or writes

@@ -210,7 +210,7 @@ class Session(Value, tag=True):
     """The first JSON line, which names the conversation so that it can be resumed."""
 
     name: str
-    """The name for `hermes chat --resume`."""
+    """The conversation's name, which `hermes chat --resume` accepts."""
 
 
 class JsonLines:

@@ -147,7 +147,8 @@ class BotApiServer:
         bot.wake()
 
     def penalize(self, chat: int, seconds: float) -> None:
-        """Starts a penalty window: refuses all calls for the chat for this number of seconds."""
+        """Refuses all calls for the chat for this number of seconds, as Telegram does after too
+        many calls. This time is called a penalty window."""
         self._penalties[chat] = time.monotonic() + seconds
 
     def cut(self) -> None:

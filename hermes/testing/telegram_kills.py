@@ -112,7 +112,7 @@ class TelegramStorm:
 
     def _trouble(self) -> ScriptedFailure | None:
         """Returns the way in which the next call fails, or None if the call succeeds. Sometimes
-        this method also starts a penalty window for a random chat."""
+        this method also makes the fake server refuse all calls for a random chat for a while."""
         if self._random.random() < self._size.penalties:
             chat = FIRST_CHAT + self._random.randrange(self._size.chats)
             self._stage.server.penalize(chat, self._random.uniform(0.5, 4.0))

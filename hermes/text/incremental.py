@@ -39,8 +39,9 @@ class IncrementalMarkdown:
     """Parses a text that arrives in chunks. Its lines must end with a newline and no carriage
     return.
 
-    The pieces that `settled` and finally `open` return do not depend on how the text was divided
-    into chunks. Code is an exception: its lines are returned as soon as they are complete.
+    The methods `settled` and `open` return the parsed pieces. These pieces do not depend on how the
+    text was divided into chunks. Code is an exception: its lines are returned as soon as they are
+    complete.
     """
 
     def __init__(self) -> None:

@@ -62,8 +62,9 @@ class ToolContext(Protocol):
 
     @property
     def place(self) -> CommandPlace | None:
-        """The place to which the approval of the call is bound; None if the call needed no
-        approval. A command must run in this place."""
+        """The place that a person has approved for the command of this call: the backend, the
+        folder, the environment and the scripts. The command must run in exactly this place. None if
+        the call needed no approval."""
         ...
 
     @property

@@ -94,8 +94,8 @@ class TestKeyed(AdapterContract):
 
 
 class NeverEchoes(ChatServer):
-    """A fake server with a defect: it does not send our own messages back, so the contract could
-    not check that the adapter ignores them."""
+    """A fake server with a defect: it does not send our own messages back to the adapter. With such
+    a server, the tests can't check that the adapter ignores our own messages."""
 
     async def updates(self, token: str) -> Batch:
         batch = await super().updates(token)
@@ -130,8 +130,8 @@ class SkipsMissedMessages(PlainAdapter):
 
 
 class ChangesEvents(PlainAdapter):
-    """The base of adapters with a defect: `change` changes each event before the adapter reports
-    it."""
+    """The base class of adapters with a defect: `change` changes each event before the adapter
+    passes it to the gateway."""
 
     def change(self, event: MessageEvent) -> MessageEvent:
         raise NotImplementedError

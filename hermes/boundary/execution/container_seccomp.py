@@ -28,8 +28,8 @@ _ALLOW, _NO_SUCH_CALL = "SCMP_ACT_ALLOW", 38
 
 
 def written_profile(folder: Path, profiles: Sequence[Path] = PODMAN_PROFILES) -> Path | None:
-    """Writes a file in the folder with podman's list, without the calls that no command may use.
-    Returns the path of the file; None if podman has no list."""
+    """Copies podman's list of allowed system calls to a file in the folder, without the calls that
+    no command may use. Returns the path of the file; None if podman has no list."""
     for path in profiles:
         if path.is_file():
             data = msgspec.json.encode(hardened(msgspec.json.decode(path.read_bytes())))

@@ -19,7 +19,7 @@ from hermes.types.identity import new_id
 DAYTONA_NAME = "daytona"
 LABEL = "hermes"
 """The name of the label that says to which home (data folder of Hermes) a sandbox belongs. The
-value of the label is the prefix of that home."""
+names of all sandboxes of a home begin with the same prefix, which is the value of the label."""
 BUILD_SECONDS = 300
 """Maximum number of seconds for the start of a sandbox, which includes the build of its image."""
 GIBIBYTE = 1 << 30

@@ -25,7 +25,7 @@ class FileRequest(TypedDict, total=False):
 
     operation: str
     root: str
-    """The workspace, relative to the home folder of the account or absolute."""
+    """The path of the workspace. A relative path begins in the home folder of the account."""
     shown: str
     """The path under which the model knows the workspace. Requests may use this path, too."""
     path: str

@@ -1,4 +1,4 @@
-"""Measures the processes, memory and files of a command, in order to end it at its limits.
+"""Measures the processes, memory and files of a command, so that a command over a limit is ended.
 
 Supervisors use this module, so it imports only the standard library.
 """

@@ -38,8 +38,8 @@ def run_container(call: Invocation) -> str | None:
 
 
 def _run_image(call: Invocation, words: list[str]) -> str:
-    """Judges the mounts and rights of a new container, and the command that it runs. Returns the
-    output of the command."""
+    """Judges the mounts and rights of a new container, and the command that the container runs.
+    Returns the output of this command."""
     parsed = parse_options(words, _RUN, permute=False)
     sources = [mount.partition(":")[0] for mount in parsed.values("v", "volume")]
     sources += re.findall(r"(?:src|source)=([^,]+)", ",".join(parsed.values("mount")))

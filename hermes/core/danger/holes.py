@@ -2,11 +2,11 @@
 runs."""
 
 ANYTHING = "\0"
-"""Unknown text that the shell may split into several words."""
+"""Stands for unknown text that the shell may split into several words."""
 PLAIN_NAME = "\1"
 """Unknown text that is a plain name or number: it has no slash, no space and no leading dash."""
 ONE_WORD = "\2"
-"""Unknown text that stays one word, because it is quoted."""
+"""Stands for unknown text that stays one word, because the text is in quotes."""
 SECRET_TEXT = "\3"  # noqa: S105
 """Unknown text that holds a secret."""
 DOWNLOAD = "\4"

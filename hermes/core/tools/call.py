@@ -150,7 +150,7 @@ class ToolRuntime:
 
 
 class CallRunner:
-    """Runs the calls of one turn."""
+    """Runs the tool calls of one turn."""
 
     def __init__(
         self,

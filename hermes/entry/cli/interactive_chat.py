@@ -259,7 +259,8 @@ def argument_of(text: str) -> str:
 
 
 async def conversation_list(gateway: Gateway, words: str) -> str:
-    """Returns the list of the conversations of all terminals whose title contains the words."""
+    """Returns a list of the conversations whose title contains the words. The conversations of all
+    terminals are searched."""
     known = await gateway.read(sessions.listed, PLATFORM, MOST_SEARCHED)
     return listed(known, words, time.time())
 

@@ -75,7 +75,7 @@ class LogFile:
     def _rotate(self) -> None:
         self._check()
         if self._descriptor is None:
-            # Another process has rotated the file, or it was moved away.
+            # Another process has rotated the file, or somebody has moved the file away.
             self._open()
             return
         self.close()

@@ -23,7 +23,8 @@ from hermes.types.providers import CUSTOM
 
 
 class ModelCommands(Commands):
-    """A group of commands. Any word that is not a command is the name of a model."""
+    """A group of commands. A word that is not the name of a command is taken as the name of a
+    model."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):

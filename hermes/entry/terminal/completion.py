@@ -57,8 +57,8 @@ class Completions(Completer):
 
 
 def names(folder: Path, begun: str) -> Iterator[str]:
-    """Yields the names in the folder of a path that begin with the path's last part. A slash is
-    added to the name of a folder.
+    """Yields the files and folders with which a person can complete the path `begun`. Their names
+    begin with the last part of the path. A slash is added to the name of a folder.
 
     Hidden files are left out, unless the last part begins with a dot.
     """

@@ -175,7 +175,8 @@ def gateway(folder: Path, level: str = "") -> Iterator[tuple["subprocess.Popen[b
 
 
 async def left_in(folder: Path) -> int:
-    """Waits until the hidden process has started, and returns its process id."""
+    """Waits until the hidden process of the command has started, and returns the id of this
+    process."""
     path = folder / "left"
     await until(lambda: path.exists() and path.read_text().endswith("\n"))
     return int(path.read_text())

@@ -21,7 +21,8 @@ async def test_sudo_runs_the_command_with_its_streams_folder_and_exit_code(tmp_p
     first, second = (line.split() for line in (tmp_path / "calls").read_text().splitlines())
     assert first[1:] == ["-S", "-v", "-p"]
     assert second[1] == "-n"
-    # Without a terminal, the real sudo remembers that this process has given the password.
+    # Without a terminal, the real sudo remembers the password only for the process that has given
+    # it. So the same process must start sudo both times.
     assert first[0] == second[0]
 
 

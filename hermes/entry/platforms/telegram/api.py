@@ -33,7 +33,7 @@ class Upload(Value):
     """A file that is sent with a call."""
 
     field: str
-    """The name of the file's parameter."""
+    """The name of the parameter that holds the file in the call."""
     file: Attachment
     data: bytes
 
