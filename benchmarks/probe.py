@@ -11,8 +11,8 @@ from http.client import HTTPConnection
 def poll(port: int, every: float) -> list[tuple[float, float]]:
     """Calls GET /health until standard input ends. Returns the due time and the delay of each call.
 
-    While the probe waits for a late answer, the next calls can't start. Their delay is counted from
-    the time at which they were due, so the wait is part of it.
+    While the probe waits for a late answer, the next calls can't start. The delay of a call is
+    counted from the time at which the call was due, so the delay includes this wait.
     """
     connection = HTTPConnection("127.0.0.1", port, timeout=30)
     seen: list[tuple[float, float]] = []

@@ -65,8 +65,8 @@ async def store_nodes(settings: Settings) -> list[StoreNode]:
     if not settings.store.url:
         return []
     async with home_store(settings) as store:
-        # Imported here because psycopg is an extra. It is installed, because the open store needs
-        # it.
+        # Imported here because psycopg is an extra, which may not be installed. Here it must be
+        # installed, because the open store uses it.
         from hermes.state.postgres.presence import listed_nodes  # noqa: PLC0415
 
         return await store.read(listed_nodes)

@@ -31,7 +31,8 @@ QUOTED = 200
 IsAllowed = Callable[[str, int], bool]
 """Returns whether Hermes is allowed to connect to this address and port."""
 
-# Ports above 1023 whose servers would interpret the lines of an HTTP request as commands.
+# Ports above 1023 to which no request is sent, because their servers would interpret the lines of
+# an HTTP request as commands.
 _SERVICES = frozenset({1433, 2049, 3306, 3389, 5432, 5900, 6379, 11211, 27017})
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _FILE_HEADERS = {

@@ -98,7 +98,7 @@ class EgressProxy:
         self._path: Path | None = None
         self._tunnels: set[asyncio.Task[None]] = set()
         self._count: Counter[str] = Counter()
-        """Number of connections of each sandbox."""
+        """Number of open connections of each sandbox."""
         self._logged: dict[tuple[str, str], None] = {}
         """The refusals that were logged, each as a sandbox and a host, the oldest first."""
         self._refused: dict[tuple[str, str], None] = {}

@@ -138,7 +138,7 @@ class Directory:
         return self.grammar.format(ChatTarget(account=account, chat=chat))
 
     def _safe_text(self, target: Target) -> str:
-        # The account of the origin may have been removed from the settings.
+        # The account of the chat that the request came from may no longer be in the settings.
         if target.account not in self.grammar.accounts:
             return f"{target.account}:{target.chat_id}"
         return self.text_of(target)

@@ -142,8 +142,9 @@ class Sending:
             await self._edit(adapter, index, part, text)
 
     async def _place(self, index: int, part: MessagePart, purpose: Purpose) -> None:
-        """Sends a new message that shows a placeholder for the part. If an earlier message of the
-        part was deleted on the platform, the new message replaces it."""
+        """Sends a new message that shows a placeholder, which is later edited into this part of the
+        delivery. If an earlier message for the part was deleted on the platform, the new message
+        takes its place."""
         text = self._adapter.render(placeholder_text(part.tree))
         if part.plain or self._adapter.measure(text) > self._adapter.limits.text:
             text = self._adapter.render(tree_of(PLACEHOLDER))

@@ -368,8 +368,8 @@ class TurnTransactions:
         return known
 
     def _resume_stopped(self, turn: TurnId, now: float) -> Work[Claim | None]:
-        """Resumes the turn if a stop was requested while it was being suspended. That request found
-        no running turn to interrupt."""
+        """Resumes the turn if somebody requested its stop while it was being suspended. At that
+        time, there was no running turn to interrupt."""
         row = yield from turns.get(turn)
         if row is None or not row.stop_requested:
             return None

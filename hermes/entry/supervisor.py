@@ -45,8 +45,8 @@ class SupervisorTimes(Value):
     held: float = 1.0
     """The pause before the next attempt to take an account that another process serves."""
     refused: tuple[float, ...] = (1.0, 2.0, 5.0)
-    """The pauses before the next attempt to take a credential that another gateway uses. The last
-    one is used for all further attempts."""
+    """The pauses before the next attempt to use a credential that another gateway uses. The last
+    pause is used for all further attempts."""
     accept: float = 600.0
     """Time limit for accepting one message, including the download of its files."""
 

@@ -33,7 +33,8 @@ class KnownSettings:
         return self._own(name).field
 
     def is_variable(self, name: str) -> bool:
-        """Returns whether this is the name of an environment variable, and not a key."""
+        """Returns whether this is the name of an environment variable, and not a key of
+        config.yaml."""
         if _is_general(name):
             return bool(schema().field_of_variable(name)) or name in Catalog.load().variables
         found = self._by_name.get(name)

@@ -367,8 +367,8 @@ def _secrets(values: Mapping[str, object]) -> Iterator[str]:
 
 
 def _is_no_common_word(password: str) -> bool:
-    # A password may be a common word, as in `postgres:postgres@`. Masking it would mask the word in
-    # all texts.
+    # A password can be a common word, as in `postgres:postgres@`. Such a password is not masked,
+    # because the word would then be masked in all texts.
     return len(password) >= (12 if password.isalpha() else 8)
 
 

@@ -35,7 +35,7 @@ FIRST_CHAT = 1000
 
 
 class StormSize(Value):
-    """The size of a run."""
+    """Says how many messages people send in a `TelegramStorm`, and how often something fails."""
 
     chats: int = 200
     messages: int = 20
@@ -136,7 +136,8 @@ class TelegramStorm:
 
 
 async def storm(size: StormSize, seconds: float) -> Report:
-    """Runs the storm in a new home, and returns a report with the broken promises."""
+    """Runs a `TelegramStorm` in a new home. Returns a report of what went wrong, such as a message
+    that was lost or answered twice."""
     late = ""
     with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
         home = Path(folder)

@@ -77,8 +77,8 @@ class _Element:
         self.pre: bool = (parent is not None and parent.pre) or name == "pre"
         self.part = "main" if attributes.get("role") == "main" else name
         self.outer: list[str] | None = None
-        """The blocks before the element, while the element's own blocks are collected; None if they
-        are not collected separately."""
+        """Holds the blocks before this element while the element's own blocks are collected
+        separately; None if they are not collected separately."""
         self.items = 0
         """Number of list items or header cells that were read so far."""
 

@@ -132,7 +132,7 @@ class Notice(Value, tag=True):
     """A remark of the gateway. It is never part of the answer or the transcript."""
 
     text: str
-    """The remark."""
+    """The text of the remark."""
     lasting: bool = False
     """Whether the notice is also sent after the answer, for people who do not watch the stream."""
 

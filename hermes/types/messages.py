@@ -216,8 +216,8 @@ class Origin(Value):
     reply_to: Target | None = None
     """The chat that the answer is sent to; None if the caller reads the answer directly."""
     place: str = ""
-    """A sentence that tells the model where the conversation takes place. For a chat, it is added
-    to the description of the chat, and is usually empty."""
+    """A sentence that tells the model where the conversation takes place. In a chat, the sentence
+    is added to the usual description of a chat. Most chats need no such sentence."""
     bot: str = ""
     """Our name in the chat, as in `/stop@name`; empty if the platform has no such commands."""
     terminal: bool = False

@@ -135,8 +135,8 @@ class CanFetch(Protocol):
 
 @runtime_checkable
 class HasUserId(Protocol):
-    """An adapter that knows the user id of its account. It is needed for platforms that do not say
-    which users are bots."""
+    """An adapter that knows the user id of its account. The gateway needs this id on platforms
+    that do not say which users are bots."""
 
     user_id: str
     """The account's own user id. The attribute exists while the adapter is connected."""

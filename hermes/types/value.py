@@ -1,4 +1,4 @@
-"""The base class of all values."""
+"""The base class of all value objects, which can't be changed after their creation."""
 
 from typing import dataclass_transform
 

@@ -1,5 +1,5 @@
-"""Steering messages and edits take effect exactly once, after whichever commit the gateway is
-killed."""
+"""Steering messages and edits take effect exactly once, no matter after which commit the gateway
+is killed."""
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path

@@ -240,8 +240,8 @@ class Relay:
         self.clients = 0
         """Number of clients that have connected so far."""
         self.lost = 0
-        """The connections of the first `lost` clients stay open, but nothing is passed on over them
-        any more."""
+        """Number of clients that the relay cuts off, beginning with the first client. Their
+        connections stay open, but the relay drops all bytes."""
         self._port = port
 
     async def serve(self, client: anyio.abc.SocketStream) -> None:

@@ -1,4 +1,5 @@
-"""A question ends in exactly one way, and its turn learns how."""
+"""A question ends in exactly one way, and the turn that waits for the question learns the
+outcome."""
 
 from pathlib import Path
 

@@ -45,7 +45,8 @@ def _is_usable(folder: str, mark: Callable[[str], bytes]) -> bool:
 
 class ControlGroup:
     """The control group of one command. The kernel kills the command if it exceeds its memory
-    limit. If the command has reached its limit for processes, the kernel refuses to start more."""
+    limit. If the command has reached its limit for processes, the kernel starts no further process
+    for it."""
 
     def __init__(self, parent: str, limits: Mapping[str, int]) -> None:
         """`parent` is the delegated group. Raises OSError if the kernel refuses the group."""

@@ -64,7 +64,7 @@ class RemoteForeground:
         return result
 
     async def end(self) -> None:
-        """Ends the command. Without this call, the command would end when its time is up."""
+        """Ends the command. Without this call, the command would run until its time is up."""
         try:
             await self._calls.end(self._id)
         except ToolFailed:

@@ -27,7 +27,7 @@ LONGEST_ARGUMENT = 131_071
 STARTING_SECONDS = 10.0
 """Seconds within which a supervisor must answer."""
 SUPERVISOR_SECONDS = 30.0
-"""Seconds within which a supervisor must end all processes."""
+"""Seconds within which a supervisor must end all processes after the order to do so."""
 
 
 class CommandRequest(Value):
@@ -129,8 +129,8 @@ class ForkServerClient:
 
 
 class ServerProcess:
-    """A running fork server, or another module that serves a socket. It ends when this object is
-    garbage-collected."""
+    """A running fork server, or another module that serves a socket. The process ends when this
+    object is garbage-collected."""
 
     def __init__(
         self, module: ModuleType = fork_server, listener: socket.socket | None = None

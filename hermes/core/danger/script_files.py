@@ -29,8 +29,9 @@ _SOURCE_ENDINGS = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".go", ".sh")
 
 
 def add_script_files(call: Invocation) -> None:
-    """Records the script files that a program runs because of an option or a verb. The operands of
-    shells and interpreters are recorded where these programs are evaluated."""
+    """Records the script files that a program runs because of an option, or because of the verb
+    `run`, as in `deno run FILE`. The operands of shells and interpreters are recorded where these
+    programs are evaluated."""
     if options := _OPTIONS.get(call.program):
         parsed = call.options(options, permute=False, single_dash=call.program in _SINGLE_DASH)
         for file in parsed.values(*options):

@@ -187,7 +187,8 @@ def evaluate_trap(call: Invocation) -> str:
 def evaluate_printf(call: Invocation) -> str:
     """Evaluates `printf`, which can assign its output to a variable."""
     if call.arguments[:1] == ["-v"] and len(call.arguments) > 2:
-        # A format that begins with a dash is an invalid option, so nothing is assigned.
+        # If a format begins with a dash, printf reads it as an invalid option and assigns nothing.
+        # So the value of the variable is unknown.
         invalid = call.arguments[2][:1] == "-" and call.arguments[2] != "--"
         text = ANYTHING if invalid else formatted(call.arguments[2:])
         call.scope.assign(call.arguments[1], text)
@@ -208,7 +209,7 @@ def evaluate_lookup(call: Invocation) -> str | None:
 
 
 def evaluate_history(call: Invocation) -> str:
-    """Evaluates `history`, which can delete the history."""
+    """Evaluates `history`, which can delete the shell's list of earlier commands."""
     if call.options(("d",)).has("c", "d", "w"):
         call.danger("deletes the history of the shell", effect="machine")
     return ANYTHING

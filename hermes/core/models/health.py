@@ -22,7 +22,8 @@ ANSWER_SECONDS = 3.0
 
 
 def model_jobs(models: ConfiguredModels, discovery: ModelDiscovery) -> Iterator[CheckJob]:
-    """Yields a job for the main model, the auxiliary model and each fallback."""
+    """Yields the checks of the main model, the auxiliary model and each fallback. The checks are
+    not run yet."""
     choices: dict[str, Callable[[], Sequence[ModelChoice | None]]] = {
         "model": lambda: [models.main()],
         "auxiliary": lambda: [models.auxiliary()] if models.has_auxiliary else [],

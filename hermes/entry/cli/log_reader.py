@@ -74,7 +74,8 @@ class LogTail:
         self._follow = follow
 
     def last(self, count: int, wanted: LevelFilter) -> Iterator[str]:
-        """Yields the last selected lines. If the log is followed, yields new lines too."""
+        """Yields the last `count` lines that the filter `wanted` lets pass. If the log is followed,
+        then yields new lines."""
         file = self._opened()
         if file is None:
             return

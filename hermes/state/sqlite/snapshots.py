@@ -1,4 +1,4 @@
-"""Takes snapshots of the database. The newest sound snapshot replaces a damaged or missing
+"""Takes snapshots of the database. The newest undamaged snapshot replaces a damaged or missing
 database."""
 
 import contextlib

@@ -1,5 +1,5 @@
-"""Explains why a container can't be connected to the network. The tests of the forwarder cover
-containers that are connected."""
+"""If a container can't be connected to the network, an error says why. The tests of the forwarder
+cover containers that are connected."""
 
 import os
 from pathlib import Path
