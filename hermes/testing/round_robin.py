@@ -50,8 +50,8 @@ async def _pass_on(
 
 @asynccontextmanager
 async def round_robin(ports: Sequence[int], port: int = 0) -> AsyncIterator[RoundRobinProxy]:
-    """Runs a proxy in front of these ports until the block ends. If `port` is 0, a free port is
-    taken."""
+    """Runs a proxy in front of these ports until the block ends. If `port` is 0, the system chooses
+    a free port."""
     proxy = RoundRobinProxy(ports)
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)
     async with listener, anyio.create_task_group() as group:

@@ -1,5 +1,5 @@
-"""`python -m hermes.testing.store_copies`: kills copies between two stores, and checks the
-results."""
+"""`python -m hermes.testing.store_copies`: kills processes that copy one store to another, and
+checks the copies."""
 
 import argparse
 import os

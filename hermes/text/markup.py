@@ -77,7 +77,7 @@ _SPECIAL = frozenset(
 
 class SanitizedPage(Value):
     text: str
-    """The same page with only the tags and attributes that matter to a reader."""
+    """The HTML of the page, with only the tags and attributes that matter to a reader."""
     depth: int = 0
     """The nesting depth of the page: the largest number of elements that are open in the parser at
     the same time. Elements that the parser adds are not counted."""

@@ -71,8 +71,8 @@ def _run(call: Invocation, grammar: WrapperGrammar, parsed: ParsedOptions) -> st
     elif grammar.login and (parsed.has(*names(grammar.login)) or "-" in rest):
         folder = ANYTHING
     if grammar.commands:
-        # `su user -c command` has its options after the first operand, so the rest is parsed for
-        # options, too.
+        # In `su user -c command`, the options come after the first operand. So the arguments after
+        # the operand are also parsed for options.
         later = parse_options(rest, names(grammar.valued))
         for text in (*parsed.values(*grammar.commands), *later.values(*grammar.commands)):
             output = call.run_text(text, folder=folder)

@@ -25,7 +25,8 @@ from hermes.entry.terminal.protocols import MARK
 
 AGAIN = "Ctrl-C again leaves"
 LEAVE_HINT_SECONDS = 3.0
-"""Seconds for which the hint is shown after Ctrl-C. A second Ctrl-C within this time exits."""
+"""Seconds for which the hint `AGAIN` is shown after Ctrl-C. A second Ctrl-C within this time leaves
+the program."""
 LONGEST_KEPT = 10_000
 """Maximum number of characters of a message in the history file."""
 MENU_LINES = 6
