@@ -110,8 +110,9 @@ def depth_of(html: str) -> int:
 @settings(max_examples=500)
 @given(st.lists(st.sampled_from([*TAGS, "x"]), max_size=12), st.integers(1, 20))
 def test_the_parser_never_nests_deeper_than_we_count(tags: list[str], times: int) -> None:
-    """A page is cut where our count of the depth reaches the limit. If our count were lower than the
-    parser's real depth, a page that is too deep would not be cut and could make the parser slow."""
+    """A page is cut where our count of the depth reaches the limit. If our count were lower than
+    the parser's real depth, a page that is too deep would not be cut, and the parser would be slow.
+    """
     page = sanitized("".join(tags) * times)
     # The parser adds the elements html and body. For each element of the page, it adds at most a
     # tbody, a tr and an a.
