@@ -11,7 +11,7 @@ MOST_SIGHTINGS = 10_000
 """Maximum number of chats that are remembered."""
 
 _Known = tuple[str | None, str | None, str]
-"""What is recorded about a chat: the name of the chat, the name of the person who wrote last, and
+"""The recorded facts about a chat: the name of the chat, the name of the person who wrote last, and
 the kind of the chat."""
 
 
