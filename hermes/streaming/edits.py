@@ -72,7 +72,7 @@ class EditPlan:
         self._messages: list[str] = []
         """The rendered text that each message shows."""
         self._part = 0
-        """The index of the message that grows."""
+        """The index in `_messages` of the message that is still growing."""
         self._passed = _Passed()
         self._source: str | None = None
         """The Markdown of the shown text; None if the text was shown before a restart."""

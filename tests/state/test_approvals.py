@@ -1,5 +1,5 @@
-"""Open approvals are found by the person and the conversation. A rule permits one action of one
-person."""
+"""Tests queries for the open approvals of a person or a conversation. Tests that a rule permits one
+action of one person."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

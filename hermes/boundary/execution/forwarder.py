@@ -112,8 +112,8 @@ def leave_descriptors(kept: set[int]) -> None:
 
 
 def join_namespaces(libc: ctypes.CDLL, pid: int) -> None:
-    """Joins the network namespace of the process, and first the user namespace that owns it. The
-    process itself may be in another user namespace already."""
+    """Joins first the user namespace that owns the network namespace of the process, and then the
+    network namespace. The process itself may be in another user namespace."""
     network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     owner = fcntl.ioctl(network, _NS_GET_USERNS)
     # A process can't join the user namespace that it is in.

@@ -293,7 +293,7 @@ def home_directory() -> Path | None:
     try:
         return Path.home()
     except RuntimeError:
-        # The user id of this process may have no home, as in some containers.
+        # In some containers, the user id of this process has no home directory.
         return None
 
 
