@@ -234,8 +234,8 @@ def _is_same_file(one: str, other: str) -> bool:
 
 
 def _marked(records: TrustRecords, before: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Returns new entries for `written`: one for each file in `before` that has no entry yet. If
-    the file was trusted with its digest in `before`, its new entry allows that digest."""
+    """Returns a new entry of `written` for each file in `before` that has no entry yet. If the file
+    was trusted with its digest in `before`, the new entry allows that digest."""
     return {
         path: (digest,) if digest and _trusted(records, path, digest) else ()
         for path, digest in before.items()
