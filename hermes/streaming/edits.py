@@ -233,7 +233,7 @@ class _Passed(Value):
     """The beginning of the answer's Markdown. It contains the text of these messages, and may also
     contain the beginning of the next message."""
     characters: int = 0
-    """Number of visible characters in these messages."""
+    """Number of visible characters in the messages before the message that grows."""
 
 
 def placeholder_text(tree: Document) -> Document:

@@ -159,7 +159,7 @@ class JoinedSockets:
             end.setblocking(False)
         self._other = {one: other, other: one}
         self._pending: dict[socket.socket, bytes] = {}
-        """Bytes that arrived at a socket and are not sent to the other one yet."""
+        """Bytes that arrived at a socket and are not sent to the other socket yet."""
         self._open = {one, other}
         """The sockets at which bytes may still arrive."""
         self.closed = False
