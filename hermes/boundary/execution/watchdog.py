@@ -20,8 +20,8 @@ If fewer bytes are left until the limit, the files are measured again earlier.""
 WALK_SECONDS = 5.0
 """Seconds after which the files are measured again in any case."""
 WALK_SHARE = 20
-"""After the files were measured, the watchdog waits at least this many times as long as the
-measurement took, before it measures the files again."""
+"""Minimum pause between two measurements of the files, as a multiple of the time that the last
+measurement took."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
