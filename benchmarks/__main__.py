@@ -69,7 +69,7 @@ LONG: dict[str, Phase] = {
 
 
 def _alone(measured: Callable[[Record, Sizes], Awaitable[None]]) -> Phase:
-    """Makes a phase from a function that does not use the shared processes of the run."""
+    """Makes a phase from a function that does not need the processes that the phases share."""
     return lambda stage, sizes: measured(stage.record, sizes)
 
 

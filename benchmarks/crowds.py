@@ -26,8 +26,8 @@ TICK = 0.02
 PROBE_START = 0.7
 """Seconds that pass before the measured work begins, so that the probe has started."""
 YOUNG = 10
-"""Number of turns in a young session. Turns become slower as the session grows, so the median
-duration of these turns is about the duration of the fifth turn."""
+"""Number of turns that are measured in each session, young or old. The number is small, because
+turns become slower as a session grows."""
 
 
 async def growth(stage: Stage, sizes: Sizes) -> None:

@@ -10,7 +10,8 @@ from hermes.testing.postgres import DURABLE, running_postgres
 async def postgres(stage: Stage, sizes: Sizes) -> None:
     """Measures turns per second on the two databases, alternately and several times.
 
-    The table shows the figures of SQLite in the column of the pass-through proxy.
+    The results have no column for a second database, so the figures of SQLite are in the column of
+    the pass-through proxy.
     """
     await stage.behave(USUAL)
     with running_postgres(DURABLE, DISK) as server:

@@ -1,4 +1,4 @@
-"""The results of a run."""
+"""The results of one run of the benchmarks."""
 
 import math
 

@@ -34,9 +34,9 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     grown: int = 3
     """Number of old sessions that are measured."""
     pairs: int = 3
-    """Number of pairs of measurements: one gateway, then several gateways."""
+    """Number of pairs of measurements. A pair measures first one gateway, then several gateways."""
     scale_seconds: float = 8.0
-    """Seconds of load for each of the two measurements in a pair."""
+    """Duration in seconds of each of the two measurements in a pair."""
     crowd: int = 2000
     stored: int = 5000
     replays: int = 200

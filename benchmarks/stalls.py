@@ -58,7 +58,7 @@ async def _open(target: Target) -> socket.socket:
 
 
 async def small_socket(port: int) -> socket.socket:
-    """Returns a connection to the port whose receive buffer has only `BUFFER` bytes."""
+    """Connects to the port with a socket whose receive buffer has only `BUFFER` bytes."""
     reader = socket.socket()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
     # The loopback interface has large segments, with which the kernel would buffer megabytes of the

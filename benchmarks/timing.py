@@ -52,6 +52,7 @@ async def _seconds(auth: Auth, key: str) -> float:
 
 
 def welch(one: Sequence[float], other: Sequence[float]) -> float:
-    """Returns Welch's t: the difference of the means, in units of its standard error."""
+    """Returns Welch's t: the difference of the means, divided by the standard error of this
+    difference."""
     spread = statistics.variance(one) / len(one) + statistics.variance(other) / len(other)
     return (statistics.fmean(one) - statistics.fmean(other)) / math.sqrt(spread)

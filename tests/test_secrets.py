@@ -444,8 +444,8 @@ async def test_a_command_can_not_inspect_the_gateway_unless_it_runs_as_root() ->
                 inspect = shlex.join([python, "-c", INSPECTION, str(gateway.pid)])
                 await gateway.ask(asked("terminal", command=inspect), "inspects")
         seen = json.loads((work / "inspected.json").read_text())
-    # The three lists are the data that the command could read of its supervisor, the fork server
-    # and the gateway: nothing.
+    # The command could read no data of the three processes above it: its supervisor, the fork
+    # server and the gateway.
     assert seen["above"] == [[], [], []]
     # The command can read all of this data of its own process, so the inspection works.
     assert seen["own"] == ["environ", "mem", "maps", "fd", "cwd", "exe", "ptrace"]

@@ -86,7 +86,7 @@ class Scan:
         return not self._glob or fnmatchcase(name, self._glob)
 
     def named(self, path: str) -> Iterator[Hit]:
-        """Yields the hit in the path, if there is one."""
+        """Yields a hit if the pattern matches a part of the path itself."""
         if self._pattern.search(path):
             yield _printable(path), 0, ""
 

@@ -68,9 +68,9 @@ class CommandTable:
                 return _fail(reason), ""
 
     def _find_stateless(self, asked: Asked) -> tuple[Action, str] | None:
-        """Returns the action for the command in a request without a session. Most commands can't be
-        used in such a request, so any other text that looks like a command is a message for the
-        model."""
+        """Returns the action for the command in a request without a session. Only a few commands
+        can be used in such a request. Every other text that looks like a command is a message for
+        the model."""
         last = asked.messages[-1] if asked.messages else None
         parsed = parse_command(last.text) if isinstance(last, UserMessage) else None
         command = self.commands.get(parsed.name) if parsed else None

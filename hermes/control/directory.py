@@ -1,4 +1,4 @@
-"""Finds the chats that targets name. A target is a text such as `telegram:#Family`."""
+"""Finds the chats that people or the agent name with a target such as `telegram:#Family`."""
 
 from collections.abc import Sequence
 

@@ -55,8 +55,8 @@ class Following:
 
     async def next(self, within: float = math.inf) -> Sequence[Envelope]:
         """Returns the new events, and waits for them for at most `within` seconds. The result is
-        empty if no event came in that time, or if this process has stopped running the turn before
-        its end."""
+        empty if no event came in that time, or if the turn has not ended, but this process has
+        stopped running it."""
         give_up = time.monotonic() + within
         while not self.ended:
             if events := await self._new():

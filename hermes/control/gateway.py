@@ -405,7 +405,7 @@ class Gateway:
     async def _resume(self) -> None:
         began = time.time()
         await self._recovery.resume(self._lanes.start, self._runner.runs)
-        # The call above did not see messages that have become ready after `began`.
+        # The timer looks for messages that the call above missed: they were not ready at `began`.
         await self._part_timer.look(began)
         # If a message was given up, a notice for its chat is pending.
         await self._outbox.look()

@@ -161,7 +161,7 @@ class Intake:
         turn: TurnRow | None,
         now: float,
     ) -> Work[IntakeResult]:
-        """Handles the message that a command sends."""
+        """Handles the message that a command such as /retry sends to the agent."""
         event = with_text(command.event, wanted.text, wanted.attachments)
         if wanted.background:
             claim = yield from self._open_in_background(command, row, event, now)

@@ -12,10 +12,11 @@ SENT_FIRST = "[The agent wrote to this chat before the conversation began:]"
 
 
 def session_of_chat(target: Target, agent: AgentId, own: str | None) -> Work[str | None]:
-    """Returns the session whose history receives a message to the chat. Returns None if the chat
-    has no session with the agent. Also returns None if the chat has several sessions, because the
-    message must not appear in the conversation of the wrong person. The result is also None for the
-    session `own`, which sends the message: its history already contains the message."""
+    """Returns the session of the chat. A message that is sent to the chat is added to the history
+    of this session. Returns None if the chat has no session with the agent. Also returns None if
+    the chat has several sessions, because the message must not appear in the conversation of the
+    wrong person. The result is also None if the chat's session is `own`, the session that sends the
+    message: its history already contains the message."""
     found = yield from sessions.in_chat(target, agent)
     return found[0] if len(found) == 1 and found[0] != own else None
 

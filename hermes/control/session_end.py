@@ -35,7 +35,8 @@ class SessionEndWorker:
         *,
         gateway: bool,
     ) -> None:
-        """Conversations that have used another folder than `folder` are handled by other nodes."""
+        """`folder` identifies the folder with the files of this node's agents. If a conversation
+        has used another folder, a node with that folder handles the conversation."""
         self._store = store
         self._folder = folder
         self._agents = agents

@@ -91,7 +91,8 @@ class TurnRunner:
         self._scopes[claim.turn.id] = anyio.CancelScope()
         self._hub.expect(claim.turn.id, claim.row.epoch)
         if claim.row.epoch > 1:
-            # Messages may have arrived while the turn was suspended or no process ran it.
+            # Messages may have arrived while the turn was suspended or no process ran it. The turn
+            # must read them before its next model call.
             self._steered.add(claim.turn.id)
         if not claim.detached:
             self._fleeting.add(claim.turn.id)

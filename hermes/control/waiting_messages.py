@@ -21,8 +21,8 @@ class WaitingMessages:
         self._transactions = transactions
 
     def take(self, message: Incoming, turn: TurnRow, when: str, now: float) -> Work[IntakeResult]:
-        """Stores a message that arrives while the turn is open. `when` says when a queued message
-        is answered."""
+        """Stores a message that arrives while the turn is open. If the message is queued, the text
+        `when` tells the person when the message will be answered."""
         if joined := (yield from self.join(message, now)):
             return joined
         match self._mode(message, turn):

@@ -151,7 +151,7 @@ async def _recorded(work: Callable[[], None]) -> None:
 
 
 class _Folder(Value):
-    """The paths in one folder that the search for a context file checks."""
+    """The paths that the search for context files checks in one folder."""
 
     git: Path
     """The path of `.git`, which exists only in the root of a repository."""

@@ -41,7 +41,7 @@ class ConversationRecord:
         self._files: set[str] | None = None
         """The files whose content the model knows; None until they are needed."""
         self._new: list[tuple[ToolCall, ToolMessage]] = []
-        """The calls that have ended in this run."""
+        """Tool calls that ended since the turn was started or resumed, with their results."""
         self._tainted: bool | None = None
 
     def add(self, call: ToolCall, result: ToolMessage) -> None:

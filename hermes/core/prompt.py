@@ -86,8 +86,8 @@ class PromptWriter:
         return await self._written(turn, choice, tools, made_for)
 
     def _fingerprint(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> str:
-        # The objects live long, and hashing their content would be slow. So the key contains their
-        # ids.
+        # The key contains the ids of the profile and the tools, because hashing their content would
+        # be slow. The cache keeps these objects, so no other object can get their ids.
         profile, where = turn.profile, describe_place(turn)
         key = (id(profile), id(tools), choice.provider, choice.model, choice.context_length, where)
         known = self._known.get(key)

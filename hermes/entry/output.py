@@ -1,5 +1,5 @@
-"""Prints to stdout and stderr. Only this module calls click's output functions: it prints text from
-the store, from models and from settings as data that can't control the terminal."""
+"""Prints to stdout and stderr. Only this module calls click's output functions. It makes sure that
+text from the store, from models and from settings can't control the terminal."""
 
 import os
 import sys

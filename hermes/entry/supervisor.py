@@ -40,8 +40,8 @@ class SupervisorTimes(Value):
     """Each pause is made longer or shorter at random, by at most this fraction of the pause, so
     that accounts do not reconnect at the same moment."""
     healthy: float = 60.0
-    """If a connection has worked for this long before it fails, the pauses begin again with the
-    first."""
+    """If a connection has worked for this many seconds before it fails, the next pause is the first
+    of `reconnect` again."""
     held: float = 1.0
     """The pause before the next attempt to take an account that another process serves."""
     refused: tuple[float, ...] = (1.0, 2.0, 5.0)

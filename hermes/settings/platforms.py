@@ -207,7 +207,7 @@ def _unknown_settings(settings: Settings, platform: AnyPlatform) -> Iterator[str
 
 
 def _undeclared(section: PlatformSection, platform: AnyPlatform) -> dict[str, FoundValue]:
-    """Returns the settings of the section that the manifest's type does not declare."""
+    """Returns the settings in the section that are not fields of the platform's config type."""
     places = [(field.key, *field.aliases.keys) for field in own_fields(platform.config)]
     declared = {place.partition(".")[0] for names in places for place in names}
     return {name: found for name, found in section.settings.items() if name not in declared}

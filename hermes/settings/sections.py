@@ -214,8 +214,8 @@ class AccessSettings(Value):
     unauthorized_dm_behavior: Annotated[
         Literal["", "pair", "ignore"], Aliases(keys=("unauthorized_dm_behavior",))
     ] = ""
-    """The reply to a stranger in a private chat: `pair` for a pairing code, `ignore` for none. If
-    it is empty, strangers get a code unless a list of users is set."""
+    """The reply to a stranger in a private chat: `pair` sends a pairing code, `ignore` sends
+    nothing. If this setting is empty, strangers get a code, but not if a list of users is set."""
     owners: Annotated[tuple[str, ...], Aliases(keys=("owners",))] = ()
     """Users who have all rights, each as `platform:id`. They are also allowed to talk to the
     agent."""

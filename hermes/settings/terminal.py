@@ -64,7 +64,8 @@ class TerminalSettings(Value):
     docker_image: Annotated[str, Aliases(env=("TERMINAL_DOCKER_IMAGE",))] = (
         "docker.io/library/python:3-slim"
     )
-    """The image of the containers of `docker`. It must contain `sh`, `grep` and `sleep`."""
+    """The image for the containers of the backend `docker`. The image must contain `sh`, `grep` and
+    `sleep`."""
     docker_volumes: tuple[str, ...] = ()
     """More mounts of `docker`, each as `/path:/path/in/the/container`, with `:ro` at the end if
     commands may not write there."""

@@ -33,8 +33,8 @@ class BusMessages:
         )
 
     def pieces(self, text: str, characters: int) -> list[str]:
-        """Returns the message in pieces. Each piece has at most `characters` characters of the
-        message."""
+        """Splits the text of a message. Each piece contains at most `characters` characters of the
+        text, after a header."""
         # The number makes every piece different, because PostgreSQL drops a notification that
         # equals an earlier notification.
         number = next(self._numbers)

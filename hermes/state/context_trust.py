@@ -27,7 +27,8 @@ from hermes.types.value import Value
 log = logging.getLogger(__name__)
 
 LARGEST_CONTEXT_FILE = 1_000_000
-"""Number of bytes that are read of a context file. The rest of a larger file is ignored."""
+"""Maximum number of bytes that are read from a context file. The rest of a larger file is
+ignored."""
 WATCHED_SECONDS = 30 * 86_400.0
 """Seconds after which the record of a command expires. If the command changes context files after
 that, the changes are not noticed. If the command is recorded again, the time starts again."""
@@ -234,8 +235,8 @@ def _is_same_file(one: str, other: str) -> bool:
 
 
 def _marked(records: TrustRecords, before: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Returns new entries for `written`: one for each file in `before` that has no entry yet. If
-    the file was trusted with its digest in `before`, its new entry allows that digest."""
+    """Returns a new entry of `written` for each file in `before` that has no entry yet. If the file
+    was trusted with its digest in `before`, the new entry allows that digest."""
     return {
         path: (digest,) if digest and _trusted(records, path, digest) else ()
         for path, digest in before.items()

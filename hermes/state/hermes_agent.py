@@ -41,7 +41,7 @@ class HermesAgentData(Value):
     cron_jobs: int = 0
     skills: int = 0
     tokens: tuple[str, ...] = ()
-    """Platforms that have credentials, but whose plugin is not installed."""
+    """Platforms for which the environment has a token, but for which no plugin is installed."""
 
     def __str__(self) -> str:
         """Describes the data: `12 sessions, 3 cron jobs, 7 skills, tokens for telegram and

@@ -283,7 +283,7 @@ def idle_sessions_of(owner: OwnerId, folder: FolderId) -> Work[list[str]]:
 
 
 def idle_sessions_needing(folder: FolderId) -> Work[list[str]]:
-    """Returns the idle sessions with waiting rows that need the folder."""
+    """Returns the idle sessions that have waiting messages and need the folder."""
     rows = yield (
         "select distinct i.session from inbox i left join sessions s on s.key = i.session"
         " where i.state = 'pending' and coalesce(s.folder, i.folder) = ?"

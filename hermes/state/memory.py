@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 Topic = Literal["memory", "user"]
 FILES: dict[Topic, str] = {"memory": "MEMORY.md", "user": "USER.md"}
 LARGEST_NOTES = 65_536
-"""Number of bytes that are read of a memory file. A larger file is never changed, because a part of
-it was not read."""
+"""Maximum number of bytes that are read from a memory file. A larger file is never changed, because
+its end was not read."""
 SETTLED = 2.0
 """A file that was modified less than this many seconds ago is not read from the cache. Some file
 systems store modification times in whole seconds, so a further change in the same second would not

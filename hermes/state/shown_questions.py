@@ -35,7 +35,7 @@ def note_shown(delivery: Delivery, now: float) -> Work[None]:
 
 
 def _note(question: str, delivery: str) -> Work[bool]:
-    """Records where the question is shown. Returns whether it is closed."""
+    """Records that the delivery shows the question. Returns whether the question is closed."""
     rows = yield "select session from questions where id = ?", (question,)
     if not rows:
         return False

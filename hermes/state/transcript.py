@@ -40,7 +40,7 @@ class History(Value):
     compaction: int = 0
     """The id of the newest summary; 0 if there is none."""
     size: int = 0
-    """Number of bytes of the messages in the store."""
+    """Number of bytes that these messages occupy in the store."""
     last: int = 0
     """The number of the newest row that was read. Later rows may be added, but rows never
     change."""

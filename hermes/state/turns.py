@@ -244,8 +244,8 @@ def reopen(turn: TurnRow) -> Work[None]:
     )
     if not rows:
         raise ClaimLost(f"turn {turn.id} was taken over by another process")
-    # Events of earlier claims belong to answers to older requests, so only the events of the last
-    # claim are deleted.
+    # Clients may have received the events of earlier claims as answers to earlier requests. So only
+    # the events of the last claim are deleted.
     last = max(turn.seq, turn.epoch * EVENTS_PER_CLAIM)
     yield "delete from run_events where turn = ? and first_seq > ?", (turn.id, last)
 

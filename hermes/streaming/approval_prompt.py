@@ -25,7 +25,7 @@ class ApprovalAnswer(Value):
     """An answer that decides an approval."""
 
     choice: str
-    """The label of the button with the same effect."""
+    """The label of the button that has the same effect as this answer."""
     shown: str
     words: tuple[str, ...]
     """Texts that a person can type to give this answer, in lower case."""

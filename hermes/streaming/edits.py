@@ -72,7 +72,7 @@ class EditPlan:
         self._messages: list[str] = []
         """The rendered text that each message shows."""
         self._part = 0
-        """The index of the message that grows."""
+        """The index in `_messages` of the message that is still growing."""
         self._passed = _Passed()
         self._source: str | None = None
         """The Markdown of the shown text; None if the text was shown before a restart."""
@@ -233,7 +233,7 @@ class _Passed(Value):
     """The beginning of the answer's Markdown. It contains the text of these messages, and may also
     contain the beginning of the next message."""
     characters: int = 0
-    """Number of visible characters in these messages."""
+    """Number of visible characters in the messages before the message that grows."""
 
 
 def placeholder_text(tree: Document) -> Document:

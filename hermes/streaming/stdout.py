@@ -32,7 +32,7 @@ QUESTION_TOOL = "clarify"
 """The tool that asks a question. Its calls get no line, because the question itself is shown."""
 
 LABEL_WIDTH = 100
-"""Maximum number of characters of the label of a call."""
+"""Maximum number of characters in the label of a tool call."""
 ARGUMENT_WIDTH = 40
 """Maximum number of characters of one argument in the label."""
 RESULT_WIDTH = 80

@@ -32,7 +32,7 @@ class CommitKill:
     these commits."""
 
     def __init__(self, after: int | None = None) -> None:
-        """`after` is the number of the last commit; None if the gateway is not killed."""
+        """The gateway is killed after the commit with the number `after`; never if it is None."""
         self.dead = False
         self.scope = anyio.CancelScope()
         """The scope in which the gateway runs."""

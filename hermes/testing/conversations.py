@@ -165,7 +165,7 @@ class TranscriptContract(StoreFixture):
 
 
 class SessionsContract(StoreFixture):
-    """A session is found by its key, keeps its prompt, and is ended only once."""
+    """A session is found by its key, keeps its prompt, and can be ended only once."""
 
     async def test_a_session_remembers_when_it_was_used_before(self, store: Store) -> None:
         assert (await store.run(touch, NOW)).used_before is None

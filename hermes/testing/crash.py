@@ -140,8 +140,8 @@ async def play(name: str, model: str, *, point: str = "", count: bool = False) -
     with tempfile.TemporaryDirectory(prefix="hermes-") as folder:
         stage = Stage(Path(folder), model, forked, isolated=name == ISOLATED)
         again = name == "recovery"
-        # In the scenario `recovery`, the first process is killed by the script, and the point
-        # belongs to the second process.
+        # In the scenario `recovery`, the script kills the first process, so `point` is a point of
+        # the second process.
         stage.armed[int(again)] = Armed(fail_at=point, count=count, from_start=again)
         late = ""
         try:

@@ -53,8 +53,8 @@ P = ParamSpec("P")
 APPENDED = "appended.txt"
 """The file in the workspace to which the tool `append` writes."""
 SPAWNED = "-spawned.txt"
-"""The end of a file name. A command of the tool `spawn` writes to a file in the workspace, whose
-name is the token of the message followed by this text."""
+"""The end of the name of the file in the workspace to which a command of the tool `spawn` writes.
+The name begins with the token of the message."""
 EDIT_SECONDS = 0.1
 FILE_POLL_SECONDS = 0.01
 READS = {

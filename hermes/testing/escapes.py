@@ -35,7 +35,7 @@ class Planted(TypedDict):
     other: str
     """The path of a file in the workspace of another session."""
     pid: int
-    """The id of a process of the host."""
+    """The id of a process that runs on the host, outside of the sandbox."""
     port: int
     """The port of a server of the host, which stands in for the gateway's API. The server listens
     on all addresses."""

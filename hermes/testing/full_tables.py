@@ -17,7 +17,7 @@ _BINARY = bytes(range(256))
 
 
 class TableRules(Value):
-    """Rules for the values in a table that are not part of the table's `TableShape`."""
+    """Rules for the values in a table. The table's `TableShape` does not contain these rules."""
 
     nullable: frozenset[str]
     states: tuple[str, ...]

@@ -43,8 +43,8 @@ class JudgeCost(Value):
     p99: float
     """CPU time in milliseconds within which 99 of 100 short commands are judged."""
     growth: float
-    """How the CPU time grows with the length of a command: the factor for a text that is repeated
-    twice as often. Several texts are measured, and this is the largest factor."""
+    """The factor by which the CPU time grows if a command repeats a text twice as often. Several
+    texts are measured, and this is the largest factor."""
     unjudged: int
     """Number of commands without a verdict."""
 

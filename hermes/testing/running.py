@@ -289,5 +289,5 @@ def held(event: anyio.Event, answer: Answer, said: str = "") -> Answer:
 
 
 def refused(request: ModelRequest) -> str | None:
-    """Returns the reason why a real server would refuse the request; None if it would accept it."""
+    """Returns the reason why a real server would refuse the request; None if there is no reason."""
     return refusal(msgspec.json.decode(OpenAIChat().body(request), type=ChatRequest))

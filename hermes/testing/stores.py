@@ -17,7 +17,7 @@ from hermes.types.store import OwnerKind, Row, Store
 _current: list[TestDatabases] = []
 """The databases that tests use at the moment. The list is empty while tests use SQLite."""
 _addresses: dict[Path, StoreSettings] = {}
-"""Maps a home to the store settings of its gateways, if `store_reached_by` has set them."""
+"""The store settings that `store_reached_by` has set for the gateways of a home, by the home."""
 
 
 @contextmanager

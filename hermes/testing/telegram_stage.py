@@ -47,7 +47,7 @@ class TelegramStage:
         self.bot = server.add_bot(TRIAL_TOKEN, "trial_bot")
         server.observe = self._note
         self.asked: dict[int, list[str]] = defaultdict(list)
-        """The tokens of each chat, in the order of the messages."""
+        """Maps each chat to the tokens in its messages, in the order of the messages."""
         self._said: Counter[int] = Counter()
         self.answers: dict[str, list[int]] = defaultdict(list)
         """Maps each token to the ids of the bot's messages that answer it completely."""

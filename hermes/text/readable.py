@@ -270,7 +270,7 @@ class _Line:
 
     def take(self) -> str:
         """Returns the line with normalized white space, and clears the line. A link without text
-        stays open."""
+        continues in the next line."""
         self._link()
         lines = (" ".join(line.split()) for line in "".join(self._pieces).split("\n"))
         self._pieces, self._start = [], 0

@@ -13,9 +13,9 @@ HANGING_INDENT = 4
 def wrap_words(text: str, columns: int) -> str:
     """Breaks lines that have more than `columns` characters. A line is broken between words.
 
-    If a line has several columns, its further lines begin under its second column. Indented lines
-    are returned unchanged, because they are commands to copy. A word that is longer than a line is
-    not broken.
+    If a line begins with a label and a gap, as in a table, its further lines begin under the text
+    after the gap. Indented lines are returned unchanged, because they are commands to copy. A word
+    that is longer than a line is not broken.
     """
     return "\n".join(_wrap_line(line, columns) for line in text.split("\n"))
 

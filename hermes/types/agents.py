@@ -28,8 +28,8 @@ before the request is stored."""
 
 
 def own_model_only(name: str) -> ModelChoice:
-    """Raises ConfigError for every name. It is the `FindModel` of an agent that has only its own
-    model."""
+    """Raises ConfigError for every name. This function is the `FindModel` of an agent that has only
+    its own model."""
     raise ConfigError("This agent has no other models.")
 
 

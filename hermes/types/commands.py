@@ -99,8 +99,8 @@ class CommandReply(Value):
 
 
 Action = Callable[[CommandContext], Work[CommandReply]]
-"""Carries out a command. It runs inside the transaction that stores the message, so the command
-runs exactly once."""
+"""Carries out a command. The action runs inside the transaction that stores the message with the
+command, so the command runs exactly once."""
 
 
 class SlashCommand(Value):

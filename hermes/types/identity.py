@@ -29,7 +29,7 @@ counts as this person."""
 
 
 def person_of(platform: str, user_id: str) -> PersonId:
-    """Returns the person id of a user id that nobody has linked to another person."""
+    """Returns the person id for a user id that nobody has linked to any other id."""
     return PersonId(f"{platform}:{user_id}")
 
 

@@ -30,7 +30,7 @@ class Attachment(Value):
 
     @property
     def file_name(self) -> str:
-        """The name of the file; if it has none, the last part of its path."""
+        """The name of the file. If the name is not known, the last part of the path."""
         return self.name or self.path.rpartition("/")[2]
 
     @property
@@ -96,7 +96,7 @@ class Echo(Value):
     """The model that the data came from. The data is sent only to this model, and only in the wire
     format `wire`."""
     body: str
-    """JSON in the provider's own format."""
+    """The data as JSON, in the provider's own format."""
 
 
 CutReason = Literal["", "length", "content_filter"]
@@ -239,7 +239,8 @@ class MessageEvent(Value):
     control layer."""
 
     dedupe_key: str
-    """The inbox stores each key once, so a redelivered message must have the same key."""
+    """Identifies the message. The inbox stores each key only once, so a message that is delivered
+    again must have the key of its first delivery."""
     source: Source
     origin: Origin
     received_at: float
@@ -308,8 +309,8 @@ class Choices(Value):
     prompt: str
     """The question alone, in Markdown, to be shown above the buttons."""
     labels: tuple[str, ...]
-    """The labels of the buttons, which `Pressed.choice` repeats. Empty if the answer is free
-    text."""
+    """The labels of the buttons. `Pressed.choice` is one of these labels. Empty if the answer is
+    free text."""
     text: str
     """The text for platforms without buttons: the question, its choices, and how to answer by
     message."""

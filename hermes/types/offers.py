@@ -65,8 +65,8 @@ class ModelResolver(Protocol):
         ...
 
     def named(self, name: str) -> ModelChoice:
-        """Returns the model that `provider/model` names. A provider alone means its default
-        model."""
+        """Returns the model with this name. The name is `provider/model`, or only the name of a
+        provider, which means the provider's default model."""
         ...
 
     def requested(self, name: str) -> ModelChoice:
@@ -116,7 +116,7 @@ class ModelOffers(Protocol):
         ...
 
     def changes_provider(self, name: ModelName) -> bool:
-        """Returns whether the name belongs to a provider other than the configured one."""
+        """Returns whether the name belongs to a provider other than the configured provider."""
         ...
 
     def why_unlikely(self, name: ModelName) -> str:

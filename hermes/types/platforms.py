@@ -248,7 +248,7 @@ class Platform(Value, Generic[ConfigT]):
     """Returns the routes that are served in webhook mode."""
     quality: Quality = "bronze"
     refs: ChatRefs = ChatRefs()
-    """How people write the chats of the platform, as in `telegram:-1001234567890:17`."""
+    """How people name a chat of the platform, for example `telegram:-1001234567890:17`."""
 
 
 AnyPlatform: TypeAlias = Platform[Any]

@@ -81,5 +81,6 @@ class MemoryProvider(Protocol):
         ...
 
     async def on_session_end(self, ended: Turn) -> None:
-        """Called one or more times after the conversation in `ended.history` has ended."""
+        """This method is called after the conversation in `ended.history` has ended. A crash can
+        cause further calls for the same conversation."""
         ...

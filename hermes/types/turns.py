@@ -146,7 +146,8 @@ class Question(Value):
     reason: str = ""
     """Why the action needs approval, as a sentence without a final period."""
     digest: str = ""
-    """Hash of everything that an approval is bound to."""
+    """Hash of the action, its place and the session. If this hash has changed when the action is
+    about to run, the approval is not valid."""
     lasting_digest: str = ""
     """Hash like `digest`, but without the session. It is stored if the person approves the action
     for all sessions."""
@@ -176,7 +177,7 @@ class Failed(Value, tag=True):
     code: str = "agent_error"
     """Identifies the problem for programs."""
     status: int = 500
-    """The HTTP status of an API request whose turn failed like this."""
+    """The HTTP status of an API request whose turn has this outcome."""
     retry_after: float | None = None
     """Seconds after which a new attempt makes sense; None if unknown."""
     temporary: bool = False

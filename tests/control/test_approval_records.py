@@ -35,7 +35,7 @@ async def asked(home: Path, server: ChatServer, model: ScriptedModel) -> list[Op
 
 
 async def decide(home: Path, id: str, grant: Grant | None, reason: str = "") -> None:
-    """Decides like a command in another process."""
+    """Decides about the approval, as a command in another process does."""
     async with open_test_store(home) as store:
         await store.run(approval_records.decide, id, grant, reason, time.time())
 

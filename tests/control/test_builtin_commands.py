@@ -46,7 +46,7 @@ SURFACES: dict[str, tuple[CommandSurface, ...]] = {
     "background": ("chat",),
     "exit": ("terminal",),
 }
-"""The commands that can't be used everywhere."""
+"""The commands that can be used in some places only, each with these places."""
 NOT_WHILE_RUNNING = {"branch", "resume", "compress", "handoff", "retry", "undo"}
 
 

@@ -37,7 +37,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def written(gateway: Gateway, text: str) -> Incoming:
-    """Returns a message of the person in the chat, which the gateway has not received yet."""
+    """Returns a message that the person writes in the chat. The gateway has not received it yet."""
     event = to_event(Update(id=99, chat="1", user="7", text=text), "plain")
     key = gateway.session_of(event)
     return Incoming(event=event, key=key, person=person_of("plain", "7"))

@@ -1,4 +1,5 @@
-"""Live events are numbered and can have many readers. Finished logs are removed from memory."""
+"""Live events are numbered and can have many readers. The logs of finished turns are removed from
+memory."""
 
 import time
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""A message that arrives while a turn runs waits. If the turn has asked a person a question, the
-next message of this person is the answer."""
+"""If a message arrives while a turn runs, the message waits. If the turn has asked a person a
+question, the next message of this person is the answer."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -198,7 +198,7 @@ async def take(gateway: Gateway, event: MessageEvent, now: float = LATER) -> Int
 
 
 async def release(gateway: Gateway) -> None:
-    """Ends the wait for further parts."""
+    """Makes the gateway stop waiting for further parts of messages."""
     await rows(gateway._store, "update inbox set not_before = 0 returning id")
     gateway.notice_change()
 

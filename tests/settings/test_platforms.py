@@ -1,5 +1,5 @@
-"""The section of a platform has the type that its manifest declares. The settings name no
-platform."""
+"""The section of a platform has the type that its manifest declares. The code in `hermes.settings`
+names no platform."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Open approvals are found by the person and the conversation. A rule permits one action of one
-person."""
+"""Tests queries for the open approvals of a person or a conversation. Tests that a rule permits one
+action of one person."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -30,7 +30,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 async def asked(
     store: Store, id: str, *, session: SessionKey = KEY, chat: str = "7", person: str = ANN
 ) -> OpenApproval:
-    """Stores an approval of a suspended turn with the same id, and returns it."""
+    """Stores a suspended turn that waits for the approval `id`, and returns this approval."""
     row = replace(turn_row(f"t{id}", str(session)), person=PersonId(person))
     row = replace(row, account="telegram", trigger="message", state="suspended")
     await store.run(turns.insert, row, "main", chat)

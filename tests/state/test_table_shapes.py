@@ -1,4 +1,5 @@
-"""Both databases return rows in batches. A copy converts or refuses values of the wrong type."""
+"""Both databases return rows in batches. If a value in a row has the wrong type, a copy of the
+store converts the value or fails."""
 
 from pathlib import Path
 

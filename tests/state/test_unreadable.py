@@ -149,7 +149,7 @@ async def test_open_calls_of_a_running_turn_stay_open(store: Store) -> None:
 
 
 async def test_results_of_calls_in_an_earlier_turn_are_kept(store: Store) -> None:
-    """A client can send the results in a later turn than the calls."""
+    """The calls belong to one turn, and the client can send their results in a later turn."""
     call = ToolCall(id=CallId("t1_0_0"), name="look", arguments="{}")
     asked = AssistantMessage(calls=(call,))
     await store.run(transcript.append, writer("t1"), 0, 0, asked, NOW)

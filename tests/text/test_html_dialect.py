@@ -1,4 +1,4 @@
-"""A Markdown tree becomes HTML whose text is the text of the tree."""
+"""A Markdown tree is rendered as HTML that has the same text."""
 
 import re
 from html.parser import HTMLParser

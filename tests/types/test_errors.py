@@ -13,7 +13,8 @@ LINE = re.compile(r"^([│ ]*)[├└]── (\w+) +(\w+) +(\d{3})([* ])", re.M)
 
 
 def declared() -> dict[str, tuple[str, int, int, bool]]:
-    """Returns the code, status, depth and `temporary` of every class that the module declares."""
+    """Returns four values for every class that the module declares: its code, its status, its depth
+    in the class tree, and `temporary`."""
     found = {}
     for name, kind in vars(errors).items():
         if isinstance(kind, type) and issubclass(kind, HermesError) and kind is not HermesError:

@@ -89,8 +89,8 @@ class ContainerView(Value):
     """Copies of files on this machine, each with the path of the file in the container. Commands
     see the copy there and can't change it."""
     overlays: Mapping[str, Path] = {}
-    """The paths in the container of folders that commands see through an overlay, each with the
-    work folder of the overlay. Other processes can't exchange the files of an overlay."""
+    """Maps each folder that commands see through an overlay to the work folder of the overlay. The
+    keys are paths in the container. Other processes can't exchange the files of an overlay."""
     filter: Path | None = None
     """The file with the system calls that commands may use; None for the engine's own list."""
     limits: CommandLimits = CommandLimits()

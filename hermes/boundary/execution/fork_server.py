@@ -305,7 +305,7 @@ def main() -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(null, descriptor)
-    # A folder that is the working directory of a process can't be unmounted.
+    # The server leaves the folder in which it was started, so that this folder can be unmounted.
     os.chdir("/")
     adopt_orphans()
     forbid_inspection()

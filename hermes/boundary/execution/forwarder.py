@@ -112,8 +112,8 @@ def leave_descriptors(kept: set[int]) -> None:
 
 
 def join_namespaces(libc: ctypes.CDLL, pid: int) -> None:
-    """Joins the network namespace of the process, and first the user namespace that owns it. The
-    process itself may be in another user namespace already."""
+    """Joins first the user namespace that owns the network namespace of the process, and then the
+    network namespace. The process itself may be in another user namespace."""
     network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     owner = fcntl.ioctl(network, _NS_GET_USERNS)
     # A process can't join the user namespace that it is in.
@@ -159,7 +159,7 @@ class JoinedSockets:
             end.setblocking(False)
         self._other = {one: other, other: one}
         self._pending: dict[socket.socket, bytes] = {}
-        """Bytes that arrived at a socket and are not sent to the other one yet."""
+        """Bytes that arrived at a socket and are not sent to the other socket yet."""
         self._open = {one, other}
         """The sockets at which bytes may still arrive."""
         self.closed = False

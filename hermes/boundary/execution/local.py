@@ -220,7 +220,8 @@ class LocalSandbox:
     def _commands(self) -> tuple[LocalCommands, Launcher]:
         if self._allowed is None or self._launcher is None:
             raise ToolFailed(
-                "Commands are not allowed here: the operator can set terminal.backend."
+                "Commands are not allowed here. To allow them, the operator can set"
+                " terminal.backend to a backend that runs commands."
             )
         return self._allowed, self._launcher
 

@@ -176,7 +176,7 @@ class ModalProvider:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Translates the errors of the SDK."""
+        """Translates the errors of Modal's SDK into ours."""
         errors = self._sdk.exception
         try:
             yield

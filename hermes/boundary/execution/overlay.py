@@ -20,7 +20,7 @@ def overlay_arguments(folder: Path, shown: Path, work: Path) -> tuple[str, ...]:
 
 
 def mount_options(folder: Path, work: Path) -> str:
-    """Returns the options with which an engine for containers mounts the overlay."""
+    """Returns the options with which a container engine mounts the overlay."""
     return f"lowerdir={work / 'empty'},upperdir={folder},workdir={work / 'work'}"
 
 

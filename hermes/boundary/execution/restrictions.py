@@ -97,5 +97,5 @@ def limit_of(code: int) -> str:
     for another reason."""
     with contextlib.suppress(KeyError):
         return _LIMIT_SIGNALS[code]
-    # A shell reports the signal of its last command as an exit code.
+    # If a signal ends the last command of a shell, the shell exits with 128 + the signal number.
     return _LIMIT_SIGNALS.get(128 - code, "")

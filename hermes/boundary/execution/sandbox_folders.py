@@ -154,8 +154,8 @@ def delete_sandbox(root: Path, id: str) -> bool:
 
 
 def delete_session_sandbox(root: Path, session: SessionKey) -> None:
-    """Deletes the sandbox that only this session has used. `root` has a subfolder for each
-    backend."""
+    """Deletes the sandbox that belongs to this session alone. `root` contains a folder for each
+    backend, with the sandboxes of the backend."""
     scope = SandboxScope(agent=session.agent, session=session, workspace="")
     for folder in root.glob("*"):
         delete_sandbox(folder, sandbox_id(scope, "session"))

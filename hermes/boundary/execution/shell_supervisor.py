@@ -62,7 +62,7 @@ self() { read -r me rest < /proc/self/stat; }
 SUPERVISOR = (
     r"""
 exec 3>&2 2>/dev/null
-# The command does not inherit a trap, but it would inherit an ignored signal.
+# This trap does nothing. If PIPE were ignored instead, the command would also ignore it.
 trap : PIPE
 """
     + _FIND

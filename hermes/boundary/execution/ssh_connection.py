@@ -52,7 +52,7 @@ class SshConnection:
 
     @property
     def target(self) -> str:
-        """The machine and the account, as messages to people name them."""
+        """The machine and the account, as they are shown to people."""
         account = f"{self._ssh.user}@{self._ssh.host}" if self._ssh.user else self._ssh.host
         return account if self._ssh.port == 22 else f"{account}:{self._ssh.port}"
 

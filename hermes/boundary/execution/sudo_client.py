@@ -12,7 +12,7 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Runs sudo, and exits with its code."""
+    """Lets the gateway run sudo, and exits with the exit code of sudo."""
     address, *arguments = sys.argv[1:]
     try:
         with socket.socket(socket.AF_UNIX) as server:

@@ -222,8 +222,8 @@ class SupervisedCommand:
         self.ending_seconds = SUPERVISOR_SECONDS
         self._code: int | None = None
         self._left: int | None = None
-        """The exit code and the number of killed processes. Both are known when all processes have
-        ended."""
+        """Number of processes that had to be killed. This number and the exit code in `_code` are
+        known when all processes have ended."""
         self._exceeded = ""
         self._lost = False
 

@@ -20,8 +20,8 @@ If fewer bytes are left until the limit, the files are measured again earlier.""
 WALK_SECONDS = 5.0
 """Seconds after which the files are measured again in any case."""
 WALK_SHARE = 20
-"""After the files were measured, the watchdog waits at least this many times as long as the
-measurement took, before it measures the files again."""
+"""Minimum pause between two measurements of the files, as a multiple of the time that the last
+measurement took."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -159,8 +159,8 @@ def _devices(folders: Sequence[str]) -> Iterator[int]:
 
 
 def deleted_files(pids: Sequence[int]) -> dict[tuple[int, int], tuple[int, int]]:
-    """Finds the deleted files that these processes hold open. The key of each file is its device
-    and inode, and the value is its device and its size in bytes."""
+    """Finds the deleted files that these processes hold open. Each key is the device and the inode
+    of a file. Each value is the same device, and the size of the file in bytes."""
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for pid in pids:
         with contextlib.suppress(OSError):

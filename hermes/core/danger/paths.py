@@ -164,8 +164,8 @@ def may_hold_secret(path: str) -> bool:
 
 
 def is_certain(path: str) -> bool:
-    """Returns whether all unknown parts of the path are plain names. A plain name does not change
-    the class of the path."""
+    """Returns whether the class of the path is certain. This is the case if all unknown parts of
+    the path are plain names, because a plain name does not change the class."""
     return is_known(path) or not (HOLES - {PLAIN_NAME}) & set(path)
 
 

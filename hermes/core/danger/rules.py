@@ -57,7 +57,7 @@ _DESTROYS = re.compile(
     r"(?:[\w-]+:)?(?:delete|destroy|purge|terminate|wipe|nuke|erase|obliterate|uninstall|drop"
     r"|factory-?reset|force-?delete)(?:[-:_][a-z-]+)?"
 )
-"""Dangerous verbs of programs that are not in the table."""
+"""Verbs that count as dangerous in the commands of a program that rules.toml does not contain."""
 
 
 class _Index(Value):

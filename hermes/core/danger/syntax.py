@@ -89,7 +89,7 @@ class Compound(Value, tag=True):
     kind: Literal["group", "subshell", "condition", "loop"]
     bodies: tuple[ShellScript, ...]
     words: tuple[Word, ...] = ()
-    """Words that are expanded before the bodies run, such as the word after `case`."""
+    """Words that are expanded before any of the bodies runs, such as the word after `case`."""
     redirections: tuple[Redirection, ...] = ()
 
 

@@ -73,7 +73,7 @@ class WordReader:
         """For each line break that is followed by here-documents: the position at which the last of
         these documents ends."""
         self.skipped: set[int] = set()
-        """The line breaks after which the reader has skipped here-documents."""
+        """The positions of the line breaks after which the reader has skipped here-documents."""
         self._script = script
 
     def peek(self, length: int = 1) -> str:

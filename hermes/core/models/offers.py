@@ -143,9 +143,9 @@ class OfferedModels:
         return choice.provider if choice and choice.provider not in (LOCAL, CUSTOM) else ""
 
     def _is_vendor(self, named: Provider, name: str) -> bool:
-        """Returns whether the part of `name` before the slash is the name of a vendor. Otherwise it
-        is the name of the provider `named`. It can name a vendor only if the model in use comes
-        from a router, because routers name their models `vendor/model`."""
+        """Returns whether the part of `name` before the slash is the name of a vendor. Otherwise
+        this part is the name of the provider `named`. The part can name a vendor only if the model
+        in use comes from a router, because routers name their models `vendor/model`."""
         choice = self.used()
         used = self._catalog.find(choice.provider) if choice else None
         if not (choice and used and used.vendor_names) or used == named or name.count("/") > 1:

@@ -124,8 +124,8 @@ async def _script_verdict(
 
 
 def _language_of(first_line: bytes) -> ScriptLanguage:
-    """Returns the language of a program file. A text file without an interpreter is run by a
-    shell."""
+    """Returns the language of a program file. A text file without a `#!` line is a shell script,
+    because a shell runs it."""
     if not first_line.startswith(b"#!"):
         return "other" if b"\0" in first_line else "shell"
     words = first_line[2:].decode(errors="replace").split()

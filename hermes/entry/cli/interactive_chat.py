@@ -73,7 +73,8 @@ async def session_of(gateway: Gateway, selection: SessionSelection) -> str:
             raise sessions.NoSuchSession(
                 f"{found.chat!r} is a session of {found.platform}: continue it there"
             )
-        # The list may have changed, so the conversation is found by its key and generation.
+        # The numbers in the list may have changed, so the conversation is named by its key and its
+        # generation.
         await gateway.reopen(f"{found.key}.{found.generation + 1}")
         return found.chat
     if selection.latest:
@@ -294,7 +295,7 @@ def home_directory() -> Path | None:
     try:
         return Path.home()
     except RuntimeError:
-        # The user id of this process may have no home, as in some containers.
+        # In some containers, the user id of this process has no home directory.
         return None
 
 

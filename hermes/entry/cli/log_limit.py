@@ -73,7 +73,8 @@ class RepeatedFaults(logging.Filter):
         try:
             asyncio.get_running_loop().call_later(seconds, self._report_now, key, fault)
         except RuntimeError:
-            # Without an event loop, the next record of this kind reports how many were left out.
+            # Without an event loop, no timer can be set. The next record of this kind then reports
+            # how many records were left out.
             return
 
     def _report_now(self, key: FaultKey, fault: _Fault) -> None:

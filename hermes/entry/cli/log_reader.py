@@ -67,7 +67,7 @@ class LevelFilter:
 
 
 class LogTail:
-    """Reads a log file, and the file that replaces it when it is rotated."""
+    """Reads a log file. When the log is rotated, also reads the new log file."""
 
     def __init__(self, path: Path, *, follow: bool) -> None:
         self._path = path

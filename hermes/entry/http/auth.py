@@ -17,7 +17,7 @@ from hermes.types.identity import OWNER, Principal
 GUESSES = 10
 """Number of wrong keys that one address can send before its errors are delayed."""
 FORGET_SECONDS = 60.0
-"""Seconds without a wrong key after which the wrong keys of an address are forgotten."""
+"""If an address sends no wrong key for this many seconds, its earlier wrong keys are forgotten."""
 ADDRESSES = 1024
 """Maximum number of addresses whose wrong keys are counted."""
 DELAY_SECONDS = 1.0

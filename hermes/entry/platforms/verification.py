@@ -12,8 +12,8 @@ LOGIN_SECONDS = 5.0
 
 
 def account_jobs(adapters: Iterable[PlatformAdapter]) -> Iterator[CheckJob]:
-    """Yields a job for each account, which checks its credentials. The job does not connect the
-    account."""
+    """Yields one job for each account. The job checks the credentials of the account, but does not
+    connect the account."""
     for adapter in adapters:
         yield CheckJob(
             name=adapter.account,

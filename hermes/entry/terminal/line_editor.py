@@ -127,7 +127,8 @@ class LineEditor:
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
-        # The search has a buffer of its own, in which Enter has another meaning.
+        # These keys must not apply to the search. It has a buffer of its own, in which Enter has
+        # another meaning.
         typing = has_focus(DEFAULT_BUFFER)
 
         @keys.add("enter", filter=typing)

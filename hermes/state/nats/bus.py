@@ -29,7 +29,8 @@ as lost."""
 NATS_PAUSE_SECONDS = 1.0
 """Pause between two attempts to connect."""
 BUS_POLL_SECONDS = 1.0
-"""Seconds between two signals to look for changes in the store, while there is no connection."""
+"""While there is no connection, the process looks for changes in the store at intervals of this
+many seconds."""
 COMPLAINT_SECONDS = 60.0
 """Minimum number of seconds between two log lines that say that there is no connection."""
 PUBLISH_SECONDS = 1.0

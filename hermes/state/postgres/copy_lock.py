@@ -11,8 +11,8 @@ _CLASS, _OBJECT = 0x48524D53, 2
 _LOCK = _CLASS << 32 | _OBJECT
 """The key of the advisory lock that a copy holds on its source and on its target."""
 COPY_LOCK_SECONDS = 3
-"""Maximum time in seconds that a copy waits for a lock. The server may need some time to notice
-that the last holder has ended."""
+"""Maximum time in seconds that a copy waits for a lock. If a process that held the lock has ended,
+the server may need some time to notice this and to free the lock."""
 
 
 async def take_copy_lock(connection: psycopg.AsyncConnection[Any], place: str) -> None:

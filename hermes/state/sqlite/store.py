@@ -129,8 +129,8 @@ async def open_store(
         if kind is None:
             yield store
         else:
-            # The lock is taken after the database is opened, so that a lock file implies a WAL. For
-            # `guard`, a free lock without a WAL means lost commits.
+            # Opening the database creates the WAL, so the lock file must be created later. If
+            # `guard` found a free lock file but no WAL, it would report lost commits.
             async with store.registered(kind, folder):
                 yield store
     finally:

@@ -276,7 +276,8 @@ def _run_each(connection: sqlite3.Connection, batch: list[Job]) -> None:
 
 
 def _fails_batch(connection: sqlite3.Connection, error: BaseException) -> bool:
-    """Returns whether the error comes from the disk, the lock or the file, and not from the job."""
+    """Returns whether the error makes the whole batch fail, because the error comes from the disk,
+    the lock or the file. Any other error makes only one job fail."""
     return not connection.in_transaction or error_class(error) is not None
 
 

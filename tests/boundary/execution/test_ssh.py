@@ -1,5 +1,5 @@
 """Tests the execution backend that runs commands on another machine. An SSH server on this machine
-stands in for it."""
+stands in for the other machine."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,5 +1,5 @@
-"""A program is named by the end of its path. A nested program reads the same input, and a nested
-shell does not change the variables."""
+"""A program is recognized by the last part of its path. A nested program reads the same input, and
+a nested shell does not change the variables."""
 
 from collections.abc import Sequence
 

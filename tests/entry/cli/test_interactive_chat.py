@@ -431,7 +431,7 @@ def test_a_question_is_asked_again_when_the_conversation_is_resumed(person: Pers
 
 
 def deletes(person: Person, name: str) -> str:
-    """Makes a folder. Returns a message on which the agent tries to delete it."""
+    """Makes a folder. Returns a message that makes the agent try to delete the folder."""
     (person.folder / name).mkdir()
     person.hears(Plan())
     return f'tool:terminal{{"command":"rm -rf {name}"}}'

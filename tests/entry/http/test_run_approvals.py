@@ -165,8 +165,8 @@ async def test_if_several_actions_wait_the_id_is_needed(tmp_path: Path, workspac
         assert status == 409
         assert error_of(answer).code == "approval_not_pending"
         assert all(id in error_of(answer).message for id in shown.values())
-        # The decision about b names the whole id. The decision about a names only the end of the
-        # id, which is the part that the question shows.
+        # The decision about `rm -rf b` contains the whole id. The decision about `rm -rf a`
+        # contains only the end of the id, which is the part that the question shows.
         status, _ = await decide(service, run, choice="once", approval_id=shown["rm -rf b"])
         assert status == 200
         assert (workspace / "b").exists()

@@ -160,7 +160,7 @@ def test_without_room_no_snapshot_is_taken_and_old_snapshots_are_kept(
 
 
 def limit_disk(home: Home, monkeypatch: pytest.MonkeyPatch, copies: float) -> None:
-    """Sets the free space that the disk reports, so that a tenth of it has room for `copies` copies
+    """Sets the free space that the disk reports. A tenth of this space has room for `copies` copies
     of the database."""
     size = home.store.stat().st_size + wal_of(home.store).stat().st_size
 
