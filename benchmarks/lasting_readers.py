@@ -59,8 +59,8 @@ class SlowReader:
             self._socket = await small_socket(self._port)
             await asyncio.get_running_loop().sock_sendall(self._socket, self.request())
             return
-        # A slow reader has buffered bytes for an hour, so a read would not notice a lost
-        # connection. SO_ERROR reports the loss at once.
+        # A slow reader needs an hour to read the bytes in its buffer, and a read notices a lost
+        # connection only after these bytes. SO_ERROR reports the loss at once.
         if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.cuts += 1
             self.close()

@@ -58,8 +58,8 @@ class _Run:
 
 
 class EventLog:
-    """The events of a turn since this process has claimed it. Their numbers begin with `epoch *
-    EVENTS_PER_CLAIM + 1`, where the epoch is the number of the claim."""
+    """The events of a turn since this process claimed the turn. The first event has the number
+    `epoch * EVENTS_PER_CLAIM + 1`, where the epoch is the number of the claim."""
 
     def __init__(self, turn: TurnId) -> None:
         self.turn = turn

@@ -48,8 +48,8 @@ class Following:
         return self._log.epoch > 0
 
     async def begins(self) -> None:
-        """Waits until the turn runs in this process, or has run in it since this cursor was
-        made."""
+        """Waits until the turn runs in this process. Returns at once if the turn has already run in
+        this process since this cursor was made."""
         while not self.begun:
             await self._log.changed()
 

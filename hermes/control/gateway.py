@@ -309,8 +309,8 @@ class Gateway:
         await self._credentials.release(adapter.account)
 
     def notice_change(self) -> None:
-        """Wakes the task that looks for changes in the store. Must be called after a commit by code
-        outside of this gateway."""
+        """Wakes the task that looks for changes in the store. Code that commits to the store
+        without a method of this gateway must then call `notice_change`."""
         self._changed.set()
 
     async def start(self) -> None:

@@ -94,7 +94,7 @@ class Outbox:
         return AccountCursor(self._store, account, (self._owner, epoch), read)
 
     def detach(self, account: str) -> None:
-        """Sends no more deliveries of the account. Its unsent deliveries stay pending."""
+        """Stops sending the deliveries of the account. Its unsent deliveries stay pending."""
         self._accounts.pop(account, None)
 
     async def holds(self, account: str) -> bool:

@@ -107,8 +107,8 @@ class Preview:
     async def _sign(
         self, claim: Claim, target: Target, show: Callable[[], Awaitable[None]]
     ) -> None:
-        """Runs `show`, which shows a sign that the agent works. If `show` fails, the turn still
-        continues."""
+        """Calls `show`, which shows in the chat that the agent is working. If `show` fails, the
+        turn still continues."""
         adapter = await self._adapter_of(target.account)
         try:
             interval = adapter.limits.chat_interval

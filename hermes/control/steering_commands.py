@@ -47,7 +47,8 @@ def background(command: CommandContext) -> Work[CommandReply]:
 
 
 def retry(command: CommandContext) -> Work[CommandReply]:
-    """Removes the last exchange from the conversation, and answers its message again."""
+    """Removes the last exchange (a person's message and the answer) from the conversation, and
+    answers that message again."""
     generation, found = yield from _last(command, 1)
     if not found:
         return CommandReply(reply="There is no message to answer again.", failed=True)

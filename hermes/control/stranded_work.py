@@ -39,8 +39,8 @@ class StrandedWork:
     """
 
     def __init__(self, store: Store, transactions: TurnTransactions, start: StartTurn) -> None:
-        """After `look` has failed a waiting message, it calls `start` with the next turn of the
-        session, if this process can run that turn."""
+        """`start` runs a turn in this process. If `look` ends a waiting message with an error, it
+        calls `start` with the next turn of the session, if this process can run that turn."""
         self._store = store
         self._transactions = transactions
         self._start = start

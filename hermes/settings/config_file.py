@@ -96,8 +96,8 @@ def _change(
             _change(below, before if isinstance(before, Mapping) else {}, value)
         elif value != old.get(name):
             if isinstance(below, str) and "\n" in below:
-                # After a multi-line text, ruamel attaches the comment of the next entry to this
-                # entry.
+                # If the old value is a text of several lines, ruamel has attached the comment of
+                # the next entry to this entry.
                 tree.ca.items.pop(keys[name], None)
             tree[keys[name]] = _node(value)
 

@@ -163,8 +163,8 @@ def _verified(
     """Returns the place of another value that overrides the change, such as an environment
     variable; "" if nothing overrides it. Raises ConfigProblems if the change causes new problems.
 
-    `change` is a pair: the name of the setting, and the place of the new value. `explain` describes
-    this place with the same words, or with these words and more.
+    `change` is a pair: the name of the setting, and the place of the new value. The text with which
+    `explain` describes this place must begin with the second item of the pair.
     """
     key, ours = change
     try:

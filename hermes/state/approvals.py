@@ -130,7 +130,7 @@ def grant(
 
 
 def is_granted(agent: AgentId, person: PersonId, digest: str, lasting_digest: str) -> Work[bool]:
-    """Returns whether a rule of this person permits the action."""
+    """Returns whether this person has a rule that permits the action with one of these digests."""
     rows = yield (
         "select 1 from approval_rules where agent = ? and person = ? and digest in (?, ?) limit 1",
         (agent, person, digest, lasting_digest),

@@ -1,6 +1,6 @@
-"""Stores the long content (body) of a row in pieces, in another table, so that rows stay small and
-commits short. The pieces of a body are found by its hash. Pieces may be committed before the row
-that refers to the body. The transaction that writes the row adds the pieces that are still missing.
+"""Stores the long content (body) of a row in pieces, in another table, so that rows and commits
+stay small. The pieces of a body are found by its hash. Pieces may be committed before the row that
+refers to the body. The transaction that writes the row adds the pieces that are still missing.
 """
 
 import hashlib

@@ -11,8 +11,8 @@ SHORT_ID_CHARS = 8
 """Number of characters of a random chat name that are shown. They are the last characters of the
 name."""
 SHORTEST_END = 6
-"""The end of a chat name can select a session if it has at least this number of characters. A
-shorter text must be the beginning of the name."""
+"""A session can be selected by the beginning or the end of its chat name. The end must have at
+least this number of characters."""
 
 _MADE_NAME = re.compile(r"[0-9a-f]{21}")
 
@@ -30,7 +30,7 @@ class Summary(Value):
     created_at: float
     updated_at: float
     generation: int
-    """Number of earlier conversations in the same session (its generation)."""
+    """Number of earlier conversations in the same session."""
     current: bool
     """Whether the next message of the session belongs to this conversation."""
     number: int = 0

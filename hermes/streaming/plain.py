@@ -56,8 +56,8 @@ class PlainAnswer:
 
     @property
     def is_long(self) -> bool:
-        """Whether the text is too long for `view()`, so that the events of the text must be read
-        again."""
+        """Whether the answer is too long to be kept here. Its text must then be read from the
+        stored events."""
         return self._dropped and bool(self._outline.segments())
 
     def view(self) -> View:

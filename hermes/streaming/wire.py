@@ -319,8 +319,8 @@ class RunCompleted(RunEvent, tag="run.completed"):
 class RunSuspended(RunEvent, tag="run.suspended", kw_only=True):
     """The run waits for a person, or for the results of client tools."""
 
-    # `output` must be the last field, because the answer replaces the last placeholder in the
-    # frame.
+    # `output` must be the last field. A long answer replaces the last placeholder in the frame, and
+    # the text of an earlier field could contain the placeholder, too.
     tool_calls: tuple[ClientCall, ...] | UnsetType = UNSET
     """Calls of client tools whose results are missing."""
     output: str

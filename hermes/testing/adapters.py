@@ -318,8 +318,8 @@ class AdapterContract:
             if isinstance(adapter, CanEdit):
                 await adapter.edit(target, ref, Content(text=f"{text} again", plain=True))
                 text += " again"
-            # A plain text is shown unchanged. Some servers store it in their markup, so both forms
-            # are right.
+            # The fake server returns the text as it stores the text. A real server may store a
+            # plain text in its markup language, so both forms are right.
             rendered = adapter.render((Paragraph(children=(Text(text=text),)),))
             assert platform.shown() in ([text], [rendered])
 

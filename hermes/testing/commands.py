@@ -84,8 +84,8 @@ def local_backend(
 def sandbox_backend(
     root: Path, level: Level, options: BackendOptions | None = None
 ) -> Iterator[SandboxBackend]:
-    """Yields a backend that isolates commands at this level. At the end of the block, it does the
-    same as `local_backend`."""
+    """Yields a backend that isolates commands at this level. When the block ends, the background
+    processes are killed, and a child process that is left makes the test fail."""
     options = options or BackendOptions(
         processes=root / "processes",
         environment=EMPTY_ENVIRONMENT,

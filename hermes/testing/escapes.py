@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import TypedDict
 
 SECONDS = 10
-"""Seconds after which an attempt has failed."""
+"""An attempt that takes longer than this number of seconds counts as failed."""
 
 
 class Planted(TypedDict):

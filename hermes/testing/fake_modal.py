@@ -45,7 +45,8 @@ class FakeModal:
             one.end()
 
     def answer(self, output: bytes) -> bytes:
-        """Returns the output of a program, or raises the error `lost_answer`."""
+        """Returns the output of a program. If `lost_answer` names an error, raises this error
+        instead, once."""
         lost, self.lost_answer = self.lost_answer, ""
         if lost:
             raise getattr(self.errors, lost)("the connection was lost")

@@ -49,7 +49,7 @@ from hermes.types.execution import (
 from hermes.types.identity import new_id
 
 REPORT_SECONDS = 0.5
-"""Seconds between two reports of progress."""
+"""Seconds between two reports of a running command's progress to its observer."""
 KILLED = -9
 
 

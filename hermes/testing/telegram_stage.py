@@ -59,7 +59,7 @@ class TelegramStage:
         which the task was late. `finish` sets this list."""
         self.kills = 0
         self.begun: list[float] = []
-        """For each start of the gateway, the time at which it was ready."""
+        """The times at which the gateway was ready, one time for each of its starts."""
         self._store = impatient_store(folder)
         environ = {
             "TELEGRAM_BOT_TOKEN": TRIAL_TOKEN,

@@ -27,7 +27,7 @@ class CheckJob(Value):
     """A check that has not run yet. Running the check changes nothing."""
 
     name: str
-    """The name of the checks that the job returns."""
+    """The subject of the job, such as `disk`. The checks that the job returns have this name."""
     run: Callable[[], Awaitable[Sequence[Check]]]
     seconds: float = 3.0
     """Longest time for the job, in seconds."""

@@ -18,8 +18,8 @@ class ContextFiles(Protocol):
     """The owner's decisions about context files that the agent has written."""
 
     def allow(self, path: Path) -> bool:
-        """Allows the current content of the file. Returns False if this content was trusted
-        already."""
+        """Allows the current content of the file. Returns False if this content was already
+        allowed."""
         ...
 
     def revoke(self, path: Path) -> None:

@@ -35,8 +35,8 @@ class Quirks(Value):
     call_id_length: int = 0
     """Number of characters that the id of a tool call must have; 0 if our own ids are accepted."""
     extra_body: str = ""
-    """A JSON object with further fields, which are added to every request in the provider's own
-    wire format."""
+    """A JSON object whose fields are added to every request. They are not added if the request uses
+    another wire format than the provider's usual format."""
     list_prefix: str = ""
     """Prefix of model names in the provider's list. In a request, the name must not have the
     prefix."""
@@ -120,7 +120,7 @@ class AgentProfile(Value):
     """Text that is sent with every model call and never stored. The next two fields are not stored
     either."""
     channel_prompts: dict[str, str] = msgspec.field(default_factory=dict)
-    """Additional text for single chats, by `platform:chat`."""
+    """Text that is added to the prompt in single chats, by `platform:chat`."""
     prefill: tuple[Message, ...] = ()
     """Messages that are sent to the model before the history of every conversation."""
     busy_mode: BusyMode = "queue"

@@ -40,7 +40,7 @@ COMMANDS = Builtins().register_commands()
 TABLE = CommandTable([replace(one, action=runs) for one in COMMANDS])
 """The table of all commands, with an action that only says that it runs."""
 ROLES: dict[str, Role] = {"sethome": Role.ADMIN, "pair": Role.ADMIN}
-"""The commands that not every user may use."""
+"""The role that a person must have to use a command. Every user may use the other commands."""
 SURFACES: dict[str, tuple[CommandSurface, ...]] = {
     "sethome": ("chat",),
     "background": ("chat",),

@@ -1,4 +1,4 @@
-"""A person hands a conversation over to their chat on another platform, and nobody else can."""
+"""A person moves a conversation to their own chat on another platform. Nobody else can move it."""
 
 from pathlib import Path
 

@@ -264,8 +264,8 @@ async def test_an_account_that_may_not_send_keeps_its_deliveries(tmp_path: Path)
 
 
 class SlowStore(WrappedStore):
-    """A slow store: if a delivery has to wait until some time, the store returns this delivery a
-    moment after that time."""
+    """A store that is so slow that the pause of a delivery is over when the store returns the
+    delivery."""
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         result = await self.inner.run(transaction, *args, **kwargs)

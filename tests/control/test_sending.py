@@ -296,8 +296,8 @@ async def test_an_interrupted_delivery_without_formatting_loses_and_repeats_noth
         return RateLimited("slow down", 1.0) if calls == before else None
 
     server.trouble = limited
-    # The second part fits into one message with markup. As plain text it is measured in bytes, and
-    # needs several messages.
+    # With formatting, the second part fits into one message. As plain text, its length is measured
+    # in bytes, so it needs several messages.
     text = f"{'first ' * 6}\n\n**{'日本語' * 11}**\n\n{'last ' * 7}"
     async with open_test_store(tmp_path) as store:
         id = await store.run(deliveries.owe, CHAT, Content(text=text), "main", None, NOW)

@@ -105,8 +105,8 @@ async def test_a_turn_without_its_message_is_given_up_and_its_calls_have_results
     async with running(tmp_path, [PlainAdapter(server)], dying) as gateway:
         await until_rows(gateway._store, "select steps from turns", [(1,)].__eq__)
         await rows(gateway._store, "delete from inbox")
-    # A new platform is used here. The first platform would deliver the message again, because its
-    # inbox row is deleted.
+    # A new platform is used here. The first platform would deliver the message again, and the
+    # gateway would accept the message again, because the inbox row is deleted.
     server = ChatServer()
     async with running(tmp_path, [PlainAdapter(server)], living):
         await until(lambda: server.texts() == [GIVEN_UP])

@@ -12,7 +12,7 @@ from hermes.state.disk import ROOM_BYTES, check_disk, has_room
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Yields a small file system, with twice the space that a start needs."""
+    """Yields a small file system, with twice the free space that a process needs to start."""
     mount = shutil.which("mount")
     made = mount and subprocess.run(
         [mount, "-t", "tmpfs", "-o", f"size={2 * ROOM_BYTES}", "tmpfs", tmp_path],

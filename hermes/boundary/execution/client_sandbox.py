@@ -87,7 +87,8 @@ class PinnedMachine(Protocol):
 
 
 async def no_pinned_machine(place: CommandPlace, *, lasting: bool) -> Machine | None:
-    """The `PinnedMachine` of a backend that can't protect scripts. Always returns None."""
+    """The `PinnedMachine` of a backend that has no special machine for approved scripts. It always
+    returns None."""
     return None
 
 

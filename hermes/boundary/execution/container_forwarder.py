@@ -1,8 +1,9 @@
 """Connects the network of a container with the proxy of its sandbox.
 
-The module is run as a script, with the standard library alone. It leaves a process behind, which
-listens on 127.0.0.1 in the network of the container and ends with the container. The container
-itself needs no program for this.
+The module is run as a script and imports only the standard library and other modules of this
+package. The script starts a process that listens on 127.0.0.1 in the network of the container, and
+then exits. That process ends with the container. The image of the container needs no program for
+this.
 """
 
 import ctypes

@@ -47,7 +47,8 @@ class ModalProvider:
         self._sdk: Any = None
         self._client: Any = None
         self._sandboxes: dict[str, Any] = {}
-        """The sandboxes that were running when they were last used."""
+        """The SDK's objects for the sandboxes that were running when this process last used them,
+        by name."""
 
     async def check(self) -> None:
         client = await self._connected()

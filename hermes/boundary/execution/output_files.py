@@ -64,7 +64,8 @@ class RedactedOutput:
         self._files.write(data[: len(data) - kept])
 
     def finish(self) -> None:
-        """Writes the rest of the output, after which no more data arrives."""
+        """Writes the data that `write` has held back. Must be called when all output has
+        arrived."""
         self._files.write(self._held)
 
 

@@ -190,7 +190,8 @@ def restore_signals() -> None:
 def adopt_orphans() -> None:
     """Makes this process a subreaper: orphans among its descendants become its children.
 
-    Only Linux has subreapers. Elsewhere a process that leaves its group is not found again.
+    Only Linux has subreapers. On other systems, a descendant that leaves its process group can't be
+    found again.
     """
     set_process_option(PR_SET_CHILD_SUBREAPER, 1)
 

@@ -14,8 +14,8 @@ _LONGEST_INPUT_LINE = 4000
 """Maximum length of a line of input in bytes. A pipe takes a line of this length completely or not
 at all."""
 
-# Lists the processes that carry the mark, and the descendants of the process `$top`, in `found`.
-# The processes in `own` are left out.
+# `collect` sets `others` to the processes that carry the mark and the descendants of the process
+# `$top`. The processes in `own` are left out.
 _FIND = r"""
 descend() {
   for file in /proc/"$1"/task/*/children; do
@@ -87,7 +87,8 @@ follow() {
   self; watcher=$me
   echo "$watcher"
   read -r line && [ "$line" = go ] || return
-  # The process of `run` may not exist yet. It must not count as a process of the command.
+  # The process that executes `run` must not count as a process of the command. This loop waits
+  # until that process exists.
   set --
   while [ $# -lt 2 ] && [ -e /proc/$$ ]; do
     children=; read -r children < "/proc/$$/task/$$/children"

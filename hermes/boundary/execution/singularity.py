@@ -178,7 +178,7 @@ class ContainerLauncher:
             for path, place, writable in shown
             for argument in ("--bind", f"{path}:{place}:{'rw' if writable else 'ro'}")
         )
-        # Only root can choose the user. Otherwise the user is that of the gateway.
+        # Only root can choose the user. Otherwise the command runs as the user of the gateway.
         chosen = ("--security", f"uid:{user}", "--security", f"gid:{user}")
         return (
             *(self._program, "--silent", "exec", "--containall", "--cleanenv", "--no-privs"),

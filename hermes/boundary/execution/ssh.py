@@ -106,7 +106,8 @@ class SshBackend:
             await self.reset(sandbox_id(scope, "session"))
 
     async def close_idle(self, seconds: float) -> int:
-        """Closes the connection if it is not used. The machine itself is not shut down."""
+        """Closes the connection if no command has used it for this number of seconds. The machine
+        itself is not shut down."""
         return int(await self._connection.close_idle(seconds))
 
     async def aclose(self) -> None:

@@ -17,7 +17,7 @@ from hermes.core.danger.syntax import (
 
 MAX_NESTING = 40
 MAX_TOKENS = 8_000
-"""Largest number of words and expansions in a command."""
+"""Largest number of words and expansions in a command. A command with more is not parsed."""
 MAX_SCRIPTS = 150
 """Largest number of commands and substitutions in a command line."""
 

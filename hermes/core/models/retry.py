@@ -17,7 +17,7 @@ from hermes.types.protocols import Emit
 log = logging.getLogger(__name__)
 
 NOTICE_SECONDS = 5.0
-"""Seconds of waiting after which the person gets a notice."""
+"""If a provider requests a pause of more seconds than this, the person gets a notice."""
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 30.0
 

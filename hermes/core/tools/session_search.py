@@ -32,7 +32,8 @@ class SessionSearch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def session_search_tool(store: Store) -> Tool[SessionSearch]:
-    """Returns the tool. It finds only messages that the audience of the turn has seen."""
+    """Returns the tool. The tool finds only messages that the audience of the turn (the people who
+    can read its answer) has seen."""
 
     async def find(context: ToolContext, arguments: SessionSearch) -> str:
         turn = context.turn

@@ -88,8 +88,8 @@ class TerminalSession:
         *,
         answers: bool = True,
     ) -> None:
-        """`answers` says whether the person can answer questions here. Questions are then asked one
-        at a time."""
+        """`answers` says whether the person can answer questions here. If the person can, questions
+        are asked one at a time."""
         self._gateway = gateway
         self._new_screen = new_screen
         self._folder = folder
@@ -100,8 +100,7 @@ class TerminalSession:
         self.interrupts = Interrupts()
         self._answers = answers
         self._continued: tuple[Following, ExitStack] | None = None
-        """A turn that has continued although the person has typed nothing here, and that is not
-        shown yet."""
+        """A turn that has continued without input from this terminal, and that is not shown yet."""
         self._questions = OpenQuestions()
         self._queued: list[SentMessage] = []
         """Messages that were sent while a turn ran, and whose turns are not shown yet."""

@@ -77,7 +77,7 @@ class ChatCompletionRequest(msgspec.Struct):
         )
 
     def ignored(self) -> list[str]:
-        """Returns the names of options that have no effect."""
+        """Returns the names of the fields that the request sets but that have no effect."""
         names = [name for name in _IGNORED if _given(getattr(self, name))]
         if self.stream_options and self.stream_options.include_obfuscation:
             names.append("stream_options.include_obfuscation")

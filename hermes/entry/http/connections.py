@@ -79,7 +79,7 @@ class ClientLimits(Value):
     body: float = 10.0
     """Maximum time until the next part of a body arrives, while a request waits for it."""
     unread: float = 30.0
-    """Maximum time for which the client may read nothing while a response waits."""
+    """Maximum number of seconds for which the client may read nothing while a response waits."""
 
 
 USUAL_LIMITS = ClientLimits()

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 CALL_SECONDS, FILE_SECONDS, CLOSE_SECONDS = 30.0, 300.0, 5.0
 """Maximum number of seconds for three actions: a call without a file, a call with a file, and
-closing the session."""
+closing the HTTP session."""
 
 
 class PlatformRequest(Value):

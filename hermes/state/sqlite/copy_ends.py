@@ -158,8 +158,8 @@ def _free_path(path: Path, source: str) -> Path:
         raise CopyRefused(f"{path} is the source of the copy: name another target")
     unfinished = unfinished_copy(path)
     if path.exists() and unfinished.exists() and path.samefile(unfinished):
-        # Both names refer to one file, because an earlier copy was killed after `os.link` in
-        # `sqlite_target`. So that copy is complete.
+        # `path` and `unfinished` are the same file, because an earlier copy was killed after
+        # `os.link` in `sqlite_target`. So that copy is complete.
         unfinished.unlink()
     for existing in (path, *parts_of(path)):
         if existing.exists():

@@ -20,7 +20,7 @@ def record(message: str, *args: object) -> logging.LogRecord:
 
 
 def failed(text: str) -> logging.LogRecord:
-    """Returns the record of an exception with this text."""
+    """Returns a log record that contains an exception with this text."""
     error = ValueError(text)
     info = (ValueError, error, None)
     made = logging.LogRecord("hermes.test", logging.ERROR, "", 0, "broke", (), info)

@@ -96,7 +96,7 @@ async def test_the_number_of_left_out_lines_is_reported_after_a_minute() -> None
 
 
 class Large(Exception):
-    """An exception that the test treats as one whose stack uses much memory."""
+    """Stands for an exception whose stack uses much memory."""
 
 
 def test_a_record_that_is_left_out_keeps_no_stack_alive() -> None:

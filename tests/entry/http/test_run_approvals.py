@@ -33,7 +33,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def removing(*folders: str) -> str:
-    """Returns a message on which the model deletes these folders."""
+    """Returns a message that makes the fake model delete these folders."""
     return " ".join(f'tool:terminal{{"command":"rm -rf {folder}"}}' for folder in folders)
 
 

@@ -159,8 +159,8 @@ async def test_a_change_of_the_files_is_noticed_while_nothing_is_stored(
 
 
 async def test_a_commit_into_a_removed_file_is_not_acknowledged(store: SQLiteStore) -> None:
-    """The file is removed while the transaction runs, so the check before the transaction did
-    not notice it."""
+    """The file is removed while the transaction runs, so the check before the transaction still
+    found the file."""
 
     def remove() -> Work[None]:
         yield from put("lost")

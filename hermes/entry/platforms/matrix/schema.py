@@ -35,7 +35,7 @@ class Relation(Value):
 
     @property
     def answered(self) -> str | None:
-        """The event that the message is a reply to."""
+        """The id of the event that this message replies to; None if the message is no reply."""
         return self.in_reply_to.event_id if self.in_reply_to and not self.is_falling_back else None
 
 
