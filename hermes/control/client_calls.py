@@ -182,9 +182,8 @@ def _check(row: TurnRow, waiting: list[CallId], results: tuple[ToolMessage, ...]
 
 
 def _refuse_expired(row: TurnRow, results: tuple[ToolMessage, ...]) -> Work[None]:
-    """Raises ResultsRefused if the tool call of the first result has expired. This check is
-    separate, because a turn whose calls have expired stays suspended while one of its questions is
-    open."""
+    """Raises ResultsRefused if the tool call of the first result has expired. The call can expire
+    while the turn stays suspended, because the turn may also wait for the answer to a question."""
     decisions = yield from questions.decisions(row.id)
     if isinstance(decisions.get(results[0].call), Expired):
         raise _closed(results[0].call, expired=True)

@@ -158,7 +158,7 @@ class Directory:
         return ChatRef(chat_id=self._named(account, platform.home, seen))
 
     def _named(self, account: str, name: str, seen: Sequence[KnownChat]) -> str:
-        """Returns the id of the chat that has this id or name."""
+        """Returns the id of the chat whose id or name is `name`."""
         own = [one for one in seen if one.account == account]
         if any(one.chat_id == name for one in own):
             return name

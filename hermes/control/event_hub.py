@@ -40,7 +40,7 @@ _SEGMENT_ENDS = (SegmentEnded, SegmentDiscarded)
 
 
 class _Run:
-    """Consecutive pieces of text of one kind."""
+    """Consecutive text events of one kind (answer or reasoning), which `end` joins to one event."""
 
     def __init__(self) -> None:
         self.kind: type[TextDelta | ReasoningDelta] = TextDelta

@@ -33,7 +33,7 @@ class SendOrder(Value):
     """A message, and the chats that it is sent to."""
 
     key: str
-    """The idempotency key. A second order with the same key sends nothing."""
+    """The idempotency key. A second `SendOrder` with the same key sends nothing."""
     to: str
     """A list of targets; see `control.targets`."""
     text: str

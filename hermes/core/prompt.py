@@ -66,8 +66,8 @@ class PromptWriter:
             tuple[int, int, str, str, int | None, str],
             tuple[AgentProfile, Mapping[str, AnyTool], str],
         ] = {}
-        """Fingerprints, by the ids of the objects from which they were made. Each entry also keeps
-        the objects alive, so that their ids are not reused."""
+        """A cache of the results of `_fingerprint`. The key contains the ids of a profile and of
+        its tools. Each entry also keeps these objects alive, so that their ids are not reused."""
         self._writing = anyio.Lock()
         self._fresh: dict[str, tuple[float, Prompt]] = {}
 

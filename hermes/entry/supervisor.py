@@ -229,7 +229,7 @@ class AdapterRun:
 
     @property
     def connected_for(self) -> float:
-        """Seconds from the first to the last sign of life."""
+        """Seconds from the first to the last answer of the platform on this connection."""
         return 0.0 if self._connected_at is None else self._last_sign - self._connected_at
 
     def note_sign_of_life(self) -> bool:

@@ -398,7 +398,8 @@ CONFIG_MIGRATIONS: tuple[Callable[[dict[str, object]], dict[str, object]], ...] 
 
 
 def migrated(raw: dict[str, object]) -> tuple[dict[str, object], bool]:
-    """Returns the file in the current version, and whether it was changed."""
+    """Returns the content of config.yaml in the format of the current version, and whether a
+    migration has changed the content."""
     fresh = raw
     for migration in CONFIG_MIGRATIONS[config_version(raw) : VERSION]:
         fresh = migration(fresh)

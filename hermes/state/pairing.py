@@ -18,7 +18,7 @@ MOST_TRIES = 5
 LOCKED_SECONDS = 3600.0
 
 OPERATOR = ""
-"""The user id under which the wrong codes of the command line are counted."""
+"""Wrong codes that the operator enters on the command line are counted under this user id."""
 
 
 class PairingRequest(Value):

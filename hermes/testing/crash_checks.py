@@ -191,7 +191,7 @@ def _store(stage: Stage, report: Report) -> Iterator[str]:
 
 
 def _processes(stage: Stage, report: Report) -> Iterator[str]:
-    # A supervisor ends by itself soon after its gateway.
+    # A supervisor ends by itself, but a moment after its gateway. So this function waits.
     deadline = time.monotonic() + LAST_PROCESS_SECONDS
     while (running := _running_in(stage.home)) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)

@@ -32,7 +32,7 @@ class FakeModal:
         """The name of the error that the SDK raises after the next program has run, instead of
         returning its output; empty if it raises none."""
         self.created: list[dict[str, Any]] = []
-        """The arguments of each created sandbox."""
+        """The arguments with which each sandbox was created."""
         self.errors = SimpleNamespace(**errors_of("modal"))
         self._apps: set[str] = set()
         self._sandboxes: dict[str, _Sandbox] = {}

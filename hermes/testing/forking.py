@@ -29,7 +29,8 @@ class PassedDescriptor(Protocol):
 
 
 def start_forked(target: Callable[..., object], *args: Any) -> ForkServerProcess:
-    """Starts a process that calls the function. The first call in a process starts the server."""
+    """Starts a process that calls the function. The process is a fork of Python's fork server,
+    which the first call of `start_forked` starts."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["hermes.testing.preload"])
     process = context.Process(target=target, args=args)

@@ -36,7 +36,8 @@ class StoreNode(Value):
     """The name of the machine that the process runs on."""
     pid: int
     alive: bool
-    """Whether the process holds its lock. If it does not, another process takes over its work."""
+    """Whether the process holds its lock. If not, another process takes over the work of this
+    process."""
     beat_age: float | None
     """Seconds since the last heartbeat of the process, by the clock of the database. None if the
     process has ended."""

@@ -115,8 +115,8 @@ class Turn(Value):
     client_tools: tuple[ClientTool, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
     requested_at: int = 0
-    """The step of the first model call after the last request. `tool_choice` applies only to this
-    step."""
+    """The step of the first model call after the client's last request. `tool_choice` applies only
+    to this step."""
     response_format: ResponseFormat | None = None
     """The format of the final answer; None for plain text."""
     decisions: dict[CallId, Decision] = msgspec.field(default_factory=dict)

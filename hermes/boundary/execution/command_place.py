@@ -26,7 +26,8 @@ class VisibleFolder(Value):
     """The path of the folder on this machine."""
 
     def located(self, path: str) -> Path:
-        """Returns the path on this machine of a file in the folder."""
+        """Returns the path that a file in the folder has on this machine. `path` is the path that
+        commands see."""
         return self.real / Path(path).relative_to(self.shown)
 
 

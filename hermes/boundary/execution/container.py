@@ -67,7 +67,7 @@ class ContainerState(Value):
 
 
 class ContainerView(Value):
-    """The files, limits and owner of a container."""
+    """Everything that determines how a container is started: its files, limits, user and labels."""
 
     name: str
     labels: Mapping[str, str]

@@ -15,8 +15,9 @@ _EVENTS = {
 
 
 class ContainerLimits:
-    """Compares the kernel's counts of reached limits with the counts at the beginning. If this
-    process can't read the control groups, no limit is noticed."""
+    """Notices that a command reaches a limit of its container. For this, it compares the kernel's
+    counts of reached limits with the counts at the time when this object was made. If this process
+    can't read the control groups, no limit is noticed."""
 
     def __init__(
         self, process: int, mount: Path = CONTROL_GROUPS, processes: Path = _PROCESSES
@@ -27,8 +28,8 @@ class ContainerLimits:
         self._before = self._counts()
 
     def reached(self) -> str:
-        """Returns the limit that was reached since the beginning; empty if no limit was reached.
-        Reads files."""
+        """Returns the limit that was reached since this object was made; empty if no limit was
+        reached. Reads files."""
         now = self._counts()
         return next((name for name in now if now[name] > self._before[name]), "")
 

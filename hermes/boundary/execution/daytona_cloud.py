@@ -210,7 +210,8 @@ def _make(options: BackendOptions) -> CloudBackend:
 
 def _load() -> ModuleType:
     sdk = importlib.import_module("daytona")
-    # The package imports its parts when they are first used, which takes seconds.
+    # The package would import its parts when they are first used, which takes seconds. So they are
+    # imported here, in a worker thread.
     for name in SLOW_PARTS:
         getattr(sdk, name)
     return sdk

@@ -99,8 +99,8 @@ def _forward(folder: str, sandbox: str, pipes: tuple[int, int], parent: int) -> 
 
 
 def leave_descriptors(kept: set[int]) -> None:
-    """Closes all descriptors that this process has inherited, except `kept`. The output of the
-    command is among them: while this process has it open, its readers wait for more."""
+    """Closes all descriptors that this process has inherited, except `kept`. One of them is the
+    output of the command. While this process has the output open, its readers wait for more."""
     with os.scandir("/proc/self/fd") as entries:
         found = {int(entry.name) for entry in entries}
     for descriptor in found - kept:

@@ -104,8 +104,8 @@ class Launcher(Protocol):
     """Decides how the commands of a sandbox are started."""
 
     def locate(self, folder: Path, scripts: Sequence[str]) -> CommandPlace:
-        """Returns the place of a command that begins in a folder of this machine and runs the
-        scripts."""
+        """Returns the place (backend, folder, variables and scripts) for a command that begins in a
+        folder of this machine and runs these scripts."""
         ...
 
     def launch(

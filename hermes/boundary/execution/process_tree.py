@@ -42,7 +42,7 @@ def find_process(pid: int) -> ProcessEntry | None:
             stat = file.read()
     except OSError:
         return None
-    # The name in parentheses may contain spaces and parentheses.
+    # The program's name is in parentheses, and may itself contain spaces and parentheses.
     state, parent, group, *fields = stat.rpartition(b")")[2].split()
     return ProcessEntry(pid, int(fields[16]), int(parent), int(group), state)
 

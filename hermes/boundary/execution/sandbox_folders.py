@@ -141,7 +141,7 @@ def delete_sandbox(root: Path, id: str) -> bool:
     folder = root / id
     if not id.isalnum() or not folder.is_dir():
         return False
-    # A command may have created folders that even their owner can't write.
+    # A command may have created folders whose mode forbids even their owner to write to them.
     for inner in (folder, *folder.rglob("*")):
         if inner.is_dir() and not inner.is_symlink():
             inner.chmod(0o700)

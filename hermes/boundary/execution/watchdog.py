@@ -18,7 +18,7 @@ SLACK_BYTES = 32_000_000
 """The files are measured again when the free space of the disk has shrunk by this number of bytes.
 If fewer bytes are left until the limit, the files are measured again earlier."""
 WALK_SECONDS = 5.0
-"""Seconds after which the files are measured again in any case."""
+"""Seconds after which the files are measured again, even if the free space has not shrunk."""
 WALK_SHARE = 20
 """Minimum pause between two measurements of the files, as a multiple of the time that the last
 measurement took."""

@@ -31,7 +31,8 @@ _SETTINGS_WORDS = names(
     shell.zsh posix path docker-env config generate-shell-completion - -s -c -b -k -t --eval --path
     --quiet --bin --shell --bash --zsh --agents ssh virtualenv-init --no-rehash --cmd"""
 )
-"""Arguments with which the programs of `_SETTINGS_PROGRAMS` print nothing but settings."""
+"""If all arguments of a program of `_SETTINGS_PROGRAMS` are in this list, its output consists only
+of settings for a shell."""
 
 
 def prints_settings(call: Invocation) -> bool:

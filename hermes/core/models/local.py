@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 EMBEDDED = "smollm2-135m-instruct"
 PASSED_VARIABLES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 LOADING_NOTICE = 2.0
-"""Seconds of loading after which the person gets a notice."""
+"""If the model is not loaded after this number of seconds, the person gets a notice."""
 ENDING_SECONDS = 1.0
 """Longest wait in seconds for the process to end after the connection to it was lost."""
 LONGEST_OUTPUT_LINE = 4096

@@ -65,8 +65,8 @@ async def review_message(context: ToolContext, arguments: MessageToSend) -> Prop
 
 
 async def _reviewed(context: ToolContext, path: str) -> OutgoingFile:
-    """Returns the file as it was when the call was reviewed, because a running command can change
-    it afterwards."""
+    """Returns the file. If the approval check has already read the file, returns the content that
+    the check has read, because a running command can change the file after the check."""
     if path not in context.outgoing:
         context.outgoing[path] = await _file(context.sandbox, path)
     return context.outgoing[path]

@@ -65,7 +65,7 @@ class ServiceLog:
 
 
 class PausableStream:
-    """Writes to a stream, or collects the text while it is paused."""
+    """Writes text to a stream. While `paused` is set, the text is collected and not written."""
 
     def __init__(self, out: TextIO) -> None:
         self.paused = False

@@ -96,7 +96,7 @@ class TerminalSession:
         """The folder that the paths of mentioned files are relative to."""
         self._show_context = show_context
         self._stopping = False
-        """Whether the current turn has been asked to stop."""
+        """Whether the person has already requested that the current turn stop."""
         self.interrupts = Interrupts()
         self._answers = answers
         self._continued: tuple[Following, ExitStack] | None = None

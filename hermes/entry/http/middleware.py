@@ -72,7 +72,7 @@ class RequestIdMiddleware:
 
 
 class AccessLogMiddleware:
-    """Logs every request in one line, at level DEBUG. The request id must have been set already."""
+    """Logs every request in one line, at level DEBUG. Must be inside of `RequestIdMiddleware`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

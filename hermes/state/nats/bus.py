@@ -165,7 +165,8 @@ class NatsBus:
         )
 
     def _subject_of(self, owner: OwnerId) -> str | None:
-        """Returns the subject of messages to a process; None if `owner` can't be a process id."""
+        """Returns the NATS subject for messages to a process; None if `owner` can't be the id of a
+        process."""
         return f"{self._prefix}.to.{owner}" if _TOKEN.fullmatch(owner) else None
 
     async def _publish(self, client: Client, subject: str, texts: Sequence[str]) -> None:

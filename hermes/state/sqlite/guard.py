@@ -28,7 +28,7 @@ SHARE_SECONDS = 5.0
 """Seconds that a starting process waits for a process that holds the exclusive lock."""
 CHECKED_BYTES = 256 << 20
 """Size in bytes above which a file is not checked completely at the start. Damage in such a file is
-found when it is used."""
+found when the damaged part is read."""
 
 
 @contextlib.contextmanager

@@ -1,5 +1,5 @@
-"""The fork server starts supervisors, and a supervisor starts and ends a command. The tests use
-their sockets."""
+"""The fork server starts supervisors, and a supervisor starts and ends a command. The tests send
+requests to the sockets of the fork server and the supervisors."""
 
 import json
 import os

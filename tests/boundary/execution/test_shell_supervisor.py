@@ -52,7 +52,7 @@ class Supervised:
         return self.process.stdout.readline()
 
     def result(self) -> tuple[str, list[str]]:
-        """Returns the output and the reports."""
+        """Returns the output of the command, and the reports of the supervisor."""
         assert self.process.stdout
         assert self.process.stderr
         output, reports = self.process.stdout.read(), self.process.stderr.read()

@@ -14,8 +14,8 @@ from hermes.types.errors import ToolFailed
 from hermes.types.execution import BackendOptions, Mount, NetworkPolicy
 from hermes.types.execution_clients import ClientOptions, ContainerOptions
 
-# The program prints its arguments and the variables that it passes on, and ends with the exit code
-# of a failed command.
+# This script stands in for singularity. It prints its arguments and the variables that singularity
+# would pass on to the container, and ends with the exit code of a failed command.
 PROGRAM = '#!/bin/sh\nprintf "%s\\n" "$@"\nenv | grep ENV_ | sort\nexit 3\n'
 CHOSEN = ["--security", "uid:64200", "--security", "gid:64200"] if os.geteuid() == 0 else []
 

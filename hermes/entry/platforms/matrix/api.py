@@ -24,7 +24,7 @@ def error_for(response: http.PlatformResponse) -> HermesError:
     """Returns the error for a call that failed."""
     problem = http.decoded_or(Problem(), response.body)
     if not problem.errcode:
-        # The response is from a proxy in front of the homeserver.
+        # A homeserver always names an error code, so this response is from a proxy in front of it.
         return Disconnected(f"HTTP status {response.status}")
     pause = None if problem.retry_after_ms is None else problem.retry_after_ms / 1000
     return http.error_for_status(response, f"{problem.errcode}: {problem.error}", pause)
