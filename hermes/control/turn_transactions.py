@@ -298,8 +298,8 @@ class TurnTransactions:
         yield from inbox.bind(waiting.id, waiting.id, "done")
         yield from inbox.finish(waiting.id)
         target = Target(account=waiting.account, chat_id=waiting.chat_id, thread_id=key.thread)
-        # A chat got a notice when its message was queued, so it has a delivery. An API client has
-        # no delivery: it reads an event.
+        # A chat got a notice when its message was queued, so there is a delivery to the chat. An
+        # API client has no delivery: it reads an event.
         if (yield from deliveries.has_been_owed(target.account, target.chat_id)):
             yield from deliveries.owe(target, Content(text=GIVEN_UP), key.agent, None, now)
         else:

@@ -67,9 +67,9 @@ class ContextTrust:
         self._change(lambda records: _marked(records, {_key(path): digest_of(path)}))
 
     def begin(self, command: str, digests: Mapping[Path, str]) -> None:
-        """Records a command of the agent, and the digests of the context files before it began. The
-        record survives a kill of this process. It may be lost in a power failure, which also ends
-        the command."""
+        """Records a command of the agent, and the digests that the context files had before the
+        command. The record survives a kill of this process. It may be lost in a power failure,
+        which also ends the command."""
         named = {_key(path): digest for path, digest in digests.items()}
         with _explained(self._commands):
             self._commands.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,5 @@
-"""Replaces each message that can't be read by a marker, so that its session can continue."""
+"""Puts a marker in the place of each message that can't be read, so that the session can continue.
+"""
 
 import logging
 from collections.abc import Iterable, Sequence

@@ -64,7 +64,7 @@ class ClusterClient:
 
     async def ask(self, text: str) -> list[RunFrame]:
         """Sends the text, and returns the events of the run that answers it. The text is also part
-        of the idempotency key, so it must be unique in the session."""
+        of the idempotency key, so each text can be sent only once in a session."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=SILENT_SECONDS)
         headers = {"Authorization": f"Bearer {SERVICE_KEY}"}
         async with aiohttp.ClientSession(headers=headers, timeout=timeout) as http:

@@ -84,7 +84,8 @@ async def spawn_gated(command: Sequence[str], cwd: Path, environment: dict[str, 
 
 
 def end_group(process: ProcessGroup) -> bool:
-    """Kills the group unless its number was reused. Returns True if the group existed."""
+    """Kills the group. Returns False if the group does not exist any more, even if another group
+    has its number now."""
     return signal_group(process, signal.SIGKILL)
 
 

@@ -120,8 +120,8 @@ def _record(
     restrictions: RestrictionFields,
     group: ControlGroup | None,
 ) -> str:
-    """Writes the output until the command has closed it. Ends the command if it exceeds a limit,
-    and returns the name of the limit."""
+    """Writes the output of the command until all its processes have closed the output. Ends the
+    command if it exceeds a limit. Returns the name of the limit; empty if none was exceeded."""
     limits, exceeded = restrictions["limits"], ""
     watchdog = Watchdog(os.getpid(), limits, restrictions["folders"], group) if limits else None
     poll = select.poll()

@@ -35,7 +35,7 @@ LOST_SECONDS = 5.0
 """Seconds that a process may be without its lock before it stops its turns."""
 STALE_SECONDS = 30.0
 """If the heartbeat of a process is older than this number of seconds, other processes end its
-connections and take its work over, even if it holds its lock."""
+connections and take its work over, even if the process still holds its lock."""
 RECONNECT_SECONDS = 0.5
 """Seconds between two attempts to connect. While there is no connection, readers poll for changes
 at the same interval."""

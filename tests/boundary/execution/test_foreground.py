@@ -250,8 +250,8 @@ async def test_commands_inherit_no_descriptors_and_signal_handlers_of_the_gatewa
 ) -> None:
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
-    # This process ignores SIGHUP, as under `nohup`, and the fork server inherits this. The command
-    # must not inherit it.
+    # This process ignores SIGHUP, as under `nohup`. The fork server inherits the ignored signal,
+    # but the command must not inherit it.
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     shown = await run(local, "ls /proc/self/fd; grep -E 'Sig(Blk|Ign)' /proc/self/status", tmp_path)
     signal.signal(signal.SIGHUP, before)

@@ -1,4 +1,4 @@
-"""An endpoint is an ASGI app that calls a function and sends its response."""
+"""An endpoint is an ASGI app that calls a function and sends the response that it returns."""
 
 import pytest
 from starlette.requests import ClientDisconnect, Request

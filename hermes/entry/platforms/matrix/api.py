@@ -1,4 +1,4 @@
-"""Calls the client-server API, and translates its errors into ours."""
+"""Calls Matrix's client-server API, and translates its errors into ours."""
 
 from collections.abc import Mapping
 from typing import TypeVar

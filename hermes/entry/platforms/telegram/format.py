@@ -1,4 +1,4 @@
-"""Renders a Markdown tree as the HTML that Telegram accepts, and measures it as Telegram does."""
+"""Renders a Markdown tree as Telegram's HTML, and measures the HTML as Telegram measures it."""
 
 import html
 import re

@@ -63,8 +63,8 @@ def to_event(us: Recipient, update: Update, now: float) -> MessageEvent | None:
 
 
 def _cut_with(text: str) -> str | None:
-    """If the sender's client may have cut a long text here, returns the white space that the client
-    has removed at the cut."""
+    """If `text` may be a part that the sender's client has cut from a longer text, returns the
+    white space that the client has removed at the end of the part. Otherwise returns None."""
     units = utf16_units(text)
     if units < CUT_UNITS:
         return None
