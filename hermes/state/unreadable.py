@@ -1,5 +1,4 @@
-"""Puts a marker in the place of each message that can't be read, so that the session can continue.
-"""
+"""Replaces each unreadable message with a marker, so that the session can continue."""
 
 import logging
 from collections.abc import Iterable, Sequence

@@ -175,7 +175,7 @@ async def until(predicate: Callable[[], object], within: float = 5.0) -> None:
         while not predicate():  # noqa: ASYNC110
             await anyio.sleep(UNTIL_SECONDS)
         return
-    raise AssertionError(f"did not come true within {within} s")
+    raise AssertionError(f"the condition was not true within {within} s")
 
 
 async def rows(store: Store, sql: str, *parameters: object) -> list[Row]:

@@ -97,8 +97,8 @@ class RemoteCalls:
             return msgspec.convert(reply.answer, answer)
         except (ValueError, msgspec.ValidationError) as error:
             raise ToolFailed(
-                "The sandbox gave no proper answer: its image needs Python 3.11 or newer as"
-                f" `python3`. It said {output[-300:].decode(errors='replace')!r}."
+                "The sandbox gave an invalid answer: its image must contain Python 3.11 or newer as"
+                f" `python3`. The answer ends with {output[-300:].decode(errors='replace')!r}."
             ) from error
 
     async def _execute(self, arguments: Sequence[str], data: bytes, wait: float) -> bytes:

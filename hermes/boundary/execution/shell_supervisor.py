@@ -173,7 +173,10 @@ def orders(command: str, folder: str, environment: Mapping[str, str]) -> bytes:
     if "\0" in command + folder:
         raise ToolFailed("A command can't contain a NUL character.")
     if len(command.encode(errors="surrogateescape")) > LONGEST_SENT_COMMAND:
-        raise ToolFailed(f"A command has at most {LONGEST_SENT_COMMAND} bytes: write it to a file.")
+        raise ToolFailed(
+            f"The command is longer than {LONGEST_SENT_COMMAND} bytes: write it to a file, and run"
+            " the file."
+        )
     code = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
     code.append(f"hermes_folder={shlex.quote(folder)}")
     code.append(f"hermes_command={shlex.quote(command)}")

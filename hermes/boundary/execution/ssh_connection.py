@@ -174,5 +174,8 @@ class SshConnection:
         if self._program is None:
             raise ToolFailed("Commands can't run, because `ssh` is not installed: install it.")
         if not self._ssh.host or self._ssh.host.startswith("-"):
-            raise ToolFailed("Commands can't run: set terminal.ssh_host to the name of a machine.")
+            raise ToolFailed(
+                "Commands can't run, because terminal.ssh_host is empty: set it to the name of a"
+                " machine."
+            )
         return self._program

@@ -68,7 +68,10 @@ def _arguments(function: Callable[..., object]) -> type[msgspec.Struct]:
                 " give each parameter a name"
             )
         if parameter.name not in hints:
-            raise ConfigError(f"the tool {function.__name__!r} needs a type for {parameter.name!r}")
+            raise ConfigError(
+                f"the parameter {parameter.name!r} of the tool {function.__name__!r} has no type:"
+                " add a type annotation"
+            )
         kind = hints[parameter.name]
         if parameter.default is parameter.empty:
             fields.append((parameter.name, kind))

@@ -40,7 +40,8 @@ def session_search_tool(store: Store) -> Tool[SessionSearch]:
         audience = audience_of(turn)
         if audience is None:
             raise ToolFailed(
-                "Earlier conversations can't be searched here, because the person is unknown."
+                "Earlier conversations can't be searched here, because the platform does not say"
+                " who the person is."
             )
         if arguments.around:
             found = await store.read(around, arguments.around, audience)

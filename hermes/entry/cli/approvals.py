@@ -176,7 +176,9 @@ def explain(runtime: Runtime, words: tuple[str, ...], as_json: bool) -> None:
         say_json(_json(verdict)) if as_json else _show(verdict)
         return
     if not as_json:
-        raise click.UsageError("name a command in quotes, or read commands from a pipe with --json")
+        raise click.UsageError(
+            "give a command in quotes, or use --json and send commands to standard input"
+        )
     mistakes = 0
     for command in _commands():
         mistakes += command is None

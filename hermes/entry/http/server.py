@@ -233,7 +233,7 @@ def bind(host: str, port: int) -> socket.socket:
     ) as error:  # a TypeError means that the host name can't be encoded
         listening.close()
         raise ConfigError(
-            f"{host!r} is not a known host name: set another API_SERVER_HOST"
+            f"{host!r} is not a known host name: set API_SERVER_HOST to an address of this machine"
         ) from error
     except OSError as error:
         listening.close()

@@ -33,8 +33,8 @@ async def _migrate(connection: psycopg.AsyncConnection[Any], steps: list[tuple[s
     done = await schema_version(connection)
     if done > len(steps):
         raise StoreUnavailable(
-            f"the database was written by a newer version (schema {done}, this one knows"
-            f" {len(steps)}): install that version again or restore a backup"
+            f"the database was written by a newer version (schema {done}, this version knows only"
+            f" {len(steps)}): install the newer version again or restore a backup"
         )
     if done == 0:
         await connection.execute("create table hermes_schema (version bigint not null)")

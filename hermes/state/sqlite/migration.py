@@ -51,8 +51,8 @@ def migrate(connection: sqlite3.Connection) -> None:
     if done > len(MIGRATIONS):
         connection.execute("rollback")
         raise StoreUnavailable(
-            f"the database was written by a newer version (schema {done}, this one knows"
-            f" {len(MIGRATIONS)}): install that version again or restore a backup"
+            f"the database was written by a newer version (schema {done}, this version knows only"
+            f" {len(MIGRATIONS)}): install the newer version again or restore a backup"
         )
     for _, script in MIGRATIONS[done:]:
         for statement in statements(script):
