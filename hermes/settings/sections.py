@@ -174,7 +174,7 @@ class StreamingSettings(Value):
     ] = 0.8
     """Shortest time in seconds between two edits of a message."""
     buffer_threshold: Annotated[Count, Aliases(keys=("gateway.streaming.buffer_threshold",))] = 24
-    """Number of new characters after which the message is edited, so that it shows them."""
+    """Number of new characters of an answer after which its message is edited to show them."""
     cursor: Annotated[str, Aliases(keys=("gateway.streaming.cursor",))] = " ▉"
     """The text that is shown at the end of an answer that is still growing."""
     first: Literal["text", "placeholder"] = "text"

@@ -33,5 +33,5 @@ async def test_a_request_is_answered(tmp_path: Path) -> None:
 
 async def test_an_image_without_python_is_named(tmp_path: Path) -> None:
     calls = RemoteCalls(OldMachine(tmp_path), "")
-    with pytest.raises(ToolFailed, match=r"needs Python 3\.11 .* 'sh: python3: not found'"):
+    with pytest.raises(ToolFailed, match=r"contain Python 3\.11 .* 'sh: python3: not found'"):
         await calls.call("read", Read, {"path": "f"})

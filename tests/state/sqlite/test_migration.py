@@ -38,7 +38,7 @@ async def test_the_error_for_a_newer_schema_says_what_to_do(tmp_path: Path) -> N
     prepare(path).close()
     with closing(connect(path)) as connection:
         connection.execute("pragma user_version = 99")
-    with pytest.raises(StoreUnavailable, match=r"schema 99.*install that version.*backup"):
+    with pytest.raises(StoreUnavailable, match=r"schema 99.*install the newer version.*backup"):
         async with open_store(path):
             pass
     with closing(sqlite3.connect(path)) as connection:
