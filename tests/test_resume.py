@@ -68,7 +68,7 @@ class Moment(Value):
     """The state in which a kill at one moment would leave the home and the platform."""
 
     change: str
-    """The last change before the kill."""
+    """The name of the last change before the kill, such as `TurnTransactions.close`."""
     home: Path
     shown: tuple[str, ...]
     """The messages that the platform shows at this moment."""

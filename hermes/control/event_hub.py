@@ -263,7 +263,7 @@ class EventHub:
 
     def expect(self, turn: TurnId, epoch: int) -> None:
         """Must be called when the turn is about to run again. Its readers then wait for the events
-        of the new claim."""
+        of the new run, which has the number `epoch`."""
         if (log := self._logs.get(turn)) is not None and log.epoch:
             log.begin(epoch)
 

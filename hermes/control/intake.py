@@ -173,8 +173,8 @@ class Intake:
     def _open_in_background(
         self, command: Incoming, row: str, event: MessageEvent, now: float
     ) -> Work[Claim]:
-        """Opens the turn of the message in a new session. The answer is still sent to the chat of
-        the command."""
+        """Opens a turn for the message in a new session. The answer is sent to the chat in which
+        the command was written."""
         source = replace(event.source, thread_id=f"background-{row}")
         moved = replace(event, source=source, origin=replace(event.origin, place=BACKGROUND))
         key = session_key(command.key.agent, source)

@@ -74,7 +74,8 @@ TargetSpec = OriginTarget | HomeTarget | ChatTarget | NamedTarget
 
 
 class TargetGrammar:
-    """Reads and writes targets. `parse` reads the text that `format` returns as the same target."""
+    """Converts texts to targets, and targets to texts. If `parse` gets the text that `format`
+    returned for a target, it returns the same target."""
 
     def __init__(self, platforms: Sequence[TargetPlatform]) -> None:
         self.platforms = {platform.name: platform for platform in platforms}

@@ -244,8 +244,8 @@ def _rewritten(
 
 
 def _place(raw: Mapping[str, object], field: Field) -> str:
-    """Returns the key under which the file has, or should have, the setting. A short form such as
-    `model: gpt-x` is kept."""
+    """Returns the key under which a value of the setting belongs in the file. If the file has the
+    short form of a section, such as `model: gpt-x`, this is the name of the section."""
     section = field.key.partition(".")[0]
     if section == field.key or raw.get(section) is None or isinstance(raw[section], Mapping):
         return field.key

@@ -11,7 +11,8 @@ from hermes.types.value import Value
 
 
 class PastExchange(Value):
-    """An exchange in a session's current conversation."""
+    """One exchange in a session's current conversation: messages of a person, and the answer to
+    them."""
 
     turn: str
     first: int

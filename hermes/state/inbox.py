@@ -266,10 +266,10 @@ def idle_sessions(owner: OwnerId) -> Work[list[str]]:
 
 
 def idle_sessions_of(owner: OwnerId, folder: FolderId) -> Work[list[str]]:
-    """Returns the idle sessions with waiting rows that the gateway `owner` may take. The gateway
-    may take a row that needs no folder only if it has accepted the row itself. It may take every
-    row that needs `folder`, its own folder, even if another gateway has accepted the row.
-    """
+    """Returns the idle sessions with a waiting row that the gateway `owner` is allowed to take.
+    `folder` is the folder of this gateway. The gateway takes every row that needs this folder, even
+    if another gateway has accepted the row. If a row needs no folder, only the gateway that has
+    accepted the row takes it."""
     rows = yield (
         "select distinct i.session from inbox i left join sessions s on s.key = i.session"
         " where i.state = 'pending' and case when coalesce(s.folder, i.folder) is null"

@@ -1,5 +1,5 @@
-"""Sessions: their rows, their prompts, the choices of people, and the start of a new
-conversation."""
+"""Sessions: their rows, their prompts, what people choose for them (such as the model), and the
+start of a new conversation."""
 
 import hashlib
 

@@ -87,8 +87,8 @@ def edited(session: str, message_id: str, turn: TurnId | None) -> Work[StoredMes
 
 
 def replace_turn(id: str, turn: TurnId) -> Work[None]:
-    """Makes a waiting message the next message of its session. The waiting message has the new text
-    of the message that opened the turn, because a person has edited that message."""
+    """Makes the waiting message `id` the next message of its session, as the new text of the
+    message that opened `turn`. A person has edited that message."""
     yield "update inbox set replaces = ? where id = ?", (turn, id)
 
 

@@ -17,7 +17,7 @@ def encode(value: str | msgspec.Struct) -> bytes:
     try:
         return _encode(value)
     except UnicodeEncodeError:
-        # The value contains lone surrogates, for example in a file name that is not valid UTF-8.
+        # UTF-8 can't encode lone surrogates, which occur in file names that are not valid UTF-8.
         plain = msgspec.to_builtins(value)
         return json.dumps(plain, ensure_ascii=False).encode(errors="replace")
 

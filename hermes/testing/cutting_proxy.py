@@ -78,8 +78,8 @@ class CuttingProxy:
                 writer.close()
 
     async def _pass(self, client: anyio.abc.SocketStream, server: asyncio.StreamWriter) -> None:
-        """Passes the client's messages to the server. Returns at the chosen statement, so that the
-        connection is cut, or when the client disconnects."""
+        """Passes the client's messages to the server until the client disconnects or sends the
+        chosen statement. The caller then cuts the connection."""
         reader = _Messages(client)
         # The first message of a connection (the startup message) does not begin with a byte for its
         # kind.

@@ -22,7 +22,7 @@ from hermes.testing.telegram_stage import TelegramStage, telegram_stage
 from hermes.types.value import Value
 
 PAUSING = 'tool:pause{"token":"TOKEN","seconds":SECONDS}'
-"""A message that makes the agent run the tool `pause`. TOKEN and SECONDS are replaced."""
+"""A message that makes the agent run the tool `pause`. TOKEN and SECONDS are placeholders."""
 QUESTIONS = ("how are you today", "tokens:60 delay:0.02", PAUSING)
 LONGEST_PAUSE = 0.3
 FAILURES = (

@@ -31,8 +31,9 @@ class StoredFreeze(Value):
     gateway had stored it when the gateway was killed."""
 
     pid: int
-    """The id of the killed process. Later processes must respect this penalty window. For the
-    killed process itself, the windows in the answers that it had received are checked instead."""
+    """The id of the killed process. Later processes must make no call inside this window. The calls
+    of the killed process itself are checked against the windows that the answers to its own calls
+    announced."""
     chat: str
     until: float
 

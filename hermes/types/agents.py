@@ -16,7 +16,8 @@ EndSession = Callable[[Turn, float], Awaitable[None]]
 """A function that is called with an ended conversation and the time of its end. It may be called
 more than once for the same conversation."""
 WriteTitle = Callable[[Turn, str], Awaitable[str]]
-"""Returns a title for a conversation from its first turn and answer, or "" for no title."""
+"""Returns a title for a conversation, from its first turn and the answer of this turn; "" for no
+title."""
 
 FindModel = Callable[[str], ModelChoice]
 """Finds a model by the name that a person typed. An empty name means the agent's own model. If the

@@ -17,7 +17,7 @@ class ContainerOptions(Value):
     volumes: tuple[str, ...] = ()
     """More mounts of `docker`, as `path:path in the container` with an optional `:ro`."""
     arguments: tuple[str, ...] = ()
-    """More arguments of the command that starts a container."""
+    """Additional arguments of the command that starts a container."""
     cpus: float = 0.0
     """Number of processors that a container may use; 0 for no limit."""
     idle_seconds: float = 300.0

@@ -46,7 +46,8 @@ def new_id() -> str:
 
 
 def id_prefix_at(instant: float) -> str:
-    """Returns a prefix that sorts before all ids made after this time, and after all older ids."""
+    """Returns a prefix to compare ids with. All ids that were made before this time are less than
+    the prefix, and all later ids are greater."""
     return f"{int(instant * 1000):011x}"
 
 

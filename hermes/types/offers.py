@@ -11,8 +11,8 @@ class ChosenModel(Value):
 
     choice: ModelChoice
     sources: dict[str, str]
-    """Maps the names of the choice's fields to the places that their values come from, in words for
-    people. A field is left out if the place is not known."""
+    """Maps each field of the choice to a text that tells people where the field's value comes from.
+    A field is left out if this is not known."""
 
 
 class ProviderOffer(Value):

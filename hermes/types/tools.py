@@ -18,7 +18,7 @@ from hermes.types.value import Value
 A = TypeVar("A", bound=msgspec.Struct)
 Risk = Literal["low", "medium", "high"]
 """The harm that a wrong call can do. `low` means hardly any harm, `medium` means harm to the
-workspace's files, and `high` means harm to anything."""
+workspace's files, and `high` means harm to anything that the agent can reach."""
 
 
 class ToolContext(Protocol):

@@ -76,7 +76,7 @@ def test_a_shared_folder_that_can_not_be_written_is_refused(tmp_path: Path, shar
 
 @pytest.fixture
 def read_only(shared: Path) -> Iterator[Path]:
-    """Yields a folder in which this user may not write."""
+    """Yields a folder in which this user is not allowed to write."""
     if os.geteuid() != 0:
         shared.chmod(0o500)
         yield shared

@@ -206,7 +206,7 @@ class LimitWatch:
         return found
 
     async def reached(self) -> str:
-        """Returns the name of the limit of the machine that the commands have reached; empty if
+        """Returns the name of the limit that the commands have reached on their machine; empty if
         they have reached none."""
         return await anyio.to_thread.run_sync(self._reached) if self._reached else ""
 

@@ -217,8 +217,8 @@ class ContainerFolders:
         """Creates the folders."""
         if contains_system(self._workspace):
             raise ToolFailed(
-                f"The workspace {self._workspace} contains the system, so commands can't be"
-                " isolated: start Hermes in the folder of a project."
+                f"The workspace {self._workspace} contains system folders, so commands can't"
+                " be isolated: start Hermes in the folder of a project."
             )
         self._own.ensure()
         if os.geteuid() == 0:

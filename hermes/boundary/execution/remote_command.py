@@ -258,7 +258,7 @@ class _Supervisor:
         )
         self._folder.keep("record.json", record)
         if (self._folder.path / ENDED).exists():
-            raise InterruptedError("it was ended before it began")
+            raise InterruptedError("the command was ended before it began")
         added = {**order["environment"], COMMAND_MARK: record["id"]}
         self._shell = os.fork()
         if not self._shell:
@@ -359,8 +359,8 @@ def end(folder: CommandFolder, grace: float) -> bool:
     """Ends a command with everything that it has started. If `grace` is more than 0, the processes
     first get SIGTERM, and have this number of seconds to end by themselves. Returns False if the
     command was not running. A command that has not begun yet never begins."""
-    # A supervisor that starts at this moment looks for the file ENDED after it has written its
-    # record.
+    # A supervisor that is just starting writes its record, and then looks for the file ENDED. This
+    # process creates ENDED, and then reads the record. So at least one of them notices the other.
     folder.path.mkdir(mode=0o700, exist_ok=True)
     (folder.path / ENDED).touch()
     record = folder.record()

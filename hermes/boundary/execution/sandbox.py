@@ -183,8 +183,8 @@ class ConfinedLauncher:
             raise ToolFailed(f"Commands can't run here, because no sandbox works. {SANDBOX_ADVICE}")
         if contains_system(self._workspace):
             raise ToolFailed(
-                f"The workspace {self._workspace} contains the system, so commands can't be"
-                " isolated: start Hermes in the folder of a project."
+                f"The workspace {self._workspace} contains system folders, so commands can't"
+                " be isolated: start Hermes in the folder of a project."
             )
         self._own.ensure()
         return self._level

@@ -220,8 +220,9 @@ class ShellScope:
             self.copies[self.path(path)] = self.copies.get(original, original)
 
     def write(self, path: str, content: str, *, append: bool = False) -> None:
-        """Records the content of a file. If the write may be skipped, records the old content
-        followed by the new content, because the file may hold the old or the new content."""
+        """Records the content of a file. If the command possibly skips the write, as in an `if`,
+        records the old content followed by the new content, because the file can then have either
+        content."""
         place = self.path(path)
         if append:
             content = self.files.get(place, ANYTHING) + content

@@ -23,7 +23,7 @@ _OPTIONS = {
 }
 """Programs, each with its options whose value is the path of a script."""
 _RUN_VERBS = names("deno bun go uv")
-"""Programs whose verb `run` runs the file that is the first operand after it."""
+"""Programs that run a script file with the verb `run`, as in `deno run FILE`."""
 _SINGLE_DASH = names("java gdb lldb pwsh powershell sqlite3")
 _SOURCE_ENDINGS = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".go", ".sh")
 

@@ -138,8 +138,8 @@ class InteractiveChat:
         return True
 
     async def _continue(self, gateway: Gateway, session: TerminalSession) -> None:
-        """Asks the open question again. If no question is open, shows the turn that has continued
-        although the person has typed nothing."""
+        """Asks the open question again. If no question is open, shows the turn that is already
+        running, if there is one, without waiting for a message."""
         await session.ask_again()
         if not session.asked:
             await self._listen(gateway, session, session.catch_up)

@@ -216,7 +216,8 @@ def _paired(said: Sequence[Numbered]) -> tuple[Message, ...]:
             case ToolMessage(call=call):
                 if call not in open_calls:
                     raise bad_request(
-                        f"The result of {call[:80]!r} does not follow its call.",
+                        f"The result of {call[:80]!r} does not follow its call: send each result"
+                        " once, after the message with its call.",
                         "unknown_tool_call",
                         f"messages[{index}].tool_call_id",
                     )

@@ -82,7 +82,8 @@ class HttpConnection(HttpToolsProtocol):
         self._size = 0
         """Size in bytes of the data that is being parsed."""
         self._unparsed = 0
-        """Number of bytes that the parser may hold because their header is not complete."""
+        """Number of bytes that the parser may hold in memory, because they belong to an incomplete
+        header."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

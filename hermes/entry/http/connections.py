@@ -1,5 +1,4 @@
-"""The open connections of the HTTP server: limits their number, and the time that clients may
-take."""
+"""Limits the number of open connections of the HTTP server, and the time that clients may take."""
 
 import logging
 import math

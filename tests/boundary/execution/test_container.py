@@ -134,5 +134,5 @@ def test_commands_never_run_as_root(tmp_path: Path) -> None:
 
 
 def test_a_workspace_that_contains_the_system_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ToolFailed, match="contains the system"):
+    with pytest.raises(ToolFailed, match="contains system folders"):
         folders(tmp_path, Path("/")).ensure()

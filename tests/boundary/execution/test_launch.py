@@ -1,4 +1,4 @@
-"""Descriptions of commands."""
+"""A launcher describes how a command is started: with which shell, variables and restrictions."""
 
 import json
 from pathlib import Path
