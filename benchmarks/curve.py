@@ -27,7 +27,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     attacks: int
     """Number of attacks so far."""
     stored: float
-    """Megabytes of the database and its WAL."""
+    """Size of the database and its WAL, in megabytes."""
 
 
 class Minute(msgspec.Struct, frozen=True, kw_only=True):

@@ -74,7 +74,8 @@ def containers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerSt
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
-    """A running SSH server. Without the program its tests are skipped, except in CI."""
+    """A running SSH server. If this machine has no program for it, the tests that use the server
+    are skipped, except in CI."""
     try:
         server = ssh_server(tmp_path_factory.mktemp("ssh"))
     except Disconnected as error:

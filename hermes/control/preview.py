@@ -66,8 +66,8 @@ class Preview:
             try:
                 yield
             finally:
-                # If the first message of the preview is being sent, its id must not be lost, so
-                # this call may finish.
+                # If the first message of the preview is being sent, its id must not be lost. So the
+                # call that sends it is allowed to finish.
                 with anyio.move_on_after(FINISH_SECONDS, shield=True):
                     async with self._calling:
                         group.cancel_scope.cancel()

@@ -238,8 +238,8 @@ class Recovery:
         if folder is None or self._placement.terminal:
             idle = yield from inbox.idle_sessions(owner)
         else:
-            # Gateways with other folders can't resume their turns that need this folder, so these
-            # turns are resumed here.
+            # Turns that need this folder may belong to gateways with other folders, which can't
+            # resume them. So these turns are resumed here.
             known = {row.id for row in suspended}
             there = yield from folders.suspended_with(folder)
             suspended += [row for row in there if row.id not in known]

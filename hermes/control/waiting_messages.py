@@ -34,8 +34,8 @@ class WaitingMessages:
                 return (yield from self._interrupt(message, turn, now))
 
     def queue(self, message: Incoming, when: str | None, now: float) -> Work[IntakeResult]:
-        """Queues the message, and notifies its chat. `when` says when the message will be answered.
-        If it is None, the chat gets no notice."""
+        """Queues the message, and notifies its chat. `when` is the text in the notice that says
+        when the message will be answered. If `when` is None, the chat gets no notice."""
         stored = yield from self.store(message)
         if isinstance(stored, Duplicate):
             return IntakeResult(receipt=stored)

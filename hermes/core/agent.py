@@ -261,8 +261,9 @@ def cut_off_twice(history: Sequence[Message]) -> bool:
 def _steps_since_request(
     history: Sequence[Message],
 ) -> list[tuple[tuple[ToolCall, ...], dict[str, str]]]:
-    """Returns a pair for each step since the last request. The first item is the tool calls of the
-    step. The second item contains the results of all these steps, by the id of the call."""
+    """Returns a pair for each step since the last request: the tool calls of the step, and a
+    mapping from call ids to results. All pairs have the same mapping, with the results of all these
+    steps."""
     steps: list[tuple[tuple[ToolCall, ...], dict[str, str]]] = []
     results: dict[str, str] = {}
     for message in reversed(history):

@@ -56,7 +56,7 @@ def with_assignment(text: str, name: str, value: str) -> str:
 
 
 def without_assignments(text: str, names: Collection[str]) -> str:
-    """Returns the text of the file without the lines that set one of these variables."""
+    """Returns the text of the file without the lines that set a variable in `names`."""
     return "".join(
         _gap(binding) if binding.key in names else binding.original.string
         for binding in _bindings(text)

@@ -114,7 +114,7 @@ class Sources(Value):
         return {**self.dotenv, **self.process}
 
     def layer(self, key: str) -> int:
-        """Returns the layer of the setting's value."""
+        """Returns the layer that the setting's value comes from, such as DOTENV."""
         found = self.found.get(key)
         return found[-1].layer if found else DEFAULT
 

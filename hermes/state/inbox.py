@@ -47,7 +47,7 @@ def insert(
     """Inserts the event and returns None. If a row with the event's dedupe key exists already,
     inserts nothing and returns a Duplicate that describes that row.
 
-    If `state` is bound or done, the row belongs to the turn with the same id. `folder` is the
+    If `state` is bound or done, the row belongs to the turn whose id is `id`. `folder` is the
     folder with the event's attachments.
     """
     source, body = event.source, encode(event)

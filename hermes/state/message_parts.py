@@ -28,8 +28,8 @@ class FirstPart(Value):
 
 
 def awaited(event: MessageEvent) -> str | None:
-    """Returns the value of `awaits` for the message: it says which further parts may follow. None
-    if the message does not have parts."""
+    """Returns the value of the column `awaits` for the message. The value says which further parts
+    may follow. It is None if the message does not consist of parts."""
     if event.album:
         return f"album:{event.album}"
     return None if event.cut_with is None else CUT

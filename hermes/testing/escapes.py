@@ -367,7 +367,7 @@ def succeeds(one: Attempt, planted: Planted) -> bool:
 
 
 def main() -> None:
-    """Makes all attempts."""
+    """Makes the named attempts to escape, or all attempts. Prints which of them succeeded."""
     planted: Planted = json.loads(sys.argv[1])
     # The tracebacks of failed attempts are not shown.
     null = os.open(os.devnull, os.O_WRONLY)

@@ -50,7 +50,8 @@ class FakeDaytona:
             one.halt()
 
     def answer(self, output: bytes) -> bytes:
-        """Returns the output of a program, or raises the error `lost_answer`."""
+        """Returns `output`, the output of a program. If `lost_answer` names an error, raises this
+        error instead."""
         lost, self.lost_answer = self.lost_answer, ""
         if lost:
             raise getattr(self.errors, lost)("the connection was lost")

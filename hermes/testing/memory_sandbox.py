@@ -91,7 +91,7 @@ class MemoryCommand:
 
 
 class MemoryMachine:
-    """Keeps files and runs commands until the block ends."""
+    """Keeps files and runs commands until the `async with` block ends."""
 
     def __init__(self) -> None:
         self._trees: dict[str, MemoryFiles] = {}

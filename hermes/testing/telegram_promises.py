@@ -91,7 +91,7 @@ def early_calls(records: list[CallRecord], freezes: list[StoredFreeze]) -> Itera
 
     A process knows the windows that the answers to its own calls announced, and the windows that
     were in the store when an earlier process was killed. A call is left out if it started before
-    the answer 429 that announced the window arrived.
+    the gateway received the answer with status 429 that announced the window.
     """
     told: dict[tuple[int, str], float] = defaultdict(float)
     first = {one.pid: place for place, one in reversed(list(enumerate(records)))}

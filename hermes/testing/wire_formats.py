@@ -421,9 +421,9 @@ def _attachment(kind: AttachmentKind, at: int) -> Attachment:
 
 
 def _spoiled(value: object, wrong: object, at: int) -> tuple[object, int]:
-    """Replaces one part of the JSON `value` by `wrong`: the part with the number `at`, counted
-    depth-first. Returns the new JSON and a number. The number is negative if a part was replaced.
-    If `value` has too few parts, the number says how many parts must still be skipped."""
+    """Replaces one part of the JSON `value` by `wrong`. The parts are numbered depth-first, and
+    `at` is the number of the part. Returns the new JSON and a negative number. If `value` has too
+    few parts, returns it unchanged, and the number of parts that must still be skipped."""
     if at == 0:
         return wrong, -1
     at -= 1

@@ -21,9 +21,9 @@ def wrap_words(text: str, columns: int) -> str:
 
 
 def hang(label: str, text: str, columns: int | None) -> str:
-    """Returns the label and the text. Further lines of the text begin under the first one. If the
-    label takes more than a third of a line, the text begins on the next line. `columns` is None for
-    a line of any length."""
+    """Returns the label followed by the text. Further lines of the text are aligned with its first
+    line. If the label takes more than a third of a line, the text begins below the label. `columns`
+    is None for a line of any length."""
     if columns is None or len(label) + len(text) <= columns:
         return label + text
     below = len(label) * 3 > columns

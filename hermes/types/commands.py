@@ -76,7 +76,8 @@ class ApprovalDecision(Value):
 
 
 class CommandReply(Value):
-    """The reply to a command, and the effects that follow its commit."""
+    """The reply to a command, and what must be done after the command's transaction is
+    committed."""
 
     reply: str
     """The text of the reply. If the command sends a message, the message is answered instead, and

@@ -284,9 +284,9 @@ class CommandLimits(Value):
     cpu_seconds: int = 3600
     """CPU time of each process, in seconds."""
     file_bytes: int = 4 * GIGABYTE
-    """Size of each file that the command writes, in bytes."""
+    """Maximum size of each file that the command writes, in bytes."""
     workspace_bytes: int = 10 * GIGABYTE
-    """Size of all files in the sandbox together, in bytes."""
+    """Maximum size of all files in the sandbox together, in bytes."""
 
 
 class Mount(Value):

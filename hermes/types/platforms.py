@@ -163,7 +163,7 @@ class WebhookRequest(Value):
     """An HTTP request from a platform."""
 
     headers: Mapping[str, str]
-    """The names of the headers are in lower case."""
+    """The headers of the request. Their names are in lower case."""
     query: Mapping[str, str]
     body: bytes
 

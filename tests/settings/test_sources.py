@@ -1,4 +1,4 @@
-"""The sources of settings: configurations of Hermes Agent, and errors in our own configuration."""
+"""Configurations of Hermes Agent are read, and errors in our own configuration are reported."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -112,7 +112,8 @@ async def obey(
     sandbox: RecordingSandbox,
     store: Store,
 ) -> None:
-    """Makes the call. If the gate asks a person, the call ends there."""
+    """Makes the call. If the call needs an approval, it ends without effects, because nobody
+    approves it."""
     effects = sandbox.effects
     named = {tool.name: tool for tool in tools}
     runner = CallRunner(turn, named, sandbox, lambda event: None, Notebook(), NO_SPILL)

@@ -1,4 +1,4 @@
-"""A transaction that forgets the lock of its session is found."""
+"""The check finds a transaction that does not lock its session."""
 
 from pathlib import Path
 

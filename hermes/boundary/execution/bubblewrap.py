@@ -126,7 +126,7 @@ def wrapped_arguments(
 
 
 def view_arguments(view: FileView) -> tuple[str, ...]:
-    """Returns the options that create the namespaces and their files."""
+    """Returns the options that create the namespaces, and the files that a command sees in them."""
     return (
         *_NEW_NAMESPACES,
         *_system(),

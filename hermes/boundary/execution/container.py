@@ -194,7 +194,7 @@ class ContainerFolders:
         self._workspace = workspace
 
     def user(self) -> int:
-        """Returns the user of the commands. Raises ToolFailed if that would be root."""
+        """Returns the user of the commands. Raises ToolFailed if this user would be root."""
         if os.geteuid() != 0:
             return os.geteuid()
         if self._workspace == self._own.workspace:
@@ -243,8 +243,8 @@ class Container:
         connect: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
         """`used` contains the last use of each container by this process. `view` describes the
-        container; None if the container is already running. `connect` connects the network of the
-        container; None for no network. Its argument is the id of the container's first process."""
+        container; None if the container is already running. `connect` is called with the id of the
+        container's first process, and connects the container's network; None for no network."""
         self._engine = engine
         self._container = name
         self._used = used

@@ -6,8 +6,9 @@ from hermes.boundary.execution.cgroup import event_count
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 _PROCESSES = Path("/proc")
-# The files in which the kernel counts how often a limit was reached. Each entry contains the
-# controller of cgroup v1, its file, the file of cgroup v2, and the name of the count.
+# The files in which the kernel counts how often a limit was reached. Each entry contains four
+# names: the controller of cgroup v1, the file of this controller, the file of cgroup v2, and the
+# count in the file.
 _EVENTS = {
     "memory": ("memory", "memory.oom_control", "memory.events", "oom_kill"),
     "processes": ("pids", "pids.events", "pids.events", "max"),
@@ -22,7 +23,8 @@ class ContainerLimits:
     def __init__(
         self, process: int, mount: Path = CONTROL_GROUPS, processes: Path = _PROCESSES
     ) -> None:
-        """`process` is the first process of the container, as this machine sees it. Reads files."""
+        """`process` is the id that the container's first process has on this machine. This method
+        reads files."""
         self._groups = _groups(processes / str(process) / "cgroup")
         self._mount = mount
         self._before = self._counts()

@@ -109,7 +109,7 @@ def _stop_descendants(root: int, deadline: float) -> set[tuple[int, int]]:
     stopped: set[tuple[int, int]] = set()
     while True:
         alive = [one for one in descendants(root) if one.state not in DEAD]
-        # Parents come first, because they may start more processes.
+        # Parents are stopped before their children, because a parent may start more processes.
         fresh = [(one.pid, one.started) for one in alive if (one.pid, one.started) not in stopped]
         for pid, started in fresh:
             send_signal(pid, started, signal.SIGSTOP)

@@ -92,8 +92,8 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
                 for text in filter(_is_text, parameters):
                     require_storable(text)
             cursor = connection.execute(sql, parameters)
-            # Rows are not fetched from a statement without rows, because the call would take the
-            # GIL once more.
+            # Rows are not fetched from a statement that returns no rows, because this call would
+            # take the GIL once more.
             sql, parameters = work.send(cursor.fetchall() if cursor.description else [])
     except StopIteration as end:
         result: T = end.value

@@ -1,4 +1,4 @@
-"""The scripts that run a command on another machine, with the shells of this machine."""
+"""The scripts that run commands on another machine work in the shells of this machine."""
 
 import shutil
 import subprocess

@@ -35,8 +35,8 @@ async def prompting(file: Path) -> AsyncIterator[tuple[LineEditor, PipeInput]]:
 
 
 async def read(file: Path, *typed: str) -> list[str | None]:
-    """For each item of `typed`, types these keys and reads a line. Returns the lines; None if the
-    person left the prompt."""
+    """For each item of `typed`, types these keys and reads a line. Returns the lines, with None for
+    each prompt that the person left."""
     found = []
     async with prompting(file) as (prompt, keys):
         for text in typed:

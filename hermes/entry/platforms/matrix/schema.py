@@ -100,7 +100,8 @@ class RoomNews(Value):
 class Sync(Value):
     next_batch: str
     rooms: Mapping[str, Mapping[str, RoomNews]] = {}
-    """The news by membership (`join` or `invite`) and by room."""
+    """What is new in each room: by the membership of the account (`join` or `invite`), and then by
+    the id of the room."""
 
 
 class Page(Value):
