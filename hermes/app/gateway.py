@@ -79,7 +79,7 @@ class GatewayOverrides(msgspec.Struct, frozen=True, kw_only=True):
     """Tools that are used instead of all tools from settings and plugins."""
     model: ModelProvider | None = None
     backend: ExecutionBackend | None = None
-    """A backend that replaces the one that the settings choose."""
+    """An execution backend that is used instead of the backend in the settings."""
     targets: Sequence[TargetPlatform] | None = None
     """Platforms that messages can be sent to, instead of the platforms in the settings."""
     download: Download | None = None

@@ -14,8 +14,8 @@ class AccountTable:
     """Holds the present state of every account. It is in memory only, and empty at the start."""
 
     def __init__(self, redact: Callable[[str], str]) -> None:
-        """`redact` removes secrets from the reasons, because everybody can read the reasons at
-        `/ready`."""
+        """`redact` removes secrets from the reasons why accounts are not connected, because
+        everybody can read these reasons at `/ready`."""
         self._redact = redact
         self._found: dict[str, AccountStatus] = {}
         self._changed = anyio.Event()

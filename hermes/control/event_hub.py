@@ -1,7 +1,8 @@
 """The events of running turns, in memory: one numbered log per turn, with any number of readers.
 
-A turn never waits for a reader. A reader has a cursor and gets all new events at once. The log is a
-cache: after the process has ended, the events up to the last checkpoint can be read from the store.
+A turn never waits for a reader. A reader has a cursor, and gets new events as soon as they are in
+the log. The log is a cache: after the process has ended, the events up to the last checkpoint can
+be read from the store.
 """
 
 import asyncio

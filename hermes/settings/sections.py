@@ -230,7 +230,7 @@ class AccessSettings(Value):
 
 class PlatformSettings(Value):
     enabled: bool | None = None
-    """Whether the platform is connected; if empty, it is connected if its credentials are set."""
+    """Whether the platform is connected. By default, it is connected if its credentials are set."""
     group_allowed_users: Annotated[tuple[str, ...], Aliases(env=("{}_GROUP_ALLOWED_USERS",))] = ()
     """Users who may talk to the agent in the groups of this platform."""
     group_allowed_chats: Annotated[tuple[str, ...], Aliases(env=("{}_GROUP_ALLOWED_CHATS",))] = ()

@@ -163,8 +163,8 @@ def read_sources(
     config = _Config(schema, home.config, tree.lines, merged, foreign=config_version(raw) > VERSION)
     config.walk(raw)
     found: dict[str, list[FoundValue]] = {}
-    # The last value of a setting is used, so the value under its own key comes after those under
-    # its aliases.
+    # The last value of a setting is used. So the value under the setting's own key is placed after
+    # the values under its aliases.
     for key, _, one in sorted(config.found, key=lambda found: found[0] == found[1]):
         found.setdefault(key, []).append(one)
     for layer, label, values in (

@@ -59,8 +59,8 @@ class TerminalSettings(Value):
     ] = 300.0
     """Number of seconds after which an unused container is stopped. Its files are kept."""
     docker_program: Annotated[str, Aliases(env=("HERMES_DOCKER_BINARY",))] = ""
-    """The container engine, `docker` or `podman`, or its path; empty for the first one that
-    works."""
+    """The container engine: `docker`, `podman` or the path of the program; empty for the first
+    engine that works."""
     docker_image: Annotated[str, Aliases(env=("TERMINAL_DOCKER_IMAGE",))] = (
         "docker.io/library/python:3-slim"
     )
@@ -78,8 +78,8 @@ class TerminalSettings(Value):
     ssh_host: Annotated[str, Aliases(env=("TERMINAL_SSH_HOST",))] = ""
     """The machine on which `ssh` runs commands."""
     ssh_user: Annotated[str, Aliases(env=("TERMINAL_SSH_USER",))] = ""
-    """The account on the machine `ssh_host`; empty for the account that the settings of `ssh`
-    name."""
+    """The account on the machine `ssh_host`; empty for the account in the configuration of the
+    program `ssh`."""
     ssh_port: Annotated[int, msgspec.Meta(ge=1, le=65_535), Aliases(env=("TERMINAL_SSH_PORT",))] = (
         22
     )

@@ -30,7 +30,8 @@ class CopyRecord(Value):
     """A copy that has begun."""
 
     source: str
-    """The name of the store that is copied, without its password."""
+    """The store that is copied: the address of a PostgreSQL database without its password, or the
+    path of a SQLite file."""
     tables: dict[str, TableProgress]
     finished_at: float | None = None
     """The time at which the copy was complete and equal to its source; None until then."""

@@ -62,7 +62,7 @@ async def serving(
 
 
 def person_texts(request: ModelRequest) -> list[str]:
-    """Returns the texts of the person in the request."""
+    """Returns the texts that people wrote, from the messages of the request."""
     return [one.text for one in request.messages if isinstance(one, UserMessage)]
 
 

@@ -124,7 +124,8 @@ class Background:
         return record
 
     async def _spawn(self, launch: CommandLaunch, folder: Path, gate: int) -> ProcessGroup:
-        """Starts the supervisor, which waits for a line from `gate` and outlives this process."""
+        """Starts the supervisor. It waits for a line from the file descriptor `gate`, and outlives
+        this process."""
         async with await anyio.open_process(
             script(supervisor, str(folder), launch.restrictions.text(), *launch.arguments),
             cwd=launch.folder,

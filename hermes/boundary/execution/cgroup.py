@@ -72,7 +72,8 @@ class ControlGroup:
         _write(f"{self.folder}/cgroup.procs", "0")
 
     def exceeded(self) -> str:
-        """Returns the limit that the command has reached; empty if it has reached none."""
+        """Returns the name of the limit that the command has reached; empty if it has reached
+        none."""
         if event_count(f"{self.folder}/memory.events", "oom_kill"):
             return "memory"
         return "processes" if event_count(f"{self.folder}/pids.events", "max") else ""
@@ -97,8 +98,8 @@ def control_group(parent: str, limits: Mapping[str, int] | None) -> ControlGroup
 
 
 def _remove_left(parent: str) -> None:
-    """Deletes the groups of commands whose supervisors were killed. The kernel refuses to delete a
-    group that has processes."""
+    """Deletes the control groups that are left because a supervisor was killed. The kernel refuses
+    to delete a group that has processes."""
     for name in os.listdir(parent):  # noqa: PTH208
         supervisor = name.removeprefix(_PREFIX)
         if supervisor != name and not os.path.exists(f"/proc/{supervisor}"):  # noqa: PTH110

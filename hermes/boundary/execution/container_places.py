@@ -1,5 +1,5 @@
-"""Finds the folders and scripts of commands in a container, in the folders of this machine that are
-mounted in the container."""
+"""Finds the folders and scripts that commands in a container use. These files are in folders of
+this machine that are mounted in the container."""
 
 import hashlib
 import os

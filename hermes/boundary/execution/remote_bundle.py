@@ -63,7 +63,7 @@ _INSTALL = (
 
 @cache
 def agent_bundle() -> bytes:
-    """Returns a zip archive with the modules."""
+    """Returns a zip archive with the modules that the other machine needs."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bundle:
         for name in _PACKAGES:

@@ -60,8 +60,9 @@ async def known_run(gateway: Gateway, request: Request) -> tuple[str, TurnId]:
 def _rendered(
     events: Sequence[Envelope], frames: RunStream
 ) -> list[bytes | tuple[int, TurnFinished]]:
-    """Returns the frames of the events. An end event is returned as its number and the event,
-    because its frame needs the whole answer."""
+    """Returns the frames of the events. A TurnFinished event has no frame yet, because its frame
+    contains the whole answer. So the number of this event and the event itself are returned
+    instead."""
     parts: list[bytes | tuple[int, TurnFinished]] = []
     sent: list[bytes] = []
     for one in events:

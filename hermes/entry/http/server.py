@@ -186,8 +186,8 @@ async def serve_app(app: ASGIApp, options: ApiOptions, ready: Callable[[str], No
             group.start_soon(table.watch)
             try:
                 await server.listening.wait()
-                # asyncio has also used `backlog` as the length of the kernel's queue. This call
-                # makes the queue longer.
+                # asyncio has set the length of the kernel's queue to ACCEPTED (the option
+                # `backlog`). This call makes the queue longer.
                 listening.listen(BACKLOG)
                 ready(f"http://{shown}:{port}")
                 await anyio.sleep_forever()

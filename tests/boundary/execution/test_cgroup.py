@@ -1,4 +1,5 @@
-"""Tests control groups of commands in an ordinary folder, which stands in for the kernel's."""
+"""Each command gets a control group with its limits. An ordinary folder replaces the kernel's
+folder of control groups."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The program that works on files of another machine, run on this machine."""
+"""The program that reads and writes files on another machine is tested on this machine."""
 
 import json
 import subprocess

@@ -1,5 +1,5 @@
-"""`HttpConnection` extends uvicorn's protocol class, and uvicorn has the parts on which it
-relies."""
+"""`HttpConnection` extends uvicorn's protocol class, and uvicorn has the parts that
+`HttpConnection` uses."""
 
 import asyncio
 import gc

@@ -88,8 +88,8 @@ async def test_the_connection_may_be_cut_at_every_statement_of_a_turn(
                 for number in range(1, count + 1):
                     proxy.arm(number, moment)
                     await one_turn(server, f"m{number}")
-                    # The statement at which the proxy cuts may come after the answer, so the test
-                    # waits for the cut.
+                    # The proxy may cut the connection at a statement that follows the delivery of
+                    # the answer. So the test waits for the cut.
                     await until(lambda n=number: proxy.cuts == n)  # type: ignore[misc]
     check(server, tmp_path, count + 2)
 

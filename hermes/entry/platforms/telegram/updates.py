@@ -96,7 +96,7 @@ def _event(
 
 
 def _press(us: Recipient, query: CallbackQuery, now: float) -> MessageEvent | None:
-    """Returns the event of a button press; None if its message or the button is not known."""
+    """Returns the event of a button press; None if the button or its message is not known."""
     message = query.message
     rows = message.reply_markup.inline_keyboard if message and message.reply_markup else ()
     labels = [button.text for row in rows for button in row if button.callback_data == query.data]
