@@ -85,7 +85,7 @@ def _shown(key: str, measure: str, digits: int = 1) -> Bar:
 
 
 def _none(key: str, measure: str) -> Bar:
-    """Returns a bar that holds only if the figure is 0."""
+    """Returns a bar for a figure that must be 0."""
     return Bar(key=key, measure=measure, kind="at most", digits=0)
 
 

@@ -57,7 +57,7 @@ class AgentSandboxes:
 
 @asynccontextmanager
 async def open_sandboxes(settings: Settings) -> AsyncIterator[HomeSandboxes]:
-    """Yields the sandboxes of the home. A gateway may use them at the same time."""
+    """Yields the sandboxes of the home. This works even while a gateway uses them."""
     plugins = all_plugins()
     profiles = agent_settings(settings, plugins)
     backends: dict[AgentId, ExecutionBackend] = {}

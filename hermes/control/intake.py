@@ -230,8 +230,8 @@ class Intake:
         attached = files_of(message.event)
         if not attached and not self._transactions.placement.terminal:
             return (yield from self._waiting.queue(message, None, now))
-        # The other nodes can't run this message: they don't have its attachments, and they don't
-        # run the messages of a terminal.
+        # The other nodes can't answer this message: they don't have its attachments, or the message
+        # comes from a terminal, which runs its turns itself.
         place = yield from folders.place_of(folder)
         where = f"on {place.host}" if place else "on another machine"
         what = "send files there" if attached else "continue it there"

@@ -35,8 +35,8 @@ FILE, RECIPE = "recipe.txt", "500 g flour\n350 g water\n10 g salt\n"
 
 
 async def hermes(home: Path, *args: str) -> str:
-    """Runs the `hermes` command on the home, as in a terminal beside the gateway. Returns its
-    output. Fails if the command fails."""
+    """Runs a `hermes` command with this home, as a person does in a terminal while the gateway
+    runs. Returns its output. Fails if the command fails."""
     environ = {"HERMES_HOME": str(home), "HERMES_STORE_URL": store_url(home)}
     run = partial(CliRunner(env=environ).invoke, cli, args, obj=Application())
     done = await anyio.to_thread.run_sync(run)

@@ -109,7 +109,7 @@ class CanDraft(Protocol):
         """Shows the answer so far as a draft, which is not a message. The key is the same for all
         drafts of one answer.
 
-        Returns False if the chat has no drafts; the preview is then a message.
+        Returns False if the chat has no drafts. The caller then sends the preview as a message.
         """
         ...
 

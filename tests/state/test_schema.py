@@ -21,8 +21,8 @@ RELEASED = {
     "m001_spine": "07946a71ec1da965",
     "m002_core": "7508431242c8a00b",
 }
-"""Hashes of the released migrations. They must not change, because databases have already run
-them."""
+"""The hash of each released migration. A released migration must not change, because it has already
+run on databases."""
 
 
 def test_migrations_are_numbered() -> None:

@@ -15,6 +15,6 @@ def return_large_blocks() -> None:
     ever freed. Later blocks of that size are then taken from the heaps of its threads. These heaps
     become fragmented and are never returned.
     """
-    # Other C libraries have no such option, or return large blocks without it.
+    # Other C libraries have no such option, or return large blocks even if the option is not set.
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, RETURNED_BYTES)

@@ -163,7 +163,8 @@ def _said(given: Sequence[RequestMessage], attached: Attached) -> list[Numbered]
                 pass
             case other:
                 param = f"messages[{index}].role"
-                raise bad_request(f"There is no role {other!r}.", "invalid_role", param)
+                text = f"There is no role {other!r}: use 'user', 'assistant', 'system' or 'tool'."
+                raise bad_request(text, "invalid_role", param)
     return found
 
 

@@ -149,7 +149,8 @@ class HttpConnection(HttpToolsProtocol):
         cycle: Any = self.cycle
         cycle.transport = LingeringTransport(self)
         if len(self.pipeline) > PIPELINED:
-            raise ApiError(429, "Too many requests on one connection.", "too_many_requests")
+            text = "Too many requests on one connection: wait for a response first."
+            raise ApiError(429, text, "too_many_requests")
 
     def on_body(self, body: bytes) -> None:
         self._progress = True

@@ -9,7 +9,8 @@ from hermes.entry.platforms.http import decoded_or
 from hermes.types.value import Value
 
 MXC = re.compile(r"mxc://([\w\[][\w.:\[\]-]*/[\w-]+)", re.ASCII)
-"""A file's address. The sender chooses it, so it must not be able to name another API endpoint."""
+"""The address of a file. The sender chooses the address, so the pattern excludes text that would
+name another API endpoint."""
 
 
 class Login(Value):
