@@ -66,7 +66,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     forged_answers: int = 200
     """Number of attempts by other people to decide an approval that only one person may decide."""
     script_races: int = 100
-    """Number of approved scripts that are changed."""
+    """Number of approved scripts that the benchmark changes before or during their start."""
     pending_approvals: int = 100
     """Number of approvals that are pending when the gateway is killed."""
     samples: int = 100_000

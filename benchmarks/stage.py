@@ -164,7 +164,7 @@ class Stage:
 
 @contextlib.asynccontextmanager
 async def staged(record: Record) -> AsyncIterator[Stage]:
-    """Opens a stage in a temporary folder."""
+    """Starts the processes of a run in a temporary folder, and yields them when they answer."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))

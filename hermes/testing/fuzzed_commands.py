@@ -22,7 +22,7 @@ REPEATED_TEXTS = (
 )
 """Texts that must not make the detector slow or fail when they are repeated many times."""
 SHORT_COMMAND = 4096
-"""Length of a short command, in characters."""
+"""Maximum length of the commands whose CPU time counts for `JudgeCost.p99`, in characters."""
 LONG_COMMAND = 128_000
 _COMMANDS = (
     *("rm -rf /srv/x", 'x=$(ls); echo "$x"', "for i in a b; do rm $i; done", "cat <<E | sh\nls\nE"),

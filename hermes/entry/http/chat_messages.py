@@ -64,7 +64,7 @@ class RequestMessage(msgspec.Struct):
 
 
 class ReadMessages(Value):
-    """The messages of a request."""
+    """What the gateway has read from the `messages` of a request."""
 
     messages: tuple[Message, ...]
     """The messages for the turn. Without a session, these are the whole history. In a session, they

@@ -53,7 +53,7 @@ class ResponseError(Value, omit_defaults=False):
 
 class ErrorResponseBody(Value):
     error: ResponseError
-    """The error."""
+    """The error, in the form that OpenAI's API uses."""
 
 
 def error_response(error: HermesError) -> JsonResponse:

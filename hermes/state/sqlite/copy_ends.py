@@ -29,7 +29,7 @@ _KINDS: dict[str, ColumnKind] = {
 
 
 class SQLiteCopyEnd:
-    """Implements `hermes.state.copying.CopyEnd`."""
+    """The source or the target of a copy, if it is a SQLite database. Implements `CopyEnd`."""
 
     def __init__(self, store: Store, place: Path) -> None:
         self.store = store
