@@ -293,8 +293,7 @@ class TurnTransactions:
         yield from inbox.finish(row.id)
 
     def give_up_waiting(self, waiting: Waiting, key: SessionKey, now: float) -> Work[None]:
-        """Gives up a waiting message that can't be read. Notifies its chat, or the API client that
-        waits for its answer."""
+        """Gives up a waiting message that can't be read. Notifies its chat or its API client."""
         log.error("message %s, which waits in %s, can't be read: given up", waiting.id, key)
         yield from inbox.bind(waiting.id, waiting.id, "done")
         yield from inbox.finish(waiting.id)

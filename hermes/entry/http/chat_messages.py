@@ -64,7 +64,7 @@ class RequestMessage(msgspec.Struct):
 
 
 class ReadMessages(Value):
-    """What the gateway has read from the `messages` of a request."""
+    """The `messages` of a request, as the gateway has read them."""
 
     messages: tuple[Message, ...]
     """The messages for the turn. Without a session, these are the whole history. In a session, they

@@ -101,8 +101,8 @@ class RoomNews(Value):
 class Sync(Value):
     next_batch: str
     rooms: Mapping[str, Mapping[str, RoomNews]] = {}
-    """What is new in each room: by the membership of the account (`join` or `invite`), and then by
-    the id of the room."""
+    """Maps each membership of the account (`join` or `invite`) to the news of the rooms, by the id
+    of the room."""
 
 
 class Page(Value):
