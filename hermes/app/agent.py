@@ -366,7 +366,8 @@ def find_model(models: ConfiguredModels, name: str) -> ModelChoice:
         meant = offers.read_name(name)
         if provider := meant.provider or (main.provider if main else ""):
             # `requested` is called first, because it refuses files outside of the models folder.
-            # The errors of later checks would show which of these files exist.
+            # If such a name reached the later checks, their errors would show whether the file
+            # exists.
             choice = models.requested(f"{provider}/{meant.model}")
             if reason := offers.why_unlikely(meant):
                 raise ConfigError(reason)

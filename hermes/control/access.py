@@ -16,8 +16,8 @@ log = logging.getLogger(__name__)
 
 
 BotRule = Literal["none", "mentions", "all"]
-"""Which messages of other bots are read. `none`: no message. `mentions`: messages in groups that
-mention our bot. `all`: also messages in private chats."""
+"""Which messages of other bots are read. `none`: no messages. `mentions`: only messages in groups
+that mention our bot. `all`: these messages, and all messages in private chats."""
 StrangerRule = Literal["", "pair", "ignore"]
 """Whether a stranger in a private chat gets a pairing code. If the rule is empty, strangers get a
 code unless there is an allowlist."""

@@ -32,12 +32,11 @@ def lease_name(key: str) -> str:
 
 
 class Credentials:
-    """The credentials that this process holds, by account.
+    """The credentials that this process uses, by account.
 
-    The key of a credential is a hash of the credential. A lock file prevents the use of the
-    credential in other homes of the user on this machine. A lease in the store prevents the use of
-    the credential on other machines with the same store.
-    """
+    A hash of the credential names its lock file and its lease. The lock file prevents the use of
+    the credential in other homes of the user on this machine. The lease, in the store, prevents the
+    use of the credential on other machines with the same store."""
 
     def __init__(
         self,

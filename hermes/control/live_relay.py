@@ -31,8 +31,7 @@ LIVE_BATCH_SECONDS = 0.1
 
 
 class FollowRequest(Value, tag=True):
-    """A node sends this request to get the events of a turn that it has readers for but does not
-    run."""
+    """A node sends this request if its clients read the events of a turn that another node runs."""
 
     turn: TurnId
     node: OwnerId

@@ -36,8 +36,8 @@ class MediaIntake:
         return attachment if path is None else replace(attachment, path=str(path))
 
     async def forget(self, requests: float, sessions: float) -> None:
-        """Deletes files that were not used for a while: files of requests without a session that
-        were last used before the time `requests`, and files of sessions that were last used before
-        the time `sessions`."""
+        """Deletes files that were not used for a while. A file of a session is deleted if it was
+        last used before the time `sessions`. A file of a request without a session is deleted if it
+        was last used before the time `requests`."""
         forget = partial(self._cache.forget, requests, sessions)
         await anyio.to_thread.run_sync(forget, abandon_on_cancel=True)

@@ -47,7 +47,8 @@ def repeat(
 
 
 def _ends_its_session(turn: TurnRow) -> Work[bool]:
-    """Returns whether the turn is the last of its conversation, and no message waits."""
+    """Returns whether the turn is the last turn of its conversation, and no message waits for a
+    turn there."""
     if turn.transient:
         return True
     if (yield from turns.open_in(turn.session)) or (yield from inbox.count_pending(turn.session)):

@@ -2,7 +2,7 @@
 which some platforms drop repeats.
 
 If the platform can edit, a message is first *placed* with a text that is never the whole answer.
-The id of this message is committed, and then the message is edited into the answer. A crash can
+The id of this message is committed, and then an edit replaces the text by the answer. A crash can
 leave a partial message behind, but never a second answer. On other platforms, a message that may be
 a repeat says so, unless the platform drops repeats by their key. A text that the platform refuses
 is sent again without formatting.
@@ -142,9 +142,9 @@ class Sending:
             await self._edit(adapter, index, part, text)
 
     async def _place(self, index: int, part: MessagePart, purpose: Purpose) -> None:
-        """Sends a new message that shows a placeholder, which is later edited into this part of the
-        delivery. If an earlier message for the part was deleted on the platform, the new message
-        takes its place."""
+        """Sends a new message with a placeholder. A later edit replaces the placeholder by this
+        part of the delivery. If the part already had a message that was deleted on the platform,
+        the new message replaces that message."""
         text = self._adapter.render(placeholder_text(part.tree))
         if part.plain or self._adapter.measure(text) > self._adapter.limits.text:
             text = self._adapter.render(tree_of(PLACEHOLDER))

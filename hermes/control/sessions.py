@@ -99,7 +99,7 @@ def entries_of(one: Summary) -> Work[list[Entry]]:
 
 
 def waiting(session: str) -> Work[list[OpenQuestion]]:
-    """Returns the questions of the session's turn that a person still has to answer."""
+    """Returns the questions that the session's turn asks and a person still has to answer."""
     turn = yield from turns.open_in(session)
     if turn is None or turn.stop_requested:
         return []

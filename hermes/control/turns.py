@@ -263,7 +263,8 @@ class TurnCheckpoint:
         self.used = NO_USAGE
         """Usage of the steps that this process has run."""
         self.prompt: Prompt | None = None
-        """The prompt that was written in this run, until it is stored."""
+        """The prompt that this process has made for the turn and that is not stored yet; None if
+        there is no such prompt."""
         self._spans = list(claim.spans)
         self._places: dict[CallId, tuple[int, int]] = {}
         self._find_places()

@@ -248,9 +248,9 @@ class PlatformSettings(Value):
     allow_bots: Annotated[Literal["none", "mentions", "all"], Aliases(env=("{}_ALLOW_BOTS",))] = (
         "none"
     )
-    """Which messages of other bots the agent reads: `none`, `mentions` (messages in groups that
-    mention the agent), or `all` (also messages in private chats). Such a bot must also be one of
-    the users who may talk to the agent."""
+    """Which messages of other bots the agent reads: `none`, `mentions` (only messages in groups
+    that mention the agent), or `all` (these messages, and all messages in private chats). Such a
+    bot must also be one of the users who may talk to the agent."""
     bot_hops: Count = 3
     """Number of messages of bots that are answered in a chat before a person has to write again."""
     toolsets: tuple[str, ...] | None = None
@@ -259,9 +259,10 @@ class PlatformSettings(Value):
     """The id, `id:thread` or name of the chat that receives a message if its target names only the
     platform. A chat that was chosen with /sethome takes precedence."""
     channel_prompts: dict[str, str] = msgspec.field(default_factory=dict)
-    """Instructions for single chats, by the id of the chat. The instructions are never stored."""
+    """Additional instructions for individual chats, by the id of the chat. They are sent to the
+    model, but are not stored with the conversation."""
     busy_input_modes: dict[str, str] = msgspec.field(default_factory=dict)
-    """Modes for single chats, by the id of the chat, instead of display.busy_input_mode."""
+    """Modes for individual chats, by the id of the chat, instead of display.busy_input_mode."""
 
 
 class DisplaySettings(Value):

@@ -23,7 +23,8 @@ at the last start."""
 
 
 def home_folder(home: Home) -> NodeFolder:
-    """Returns the home as the folder of this node. Creates the id of the folder if it has none."""
+    """Returns the home, which is the folder of this node. If the home has no folder id yet, creates
+    one."""
     try:
         id = _read(home.root) or _create(home.root)
     except OSError as error:

@@ -108,7 +108,7 @@ def find(session: str) -> Work[SessionRow | None]:
 
 
 def get(session: str) -> Work[SessionRow]:
-    """Returns the session. It must have a turn, because a session with a turn always exists."""
+    """Returns a session that has a turn. Such a session always exists."""
     found = yield from find(session)
     assert found is not None, f"a turn of {session} without its session"
     return found

@@ -4,8 +4,8 @@ import re
 import unicodedata
 
 _LOOK = 4
-"""The text is read up to this multiple of the wanted length, because it becomes shorter when spaces
-and hidden characters are removed."""
+"""Only the first `_LOOK × length` characters of a text are read. More than `length` are needed,
+because removing spaces and hidden characters makes the text shorter."""
 _JOINERS = "\u200c\u200d"
 # The start of a chat template's marker, such as `<|`. A space is inserted into it, because a model
 # server may interpret the marker.

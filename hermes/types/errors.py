@@ -1,17 +1,18 @@
-"""The errors that are raised on purpose. The last column says who reacts to an error, and how.
+"""The errors that are raised on purpose. The last column says who deals with an error, and then why
+or how.
 
 Errors marked with * are possibly temporary: the same request may succeed later.
 
 HermesError             code                     status
-├── ConfigError         config_error             503*    the operator: a setting is wrong or missing
-├── StoreUnavailable    store_unavailable        503*    retried: the disk is full or fails
+├── ConfigError         config_error             503*    the operator: a setting is wrong
+├── StoreUnavailable    store_unavailable        503*    the caller: repeat later
 │   ├── TransactionConflict transaction_conflict 503*    the store: it runs the transaction again
 │   └── StoreDamaged    store_unavailable        503*    the operator: the file is damaged
 ├── ClaimLost           claim_lost               409     nobody: another process took the work over
 ├── IntakeClosed        gateway_draining         503*    the client: come back after the restart
 ├── TooBusy             rate_limit_exceeded      429*    the client: come back later
-├── RateLimited         rate_limited             429*    retried after the pause that was requested
-├── Disconnected        disconnected             502*    retried with backoff
+├── RateLimited         rate_limited             429*    the caller: repeat after the given pause
+├── Disconnected        disconnected             502*    the caller: repeat with growing pauses
 ├── Rejected            rejected                 400     nobody: it will never be accepted
 │   ├── TooLong         context_length_exceeded  400     the client: send fewer or shorter messages
 │   ├── FormatRefused   format_refused           400     the sender: send the text without markup
@@ -19,7 +20,7 @@ HermesError             code                     status
 │   ├── NotAccepted     files_not_supported      400     the client: use another model
 │   └── ToolsNotSupported tools_not_supported    400     the client: use another model
 ├── AuthFailed          auth_failed              502*    the operator: a credential is wrong
-└── ToolFailed          tool_failed              500     the model: the call did not work, and why
+└── ToolFailed          tool_failed              500     the model: a tool call has failed
 
 Other modules derive errors of their own from these: `ApiError` in `entry/http/errors.py`,
 `NoSuchSession` and `SessionBusy` in `control/sessions.py`, `CredentialInUse` in

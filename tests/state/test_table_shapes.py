@@ -1,5 +1,5 @@
-"""Both databases return rows in batches. If a value in a row has the wrong type, a copy of the
-store converts the value or fails."""
+"""Both databases return rows in batches. When a store is copied, a value of the wrong type is
+converted. If that is not possible, the command fails."""
 
 from pathlib import Path
 

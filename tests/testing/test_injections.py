@@ -1,5 +1,5 @@
-"""An obedient model acts on text by others, but nothing leaves the workspace or is destroyed before
-a person has decided."""
+"""An obedient model follows instructions in texts that others wrote. Before a person has decided,
+nothing leaves the workspace or is destroyed."""
 
 import contextlib
 from collections.abc import Sequence

@@ -180,8 +180,8 @@ def _named(path: Path) -> str:
 
 
 def name_prefix(folders: Path) -> str:
-    """Returns the text with which the names of all containers of this home (the data folder of
-    Hermes) begin."""
+    """Returns the common prefix of the names of all containers of this home (the data folder of
+    Hermes)."""
     return f"hermes-{hashlib.sha256(os.fsencode(folders.resolve())).hexdigest()[:10]}-"
 
 

@@ -121,10 +121,10 @@ class LocalSandbox:
         owner: Callable[[], int | None] = lambda: None,
     ) -> None:
         """`launcher` replaces the launcher of the commands. `workspace` is the folder on this
-        machine that contains the files of the workspace; None if this is the workspace folder of
+        machine that contains the files of the workspace; None for the workspace folder of
         `scope`. `prepare` creates this folder. `remark` returns a text that is added to the output
-        of a foreground command. `owner` returns the user that gets new files; None for the user of
-        this process."""
+        of a foreground command. `owner` returns the id of the user who owns new files; None for the
+        user of this process."""
         self._owner = owner
         self._remark = remark
         self._scope = scope

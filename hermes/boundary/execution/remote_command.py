@@ -358,7 +358,7 @@ def _become(
 def end(folder: CommandFolder, grace: float) -> bool:
     """Ends a command with everything that it has started. If `grace` is more than 0, the processes
     first get SIGTERM, and have this number of seconds to end by themselves. Returns False if the
-    command was not running. A command that has not begun yet never begins."""
+    command was not running. If the command has not begun yet, this call prevents its start."""
     # A supervisor that is just starting writes its record, and then looks for the file ENDED. This
     # process creates ENDED, and then reads the record. So at least one of them notices the other.
     folder.path.mkdir(mode=0o700, exist_ok=True)

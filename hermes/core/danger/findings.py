@@ -13,7 +13,8 @@ MAX_COMMANDS = 250
 """Largest number of programs that are evaluated for one command. A program that runs several times
 counts each time."""
 MAX_EVALUATIONS = 16
-"""Largest depth to which scripts, functions and wrappers may be nested."""
+"""Maximum depth to which scripts, functions and wrappers can be nested. Deeper commands are not
+evaluated."""
 MIN_WORK = 50_000
 WORK_PER_CHARACTER = 40
 """All steps of the evaluation together may read MIN_WORK characters, and WORK_PER_CHARACTER more

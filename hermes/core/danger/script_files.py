@@ -1,4 +1,4 @@
-"""Finds the script files that programs get as the value of an option or after a verb such as
+"""Finds the script files that programs get as the value of an option or after a subcommand such as
 `run`."""
 
 from hermes.core.danger.invocation import Invocation

@@ -103,7 +103,7 @@ class TerminalSession:
         """A turn that has continued without input from this terminal, and that is not shown yet."""
         self._questions = OpenQuestions()
         self._queued: list[SentMessage] = []
-        """Messages that were sent while a turn ran, and whose turns are not shown yet."""
+        """Messages that were sent while the agent worked, and whose own turns are not shown yet."""
         self._screen: AnswerScreen | None = None
         """The screen of the current turn."""
         self.switch(session)

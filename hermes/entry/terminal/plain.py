@@ -15,7 +15,8 @@ from hermes.streaming.stdout import JsonLines, Session, SplitStream, StdoutStrea
 from hermes.types.events import AgentEvent, Notice
 
 PASTE_SECONDS = 0.02
-"""Seconds within which pasted lines follow each other. Such lines belong to the same message."""
+"""Longest pause in seconds between two lines of the same paste. Lines that follow each other faster
+belong to the same message."""
 
 
 class PlainScreen:

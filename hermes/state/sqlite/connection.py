@@ -92,8 +92,8 @@ def drive(connection: sqlite3.Connection, work: Work[T]) -> T:
                 for text in filter(_is_text, parameters):
                     require_storable(text)
             cursor = connection.execute(sql, parameters)
-            # Rows are not fetched from a statement that returns no rows, because this call would
-            # take the GIL once more.
+            # For a statement that returns no rows, `fetchall` is not called, because each call
+            # has to wait for the GIL.
             sql, parameters = work.send(cursor.fetchall() if cursor.description else [])
     except StopIteration as end:
         result: T = end.value

@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 FORMER_SNAPSHOT_PREFIX = "state-"
 OWN_TABLES = {"owners", "leases", "inbox", "turns", "deliveries", "run_events"}
-"""Tables of the first version of Hermes. They identify a database that has no application id as
-ours."""
+"""Tables of the first version of Hermes, which did not set the application id of its databases. A
+database with these tables belongs to Hermes."""
 
 
 def rename_former(home: Home, lock: FileLock) -> None:
