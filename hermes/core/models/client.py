@@ -1,7 +1,6 @@
 """Calls models over HTTP, in every wire format."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import lru_cache
 
@@ -96,7 +95,7 @@ async def _read(response: aiohttp.ClientResponse, stream: PayloadStream, *, live
         case "text/html":
             raise Rejected(f"{choice.provider} answered with a web page: check its base_url")
     content = response.content
-    async for data in content.iter_any() if live else _batched(content):
+    while data := await (content.readany() if live else _batch(content)):
         stream.feed(data)
         if stream.answer.finished:
             break
@@ -111,14 +110,16 @@ async def _read(response: aiohttp.ClientResponse, stream: PayloadStream, *, live
             stream.feed(data)
 
 
-async def _batched(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Yields the received data only a few times a second, because waking up for each word would
-    cost CPU time."""
+async def _batch(content: aiohttp.StreamReader) -> bytes:
+    """Returns the next data, or nothing at the end of the response. The data is returned only a few
+    times a second, because waking up for each word would cost CPU time."""
     while not content.at_eof():
-        # An answer that nobody watches live waits here many times. asyncio's timeout is used,
-        # because it needs less CPU time than an anyio scope.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(BATCH_SECONDS):
-                await content.wait_eof()
+        if not content.is_eof():
+            # An answer that nobody watches live waits here many times. asyncio's timeout is used,
+            # because it needs less CPU time than an anyio scope.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(BATCH_SECONDS):
+                    await content.wait_eof()
         if data := content.read_nowait():
-            yield data
+            return data
+    return b""
