@@ -150,8 +150,7 @@ class ChatCompletions:
         if (reply := reply_of(receipt)) is not None:
             await out.start(headers)
             await out.send(chat.open() + chat.feed(1, TextDelta(text=reply)))
-            await out.send(chat.feed(2, COMPLETED))
-            await out.finish()
+            await out.finish(chat.feed(2, COMPLETED))
             return
         with self._gateway.following(turn, after(receipt)) as following:
             await stream(following, chat, headers, form, out)
@@ -178,13 +177,12 @@ async def stream(
         frames += [chat.feed(one.seq, end_of(one.event, form)) for one in events]
         if following.ended and chat.end is None:
             frames.append(chat.feed(0, UNFINISHED))
-        if sent := b"".join(frames):
-            await out.send(sent)
         if chat.end is not None:
             break
+        await out.send(b"".join(frames))
         events = await next_or_keepalive(following, out)
         frames.clear()
-    await out.finish()
+    await out.finish(b"".join(frames))
 
 
 def end_of(event: AgentEvent, form: ResponseFormat | None) -> AgentEvent:

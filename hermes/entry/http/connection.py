@@ -147,7 +147,7 @@ class HttpConnection(HttpToolsProtocol):
                 raise header_too_large()
         super().on_headers_complete()
         cycle: Any = self.cycle
-        cycle.transport = LingeringTransport(self)
+        cycle.transport = ResponseTransport(self, has_body=cycle.scope["method"] != "HEAD")
         if len(self.pipeline) > PIPELINED:
             text = "Too many requests on one connection: wait for a response first."
             raise ApiError(429, text, "too_many_requests")
@@ -158,7 +158,8 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._receiving, self._progress = False, True
-        self.cycle.transport = self.transport
+        cycle: Any = self.cycle
+        cycle.transport.request_complete = True
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -251,22 +252,43 @@ class HttpConnection(HttpToolsProtocol):
         return "sending" if self._receiving else "idle"
 
 
-class LingeringTransport:
-    """The transport of a response whose request has not been received completely. It closes the
-    connection only after the client has stopped sending."""
+class ResponseTransport:
+    """The transport of one response. It sends the head of the response together with the first part
+    of the body, because each write costs a system call and a packet.
 
-    def __init__(self, connection: HttpConnection) -> None:
+    As long as the request has not been received completely, it closes the connection only after the
+    client has stopped sending.
+    """
+
+    def __init__(self, connection: HttpConnection, *, has_body: bool) -> None:
+        self.request_complete = False
         self._connection = connection
+        self._waits = has_body
+        """Whether the next data is the head and waits for the body."""
+        self._head = b""
 
     def write(self, data: bytes) -> None:
-        self._connection.transport.write(data)
+        if not self._waits:
+            head, self._head = self._head, b""
+            self._connection.transport.write(head + data)
+        else:
+            self._waits, self._head = False, data
+            # The body may begin much later, so the head waits only for this round of the loop.
+            self._connection.loop.call_soon(self._send_head)
 
     def is_closing(self) -> bool:
         return self._connection.transport.is_closing()
 
     def close(self) -> None:
-        if not self.is_closing():
+        self._send_head()
+        if self.request_complete:
+            self._connection.transport.close()
+        elif not self.is_closing():
             self._connection.linger()
+
+    def _send_head(self) -> None:
+        if self._head and not self.is_closing():
+            self.write(b"")
 
 
 def header_too_large() -> ApiError:

@@ -55,8 +55,11 @@ class BodyStream:
             part = data[start : start + SLICE]
             await self._send({"type": "http.response.body", "body": part, "more_body": True})
 
-    async def finish(self) -> None:
-        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+    async def finish(self, data: bytes = b"") -> None:
+        """Sends the last data, and ends the body."""
+        last = max(len(data) - 1, 0) // SLICE * SLICE
+        await self.send(data[:last])
+        await self._send({"type": "http.response.body", "body": data[last:], "more_body": False})
 
 
 def raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 import uvicorn
@@ -24,6 +25,7 @@ from hermes.entry.http.connection import (
     PIPELINED,
     HttpConfig,
     HttpConnection,
+    ResponseTransport,
 )
 from hermes.entry.http.connections import ClientState, ConnectionTable, connection_of
 from hermes.testing.running import until
@@ -100,7 +102,8 @@ def test_uvicorn_has_everything_that_we_override_or_use() -> None:
         "_start_asgi_task",
     ):
         assert inspect.isfunction(vars(HttpToolsProtocol)[name]), name
-    assert {"message_event", "response_complete", "keep_alive"} <= set(
+    used = {"message_event", "response_complete", "keep_alive", "scope", "transport"}
+    assert used <= set(
         re.findall(r"self\.(\w+) ", inspect.getsource(RequestResponseCycle.__init__))
     )
     parameters = inspect.signature(HttpToolsProtocol.connection_lost).parameters
@@ -113,6 +116,64 @@ def test_uvicorn_has_everything_that_we_override_or_use() -> None:
     assert server.should_exit is False
     assert server.force_exit is False
     assert server.server_state.connections == set()
+
+
+class Written:
+    """Stands for a connection and its transport. Records what is written."""
+
+    def __init__(self) -> None:
+        self.transport = self
+        self.loop = asyncio.get_running_loop()
+        self.texts: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        self.texts.append(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+    linger = close
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+
+def transport_to(connection: Any, *, has_body: bool = True) -> ResponseTransport:
+    return ResponseTransport(connection, has_body=has_body)
+
+
+async def test_the_head_of_a_response_is_written_together_with_the_first_part_of_the_body() -> None:
+    written = Written()
+    response = transport_to(written)
+    for part in (b"head ", b"one ", b"two"):
+        response.write(part)
+    await anyio.lowlevel.checkpoint()
+    assert written.texts == [b"head one ", b"two"]
+
+
+async def test_a_head_whose_body_does_not_follow_at_once_is_written_without_it() -> None:
+    written = Written()
+    response = transport_to(written)
+    response.write(b"head")
+    await anyio.lowlevel.checkpoint()
+    assert written.texts == [b"head"]
+    response.write(b"body")
+    assert written.texts == [b"head", b"body"]
+    without_body = transport_to(written, has_body=False)
+    without_body.write(b"head")
+    assert written.texts == [b"head", b"body", b"head"]
+
+
+@pytest.mark.parametrize("complete", [True, False])
+async def test_a_head_is_written_before_its_connection_is_closed(complete: bool) -> None:
+    written = Written()
+    response = transport_to(written)
+    response.request_complete = complete
+    response.write(b"head")
+    response.close()
+    await anyio.lowlevel.checkpoint()
+    assert (written.texts, written.closed) == ([b"head"], True)
 
 
 async def test_a_request_finds_its_connection_in_its_scope(served: Served) -> None:

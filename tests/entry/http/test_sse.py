@@ -50,6 +50,23 @@ async def test_much_data_is_sent_in_slices() -> None:
     assert all(message["more_body"] for message in sent)
 
 
+async def test_the_last_data_is_sent_together_with_the_end_of_the_body() -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    for size in (0, 1, SLICE, SLICE + 1):
+        await EventStream(send).finish(b"x" * size)
+    assert [(len(message["body"]), message["more_body"]) for message in sent] == [
+        (0, False),
+        (1, False),
+        (SLICE, False),
+        (SLICE, True),
+        (1, False),
+    ]
+
+
 async def test_comments_are_sent_while_nothing_happens(tmp_path: Path) -> None:
     frames: list[bytes] = []
 
