@@ -1,5 +1,7 @@
 """A lane runs the turns of one session in order, and ends after the last turn."""
 
+import asyncio
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -40,6 +42,22 @@ async def test_sessions_do_not_wait_for_each_other(tmp_path: Path) -> None:
         assert server.texts("1") == []
         first.set()
         await until(lambda: server.texts("1") == ["one"])
+
+
+async def test_the_task_of_a_lane_that_has_ended_runs_the_next_lane(tmp_path: Path) -> None:
+    tasks: list[object] = []
+
+    async def answer(request: ModelRequest, emit: Emit) -> AssistantMessage:
+        tasks.append(asyncio.current_task())
+        return AssistantMessage(text="done")
+
+    server = ChatServer()
+    async with running(tmp_path, [PlainAdapter(server)], ScriptedModel([answer] * 3)) as gateway:
+        for chat in ("1", "2", "3"):
+            server.says("a", chat=chat)
+            await until(partial(server.texts, chat))
+            await until(lambda: not gateway.busy)
+    assert len(set(tasks)) == 1
 
 
 def breaks() -> Answer:
