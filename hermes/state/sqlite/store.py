@@ -51,12 +51,11 @@ class SQLiteStore:
 
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         bound = partial(transaction, *args, **kwargs)
-        # A cancelled caller must still learn whether the transaction was committed.
-        with anyio.CancelScope(shield=True):
-            try:
-                # Conflicts are rare, so `retried` is called only after the first conflict.
-                result = await self._writer.commit(bound)
-            except TransactionConflict:
+        try:
+            return await self._writer.commit(bound)
+        except TransactionConflict:
+            # Conflicts are rare, so `retried` is called only after the first conflict.
+            with anyio.CancelScope(shield=True):
                 result = await retried(partial(self._writer.commit, bound))
         return result  # for mypy, the scope might have swallowed an error
 

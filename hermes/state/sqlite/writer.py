@@ -4,6 +4,7 @@ processes."""
 import asyncio
 import contextlib
 import logging
+import math
 import queue
 import sqlite3
 import threading
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import anyio
 import anyio.to_thread
 
 from hermes.state.sqlite.connection import drive, error_class, translated
@@ -38,13 +40,14 @@ LOST_FILES_SECONDS = 60.0
 class Job:
     """A transaction that waits in the writer's queue, or is being run."""
 
-    __slots__ = ("error", "future", "result", "transaction")
+    __slots__ = ("ended", "error", "future", "result", "transaction")
 
     def __init__(self, transaction: Callable[[], Work[Any]], future: "asyncio.Future[Any]") -> None:
         self.transaction = transaction
         self.future = future
         self.result: Any = None
         self.error: BaseException | None = None
+        self.ended = False
 
     def fail(self, error: StoreUnavailable) -> None:
         # Each job needs its own error, because raising an error adds the caller's traceback to it.
@@ -52,7 +55,8 @@ class Job:
         self.error.__cause__ = error.__cause__
 
     def resolve(self) -> None:
-        # A cancellation outside of anyio may have cancelled the future.
+        self.ended = True
+        # A cancellation of the caller has cancelled the future.
         if self.future.done():
             return
         if self.error is None:
@@ -96,12 +100,29 @@ class Writer:
         self._thread.start()
 
     async def commit(self, transaction: Callable[[], Work[T]]) -> T:
-        """Runs a transaction, and returns its result after the commit."""
+        """Runs a transaction, and returns its result after the commit. A caller whose cancel scope
+        is cancelled meanwhile still gets the result."""
         if self._closed:
             raise StoreUnavailable("the store is closed: hermes is shutting down")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._jobs.put(Job(transaction, future))
-        return await future
+        job = Job(transaction, future)
+        self._jobs.put(job)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if anyio.current_effective_deadline() > -math.inf:
+                raise  # The task was cancelled without a scope, so there is nobody to tell.
+            # Cancellations are rare. A scope for every transaction would cost more than this.
+            with anyio.CancelScope(shield=True):
+                result: T = await self._outcome(job)
+        return result  # for mypy, the scope might have swallowed an error
+
+    async def _outcome(self, job: Job) -> Any:
+        """Waits for the end of a job whose future was cancelled."""
+        job.future = self._loop.create_future()
+        if job.ended:
+            job.resolve()
+        return await job.future
 
     async def close(self) -> None:
         """Commits the queued transactions and ends the thread."""

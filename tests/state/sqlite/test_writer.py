@@ -118,6 +118,44 @@ async def test_a_caller_that_is_cancelled_outside_of_anyio_leaves_no_error_on_th
     assert errors == []
 
 
+async def test_a_caller_whose_scope_is_cancelled_still_gets_the_result(store: SQLiteStore) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    results: list[str] = []
+
+    def slow(name: str) -> Work[str]:
+        begun.set()
+        go_on.wait(10)
+        yield from put(name)
+        return f"stored {name}"
+
+    async def call() -> None:
+        results.append(await store.run(slow, "a"))
+        # The cancellation is only delayed.
+        await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(call)
+        await anyio.to_thread.run_sync(begun.wait, 10)
+        group.cancel_scope.cancel()
+        go_on.set()
+    assert results == ["stored a"]
+    with anyio.CancelScope() as cancelled:
+        cancelled.cancel()
+        results.append(await store.run(slow, "b"))
+    assert results == ["stored a", "stored b"]
+
+
+async def test_a_cancelled_caller_also_gets_a_result_that_came_in_the_same_moment(
+    store: SQLiteStore,
+) -> None:
+    job = Job(partial(put, "a"), asyncio.get_running_loop().create_future())
+    job.future.cancel()
+    job.error = StoreUnavailable("the disk is full")
+    job.resolve()
+    with anyio.fail_after(10), pytest.raises(StoreUnavailable):
+        await store._writer._outcome(job)
+
+
 def test_a_loop_that_is_closed_before_the_store_does_not_break_the_thread(tmp_path: Path) -> None:
     loop = asyncio.new_event_loop()
 
