@@ -19,8 +19,8 @@ class Lanes:
     """The open lanes. A lane exists while its session has work. All state of a session is in the
     store.
 
-    The task of a lane that has ended runs the next lane, because starting a task for each lane
-    would cost several percent of the CPU time of a turn.
+    The task of a lane that has ended runs the next lane. Starting a task for each lane would cost
+    two or three percent of the instructions of a turn.
     """
 
     def __init__(self, group: anyio.abc.TaskGroup, runner: TurnRunner) -> None:
