@@ -179,7 +179,8 @@ async def test_two_approvals_in_a_group_are_not_confused_and_only_ann_decides(
 async def test_a_button_of_a_closed_question_is_gone_and_does_nothing(
     tmp_path: Path, workspace: Path
 ) -> None:
-    """Telegram may show a button until it has received the edit."""
+    """The gateway removes the buttons with an edit of the message. Until Telegram has received this
+    edit, a person can still press a button."""
     async with telegram_group() as group:
         model = ScriptedModel([runs("rm -rf a")])
         async with running(tmp_path, [group.adapter()], model, DANGEROUS) as gateway:

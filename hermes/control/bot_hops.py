@@ -5,7 +5,7 @@ from collections import OrderedDict
 from hermes.types.identity import Source
 
 MOST_CHATS = 10_000
-"""Maximum number of chats whose messages of bots are counted."""
+"""Maximum number of chats in which the messages of bots are counted."""
 
 
 class BotHops:

@@ -44,7 +44,7 @@ class SendOrder(Value):
     work is usually not added."""
     files: tuple[OutgoingFile, ...] = ()
     origin: Target | None = None
-    """The chat that the target `origin` names."""
+    """The chat that is meant if a target is the word `origin`; None if there is no such chat."""
     session: str | None = None
     """The session that sends the message. The history of this session already contains the message,
     so the message is not added to this history again."""

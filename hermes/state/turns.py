@@ -343,8 +343,9 @@ def _event_rows(recorded: list[Recorded]) -> Iterator[tuple[int, bytes]]:
 
 
 def events_page(turn: TurnId, after: int) -> Work[EventPage]:
-    """Returns the first page of the stored events after event number `after`. The page may begin
-    with events, or parts of an event, that the reader has already seen."""
+    """Returns the first page of the stored events with numbers above `after`. Because events are
+    stored in groups, the page can begin with events, or parts of an event, that the reader has
+    already seen."""
     recorded: list[Recorded] = []
     size = 0
     while size < PAGE_BYTES:

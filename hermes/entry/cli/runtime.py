@@ -109,8 +109,8 @@ class Runtime(Protocol):
         ...
 
     async def new_prompt(self, settings: Settings, platform: str, origin: Origin) -> Prompt:
-        """Returns the system prompt that the owner's next conversation with this origin would
-        have."""
+        """Returns the system prompt that the owner's next conversation would have if it began from
+        this origin."""
         ...
 
     async def run_housekeeping(self, settings: Settings) -> None:

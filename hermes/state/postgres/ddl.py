@@ -52,7 +52,8 @@ _OWN = {
     "m003_origin": "",
     "m004_handles": "alter table calls add column handle text;",
 }
-"""The scripts of migrations that differ from SQLite's scripts in more than their types."""
+"""Scripts for PostgreSQL, by the name of the migration. The scripts of all other migrations are
+SQLite's scripts with other column types."""
 
 
 def migrations() -> list[tuple[str, str]]:

@@ -371,7 +371,7 @@ async def _completed(connection: psycopg.AsyncConnection[Any]) -> int:
 
 
 def leave(owner: OwnerId) -> Work[None]:
-    """Removes the row of this process, unless the process leaves work for other processes to take
-    over. In that case the row marks the process as dead."""
+    """Removes the row of this process. If the process leaves work for other processes to take over,
+    the row stays and marks the process as dead."""
     yield "update owners set beat_at = null where id = ?", (owner,)
     yield from owners.leave(owner)
