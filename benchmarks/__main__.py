@@ -69,7 +69,8 @@ LONG: dict[str, Phase] = {
 
 
 def _alone(measured: Callable[[Record, Sizes], Awaitable[None]]) -> Phase:
-    """Makes a phase from a function that does not need the processes that the phases share."""
+    """Makes a phase from a function. The function does not use the processes that other phases
+    share."""
     return lambda stage, sizes: measured(stage.record, sizes)
 
 
@@ -85,8 +86,8 @@ CHATS: dict[str, Phase] = {
     "ordered": _alone(chats.ordered),
     "burst": _alone(chats.burst),
 }
-"""Phases with a fake of Telegram's Bot API. A full run ends with these phases, which may take up to
-an hour each."""
+"""Phases with a fake of Telegram's Bot API. A full run ends with these phases. Each of them can
+take up to an hour."""
 APART: dict[str, Phase] = {
     "lasting_readers": lasting_readers.lasting_readers,
     "fuzz": fuzz.fuzz,

@@ -55,8 +55,7 @@ class Attacks:
 
     async def _repeat(self, pause: float, attack: Callable[[], Awaitable[None]]) -> None:
         while True:
-            # The soak kills the gateway now and then. The connection of an attack is then lost,
-            # which is no error.
+            # The benchmark `soak` kills the gateway now and then. So a lost connection is no error.
             with contextlib.suppress(OSError):
                 await attack()
                 self.count += 1

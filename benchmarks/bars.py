@@ -14,14 +14,15 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     measure: str
     """The name of the figure in the table, with its unit."""
     kind: Kind = "shown"
-    """The kind of limit. `share` and `times` are relative to the figure of the pass-through proxy.
-    `ideal` is relative to the figure of the model without a gateway. `at most` and `at least` are
-    absolute limits. `shown` means that there is no limit."""
+    """The kind of limit. `share` is a minimum and `times` is a maximum; both are relative to the
+    figure of the pass-through proxy. `ideal` is a minimum, relative to the figure of the model
+    without a gateway. `at most` and `at least` are absolute limits. `shown` means that there is no
+    limit."""
     number: float = 0.0
     digits: int = 1
     binding: bool = True
-    """Whether the run fails if the figure is outside of its limit. False for figures that depend on
-    the speed of the machine."""
+    """Whether the run fails if the figure violates its limit. False for figures that depend on the
+    speed of the machine."""
 
     def holds(self, figure: Figure) -> bool | None:
         """Returns whether the figure is within the limit. Returns None if the bar has no limit, and

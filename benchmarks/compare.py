@@ -21,8 +21,8 @@ from benchmarks.stage import KEY, Stage, staged
 
 WARM = 200
 NO_COMMANDS = "terminal: {backend: none}\n"
-"""The settings of both gateways. The default backend may differ between the two checkouts; with
-these settings, both gateways offer the model the same tools."""
+"""The settings of both gateways. Without them, the two checkouts could have different default
+backends, and so offer the model different tools."""
 KINDS = {
     "plain": Plan(count=0, concurrency=16),
     "streamed": Plan(count=0, concurrency=16, stream=True),

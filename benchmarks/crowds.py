@@ -19,20 +19,21 @@ from benchmarks.stage import Stage
 USUAL = Behaviour()
 SECOND = Behaviour(ttft=1.0)
 RAMP = 0.8
-"""Seconds within which all conversations start. An answer takes longer than this, so at one moment
-all conversations are open."""
+"""Seconds within which all conversations start. An answer takes longer than `RAMP`, so when the
+last conversation starts, all others are still open."""
 CONNECT_SECONDS = 1.0
 TICK = 0.02
 PROBE_START = 0.7
-"""Seconds that pass before the measured work begins, so that the probe has started."""
+"""Seconds between the start of the probe (the process that calls GET /health) and the measured
+work. The probe needs this time to start."""
 YOUNG = 10
-"""Number of turns that are measured in each session, young or old. The number is small, because
-turns become slower as a session grows."""
+"""Number of turns that `growth` measures in each session, in new sessions and in old sessions. The
+number is small, so that a new session is still young at the end."""
 
 
 async def growth(stage: Stage, sizes: Sizes) -> None:
-    """Compares young and old sessions. Turns of young and old sessions alternate, so that noise of
-    the machine affects both kinds."""
+    """Compares turns in young sessions with turns in old sessions, which already have many turns.
+    Young and old sessions alternate, so that noise of the machine affects both kinds."""
     await stage.behave(USUAL)
     target, client = stage.ours, Client(stage.ours.port)
     names = range(sizes.grown)
@@ -105,8 +106,8 @@ async def crowd(stage: Stage, sizes: Sizes) -> None:
 async def press(stage: Stage, target: Target, count: int, sessions: str = "") -> Pressed:
     """Runs a turn in each of `count` conversations, all open at once.
 
-    The conversations are stored sessions whose names begin with `sessions`, or stateless requests
-    if `sessions` is empty.
+    If `sessions` is given, the conversations are stored sessions, and `sessions` is the first part
+    of their names. Otherwise the conversations are stateless requests.
     """
     await stage.behave(stage.behaviour)
     clients = [Client(target.port) for _ in range(count)]
@@ -130,7 +131,8 @@ async def press(stage: Stage, target: Target, count: int, sessions: str = "") ->
 
 
 class Probed(msgspec.Struct):
-    """The resources that a target used during some work, and the delays of its GET /health."""
+    """The resources that a target used during some work, and the time that its answers to GET
+    /health took."""
 
     began: float
     seconds: float

@@ -73,8 +73,8 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def minutes(samples: Sequence[Sample], seconds: float = 60.0) -> list[Minute]:
-    """Divides the samples into periods of this length, usually a minute, and returns a summary of
-    each period."""
+    """Divides the samples into periods of `seconds` seconds, usually a minute, and returns a
+    summary of each period."""
     found: list[Minute] = []
     turns = attacks = 0
     for number in range(1, int(samples[-1].at // seconds) + 2):

@@ -17,8 +17,8 @@ AGAIN_SECONDS = 0.2
 PATIENCE = 90.0
 """Seconds within which a request must be answered, including all its repeats."""
 SESSIONS = 20
-"""Number of conversations in which the clients write in turn. After `SESSION_TURNS` messages, a new
-conversation replaces the old one."""
+"""Number of conversations that the clients use at the same time. After `SESSION_TURNS` messages in
+each conversation, new conversations replace these conversations."""
 SESSION_TURNS = 30
 TRANSIENT = frozenset({0, 429, 500, 502, 503})
 """Statuses after which a request is repeated. 0 means a lost connection."""
@@ -151,8 +151,8 @@ class MixedLoad:
 
 
 def _broken_off(answer: Answer) -> bool:
-    """Returns whether a stream ended with an error event. The gateway still continues the run, so a
-    repeated request gets the answer of this run."""
+    """Returns whether a stream ended with an error event. After such an event, the gateway
+    continues the run, so a repeated request gets the answer of this run."""
     return b'data: {"error"' in answer.body
 
 

@@ -119,7 +119,7 @@ def encoded_call(number: int, behaviour: Behaviour) -> bytes:
 
 class Scene:
     """The state that all connections share: the behaviour of the model, the encoded frames of its
-    answers, and the counts."""
+    answers, and the counts of requests."""
 
     def __init__(self) -> None:
         self.counts = Counts()

@@ -83,8 +83,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Number of updates that are delivered three times."""
     repeat_chats: int = 100
     owed: int = 2000
-    """Number of replies that can't be sent during an outage of the platform and wait for its
-    end."""
+    """Number of replies that the gateway has to send while the platform is down. The replies wait
+    until the outage ends."""
     owed_chats: int = 200
     outage_seconds: float = 60.0
     ordered_chats: int = 200

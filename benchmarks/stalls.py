@@ -74,7 +74,8 @@ async def small_socket(port: int) -> socket.socket:
 
 
 def read_slowly(reader: socket.socket) -> None:
-    """Reads one byte, if there is one. Closes the socket when the other side has closed it."""
+    """Reads one byte, if a byte has arrived. Closes the socket if the other side has closed the
+    connection."""
     try:
         reader.recv(1)
     except BlockingIOError:

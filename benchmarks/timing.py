@@ -14,8 +14,8 @@ from hermes.entry.http.errors import ApiError
 
 KEY = "0123456789abcdef0123456789abcdef"
 FORGETTING = 100.0
-"""Seconds between two guesses, on a simulated clock. After such a pause, the gateway does not delay
-the answer to the next guess, so the measured time has no artificial delay."""
+"""Seconds between two guesses of the key, on a simulated clock. The gateway delays its answers
+after many wrong keys, but not after such a pause. So the measured time has no artificial delay."""
 KEPT = 0.9
 """Share of the samples that is used. The slowest samples are dropped, because other processes have
 slowed them down."""
