@@ -89,8 +89,8 @@ def _in_scope(scope: ast.AST) -> Found:
             case _:
                 number = None
         if number is None:
-            # This call copies the status of another error, and the loop finds the call that creates
-            # the other error separately.
+            # This call copies the status of another error. That error has a call of its own, which
+            # this loop also finds.
             continue
         if code is None and default_code:
             yield default_code, number

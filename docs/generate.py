@@ -44,7 +44,7 @@ from hermes.types.events import AgentEvent
 from hermes.types.tools import AnyTool
 
 UNWRAPPED = "\b\n"
-"""If a paragraph of help text begins with this character, click does not wrap the paragraph."""
+"""If a paragraph of help text begins with this text, click does not wrap the paragraph."""
 REFERENCE = Path(__file__).parent / "reference"
 
 
