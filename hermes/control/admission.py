@@ -26,8 +26,9 @@ class Admission:
         return True
 
     async def refuse(self, event: MessageEvent) -> Receipt:
-        """Refuses a message that is not admitted. Offers pairing to a stranger. Accepts an
-        invitation to a private chat if the stranger can be paired there."""
+        """Refuses a message that is not admitted, and offers pairing to a stranger. There is one
+        exception: an invitation to a private chat is accepted if the stranger can be paired
+        there."""
         source, addressed = event.source, _is_addressed(event)
         # A message that is not addressed to the agent is logged at level DEBUG only.
         level = logging.INFO if addressed else logging.DEBUG
