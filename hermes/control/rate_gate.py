@@ -14,7 +14,8 @@ LONGEST_SLEEP = 3600.0
 
 
 class Priority(IntEnum):
-    """The order in which waiting calls of one chat are made, the most important first."""
+    """The priority of a waiting call to a chat. The waiting call with the lowest number is made
+    first."""
 
     FINAL = 0
     """The answer to a turn, or a message that somebody sends to the chat."""
