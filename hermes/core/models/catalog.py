@@ -78,8 +78,8 @@ class Catalog(Value):
         return replace(self, providers=(*self.providers, *added))
 
     def with_address(self, name: str, base_url: str) -> "Catalog":
-        """Returns the catalog with this default address for the provider, or the same catalog if
-        the address is empty."""
+        """Returns a catalog in which `base_url` is the default address of the provider `name`. If
+        `base_url` is empty, returns this catalog unchanged."""
         if not base_url:
             return self
         wanted = replace(self.named(name), base_url=base_url.rstrip("/"))

@@ -33,8 +33,8 @@ class CachedList(Value):
 
 
 class ModelCache:
-    """The cached model lists in one folder. The parameter `endpoint` is a ModelChoice, of which
-    only the provider and the address are used."""
+    """The cached model lists in one folder. The methods use only the provider and the address of
+    the parameter `endpoint`, not its model."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
