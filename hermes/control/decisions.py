@@ -222,8 +222,9 @@ def approvers_of(person: PersonId, source: Source) -> frozenset[PersonId]:
 
 
 def bare_word(event: MessageEvent) -> str | None:
-    """Returns the word if the message is nothing but a yes or a no. A request without a session is
-    never a bare word, because it belongs to no conversation."""
+    """Returns the word if the message is nothing but a yes or a no. Returns None for any other
+    message, and for every request without a session, because such a request belongs to no
+    conversation."""
     if (isinstance(event.body, Asked) and event.body.stateless) or files_of(event):
         return None
     word = (answer_text(event) or "").strip().rstrip(".!").casefold()
