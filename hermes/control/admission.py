@@ -18,7 +18,8 @@ class Admission:
         self._albums = AddressedAlbums()
 
     def admits(self, event: MessageEvent) -> bool:
-        """Returns whether the message is addressed to the agent and its sender may talk to it."""
+        """Returns whether the message is addressed to the agent and the sender may talk to the
+        agent."""
         addressed = _is_addressed(event) or event in self._albums
         if not addressed or not self._access.admits(event.source, event.origin.principal):
             return False

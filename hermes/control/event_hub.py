@@ -228,7 +228,8 @@ def _pieces(event: TextDelta | ReasoningDelta) -> list[AgentEvent]:
 
 
 async def _wait(waiters: "set[asyncio.Future[None]]", within: float) -> None:
-    # Streams wait here before each word, so this uses a bare future and a timer: both are cheap.
+    # A stream waits here before each word. So this function uses a bare future and a timer, which
+    # cost little CPU time.
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
     waiters.add(waiter)

@@ -41,8 +41,8 @@ class ModelCache:
         self._clock = clock
 
     def last(self, endpoint: ModelChoice) -> CachedList | None:
-        """Returns the endpoint's list that was cached last, however old it is; None if there is
-        none."""
+        """Returns the endpoint's list that was cached last, however old it is; None if no list is
+        cached."""
         path = self._path(endpoint)
         try:
             found = _read(path, path.stat().st_mtime_ns)
