@@ -59,8 +59,9 @@ class Workspace:
         return data
 
     def write(self, path: str, data: bytes, expected: bytes | None = None) -> bool:
-        """Replaces the file atomically and durably, and keeps its mode. Returns True if the file is
-        new. Raises ToolFailed if `expected` is given and is not the current content."""
+        """Writes the whole file, atomically and durably. A file that already exists keeps its mode.
+        Returns True if the file did not exist before. Raises ToolFailed if `expected` is given and
+        is not the current content."""
         if len(data) > LARGEST_FILE:
             raise ToolFailed(f"That is more than {LARGEST_FILE} bytes for {path!r}; write less.")
         *above, name = self.parts(path) or ["."]
@@ -132,8 +133,8 @@ class Workspace:
         return opened
 
     def home(self) -> tuple[int, int] | None:
-        """Returns the device and inode of the home, which file operations refuse; None if no folder
-        is refused."""
+        """Returns the device and inode of the agent's home folder, which file operations refuse to
+        open. Returns None if there is no such folder."""
         try:
             known = self._home and self._home.stat()
         except FileNotFoundError:
@@ -153,8 +154,8 @@ class Workspace:
         return wanted.parts
 
     def _relative(self, path: PurePosixPath) -> PurePosixPath:
-        # The model may have a path from a command's output. Commands print the real path of the
-        # workspace, even if the configured path is a symbolic link.
+        # If the configured path is a symbolic link, commands print the real path. The model may
+        # have read it in their output, so the configured path and the real path are both accepted.
         for root in (self._shown, self._shown.resolve(), self._root, self._root.resolve()):
             if path.is_relative_to(root):
                 return path.relative_to(root)

@@ -17,10 +17,11 @@ log = logging.getLogger(__name__)
 
 BotRule = Literal["none", "mentions", "all"]
 """Which messages of other bots are read. `none`: no messages. `mentions`: only messages in groups
-that mention our bot. `all`: these messages, and all messages in private chats."""
+that mention our bot. `all`: all messages in private chats, and messages in groups that mention our
+bot. Other messages in groups are never read."""
 StrangerRule = Literal["", "pair", "ignore"]
-"""Whether a stranger in a private chat gets a pairing code. If the rule is empty, strangers get a
-code unless there is an allowlist."""
+"""Whether a stranger in a private chat gets a pairing code. `pair`: always. `ignore`: never. Empty:
+only if there is no allowlist."""
 
 
 class AllowedUsers(Value):
@@ -49,8 +50,8 @@ class PlatformAccess(Value):
     strangers: StrangerRule = ""
     bots: BotRule = "none"
     bot_hops: int = 3
-    """Number of messages of other bots that are answered in a chat. After that, no bot is answered
-    until a person writes."""
+    """After this number of messages of other bots in a chat, no bot is answered there until a
+    person writes."""
 
     def allowed_on(self, account: str) -> AllowedUsers:
         return self.accounts.get(account, self.allowed)
@@ -69,9 +70,9 @@ class AccessPolicy(Value):
 
 
 class Access:
-    """Admits a sender if any of these rules applies: allow-all or allowlist of the platform,
-    pairing, global allowlist or global allow-all. Everybody else is denied. Configured owners and
-    admins count as members of the platform's allowlist."""
+    """Admits a sender if the platform's rules or the global rules allow everybody, if one of their
+    allowlists contains the sender, or if the sender is paired. Everybody else is denied. Configured
+    owners and admins count as members of the platform's allowlist."""
 
     def __init__(self, policy: AccessPolicy) -> None:
         self.policy = policy
@@ -80,8 +81,8 @@ class Access:
         self.learn(KnownPeople())
 
     def learn(self, people: KnownPeople) -> None:
-        """Replaces the known paired users, and the known user ids of each person, with the data
-        that was read from the store."""
+        """Replaces the paired users, and the user ids of each person, by those in `people`, which
+        was read from the store."""
         self._people = people
         linked = {person_of(*id): person for id, person in people.linked.items()}
         roles: dict[PersonId, Role] = {OWNER: Role.OWNER}
@@ -145,8 +146,8 @@ def accept_from_chat(accept: Accept, account: str | None = None) -> Accept:
     """Wraps `accept` with a check that refuses invalid events of a chat adapter.
 
     If `account` is given, the event must belong to this account. The event must not have a
-    principal, because a sender with a principal is always admitted. The event must have a target
-    for the answer.
+    principal (the authenticated identity of an API client or a terminal), because a sender with a
+    principal is always admitted. The event must have a target for the answer.
     """
 
     async def check(event: MessageEvent) -> Receipt:

@@ -26,8 +26,8 @@ class AccountTable:
         self._own_users.add((platform, user_id))
 
     def marked(self, event: MessageEvent) -> MessageEvent:
-        """Returns the message. If one of our accounts has sent it, it is marked as the message of a
-        bot."""
+        """Returns the message. If one of our accounts has sent the message, the result is marked as
+        the message of a bot."""
         source = event.source
         if (source.platform, source.user_id) not in self._own_users:
             return event

@@ -18,7 +18,8 @@ class Admission:
         self._albums = AddressedAlbums()
 
     def admits(self, event: MessageEvent) -> bool:
-        """Returns whether the message is addressed to the agent and its sender may talk to it."""
+        """Returns whether the message is addressed to the agent and the sender may talk to the
+        agent."""
         addressed = _is_addressed(event) or event in self._albums
         if not addressed or not self._access.admits(event.source, event.origin.principal):
             return False
@@ -26,8 +27,9 @@ class Admission:
         return True
 
     async def refuse(self, event: MessageEvent) -> Receipt:
-        """Refuses a message that is not admitted. Offers pairing to a stranger. Accepts an
-        invitation to a private chat if the stranger can be paired there."""
+        """Refuses a message that is not admitted, and offers pairing to a stranger. There is one
+        exception: an invitation to a private chat is accepted if the stranger can be paired
+        there."""
         source, addressed = event.source, _is_addressed(event)
         # A message that is not addressed to the agent is logged at level DEBUG only.
         level = logging.INFO if addressed else logging.DEBUG

@@ -38,8 +38,8 @@ def deny(command: CommandContext) -> Work[CommandReply]:
 
 
 def show(command: CommandContext) -> Work[CommandReply]:
-    """Lists the open approvals of the person. In a private chat, lists all approvals that this
-    agent asks for. In a group, lists only the approvals of the group."""
+    """Lists the open approvals that this agent asks the person for. In a group, lists only the
+    approvals that were shown in this group."""
     if command.source.chat_kind == "private":
         found = yield from approvals.asked_of(command.person, command.profile.id)
     else:
@@ -59,8 +59,9 @@ def _split_grant(argument: str) -> list[str]:
 
 
 def _meant(command: CommandContext, id: str) -> Work[OpenApproval | CommandReply]:
-    """Returns the approval with this id. Without an id, returns the only approval that waits in
-    this conversation. Returns a reply for the person if there is no approval to decide."""
+    """Returns the approval with this id. If `id` is empty, returns the approval that waits in this
+    conversation. If there is no such approval or there are several, returns a reply that says
+    so."""
     approvers = command.profile.approvals.approvers
     if not id:
         asked = yield from approvals.asked_in(command.person, command.session, command.source)

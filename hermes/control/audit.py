@@ -21,8 +21,8 @@ def find_trail(name: str) -> Work[AuditTrail]:
     found = yield from audit.trail(name)
     if found is None:
         raise UnknownMessage(
-            f"there is no message or turn {name!r}: give the id from the log, or a message of a"
-            " platform, such as telegram:CHAT:ID or matrix:EVENT. Old messages are deleted after"
+            f"there is no message or turn {name!r}: give the id from the log, or name a message"
+            " of a platform, as in telegram:CHAT:ID or matrix:EVENT. Old messages are deleted after"
             " retention.inbox_days."
         )
     return found

@@ -14,8 +14,8 @@ PROMPTS = 256
 
 
 class HistoryCache:
-    """Histories by session. Rows are only added, so a cached history is always the first part of
-    the stored history."""
+    """The cached histories, by session. Rows are only ever added to a stored history, so a cached
+    history is always the first part of the stored history."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, History] = OrderedDict()

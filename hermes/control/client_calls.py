@@ -58,8 +58,8 @@ class ClientCalls:
     def take(
         self, event: MessageEvent, body: Asked, key: SessionKey, person: PersonId, now: float
     ) -> Work[TakenResults]:
-        """Stores the results and resumes their turn. Sending the same results again changes
-        nothing."""
+        """Stores the results of client tools, and resumes the turn that made the calls. Sending the
+        same results again changes nothing."""
         if conflict := (yield from _key_conflict(event)):
             return TakenResults(receipt=conflict)
         row = yield from self._turn_of(event, body, key)
@@ -104,7 +104,8 @@ class ClientCalls:
     def end(self, row: TurnRow, now: float) -> Work[None]:
         """Ends a turn whose client has sent a new message instead of the results of its tools."""
         yield from self.give_up(row, now)
-        # Other calls may lack a result too, for example a call whose question has expired.
+        # Calls of the agent's own tools may lack a result, too: for example, a call whose question
+        # has expired. They get a result here.
         yield from transcript.answer_open_calls(self._transactions.writer(row), NOT_FINISHED, now)
         epoch = yield from turns.claim(row.id, row.epoch, self._transactions.owner)
         yield from turns.close(row.id, epoch, "stopped", now, reason=(WENT_ON, ""))
@@ -143,8 +144,8 @@ class ClientCalls:
 
 
 def _keyed(event: MessageEvent) -> MessageEvent | None:
-    """Returns the event with the client's own key as its dedupe key; None if the client gave no
-    key."""
+    """Returns the event with the client's idempotency key as its dedupe key; None if the client
+    gave no such key."""
     own = event.client_key
     if own is None:
         return None
@@ -152,7 +153,7 @@ def _keyed(event: MessageEvent) -> MessageEvent | None:
 
 
 def _key_conflict(event: MessageEvent) -> Work[Duplicate | None]:
-    """Returns an earlier, different request with the same client key; None if there is no such
+    """Returns an earlier, different request with the same idempotency key; None if there is no such
     request."""
     keyed = _keyed(event)
     earlier = (yield from inbox.find(keyed)) if keyed else None
@@ -182,8 +183,9 @@ def _check(row: TurnRow, waiting: list[CallId], results: tuple[ToolMessage, ...]
 
 
 def _refuse_expired(row: TurnRow, results: tuple[ToolMessage, ...]) -> Work[None]:
-    """Raises ResultsRefused if the tool call of the first result has expired. The call can expire
-    while the turn stays suspended, because the turn may also wait for the answer to a question."""
+    """Raises ResultsRefused if the tool call of the first result has expired. In most cases, the
+    turn is resumed when the call expires. But the turn stays suspended if it also waits for the
+    answer to a question, so the result of an expired call can still arrive."""
     decisions = yield from questions.decisions(row.id)
     if isinstance(decisions.get(results[0].call), Expired):
         raise _closed(results[0].call, expired=True)
@@ -192,10 +194,11 @@ def _refuse_expired(row: TurnRow, results: tuple[ToolMessage, ...]) -> Work[None
 def _check_nothing_else_is_open(
     row: TurnRow, waiting: list[CallId], open_ones: list[OpenQuestion]
 ) -> Work[None]:
-    """Raises ResultsRefused if a call of an agent's tool in the same step has no result yet.
+    """Raises ResultsRefused if the same step has a call of one of the agent's own tools, and this
+    call has no result yet.
 
-    In that case, further messages can't follow the results, because no model accepts a message
-    between a call and its result.
+    The client must then send its results without further messages, because no model accepts a
+    message between a call and its result.
     """
     if open_ones:
         raise ResultsRefused(
@@ -227,7 +230,8 @@ def _repeated(repeated: Repeated, row: TurnRow, open_ones: list[OpenQuestion]) -
         raise ResultsRefused(409, "tool_results_conflict", message)
     if receipt.after:
         return TakenResults(receipt=receipt, claim=repeated.claim)
-    # These results arrived while a question was open, so they have not resumed the turn.
+    # Without `after`, the results first arrived while a question was open. So they did not resume
+    # the turn.
     if open_ones:
         return TakenResults(receipt=Accepted(id=receipt.id, reply=_asked(open_ones)))
     followed = Accepted(id=receipt.id, turn=row.id, after=row.epoch * EVENTS_PER_CLAIM)

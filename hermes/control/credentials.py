@@ -68,8 +68,9 @@ class Credentials:
         self._held[account] = _HeldCredential(key, lock, epoch)
 
     async def holds(self, account: str) -> bool:
-        """Returns whether this process is still the only user of the account's credential. Returns
-        True for an account without a credential, and while the store is unavailable."""
+        """Returns whether this process is still the only user of the account's credential. Also
+        returns True for an account without a credential, and for every account while the store is
+        unavailable."""
         held = self._held.get(account)
         if held is None:
             return True

@@ -42,8 +42,9 @@ class Decisions:
 
     def take_word(self, message: Incoming, now: float) -> Work[IntakeResult | None]:
         """Handles a message that is only a yes or a no. The message decides the approval that waits
-        for the person in this conversation. If several questions wait, the message is refused.
-        Returns None if no approval waits, or if the message is anything else."""
+        for the person in this conversation. If several questions are open, the message is refused,
+        because it does not say which of them it answers. Returns None if no approval waits, or if
+        the message is anything else."""
         event, person = message.event, message.person
         word = bare_word(event)
         if word is None:
@@ -109,8 +110,8 @@ class Decisions:
     def take_command(
         self, message: Incoming, stored: str, decision: ApprovalDecision, now: float
     ) -> Work[IntakeResult]:
-        """Carries out the decision of a slash command, which has checked that the person may
-        decide."""
+        """Carries out a decision that a person made with a slash command. The command has already
+        checked that the person may decide."""
         approval = yield from approvals.find(decision.approval)
         if approval is None:
             return (yield from _too_late(message, stored, now))
@@ -221,8 +222,9 @@ def approvers_of(person: PersonId, source: Source) -> frozenset[PersonId]:
 
 
 def bare_word(event: MessageEvent) -> str | None:
-    """Returns the word if the message is nothing but a yes or a no. A request without a session is
-    never a bare word, because it belongs to no conversation."""
+    """Returns the word if the message is nothing but a yes or a no. Returns None for any other
+    message, and for every request without a session, because such a request belongs to no
+    conversation."""
     if (isinstance(event.body, Asked) and event.body.stateless) or files_of(event):
         return None
     word = (answer_text(event) or "").strip().rstrip(".!").casefold()

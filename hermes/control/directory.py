@@ -47,8 +47,9 @@ class FoundTarget(Value):
 
 
 class Directory:
-    """Finds the chats for targets. The text after the account is compared first with the ids of the
-    known chats, then with their names, then with the beginnings of their names."""
+    """Finds the chats for targets such as `telegram:#Family`. The text after the colon is compared
+    first with the ids of the known chats, then with their names, then with the beginnings of their
+    names."""
 
     def __init__(self, store: Store, platforms: Sequence[TargetPlatform]) -> None:
         self._store = store

@@ -1,5 +1,5 @@
-"""Handles messages that their author has edited: replaces the text of a waiting message, or stops
-the turn that answers the message and opens a new turn."""
+"""Handles messages that their author has edited: replaces the text if the message still waits. If a
+turn already answers the message, stops this turn and opens a new turn."""
 
 from msgspec.structs import replace
 

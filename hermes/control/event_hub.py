@@ -132,8 +132,8 @@ class EventLog:
         self._wake()
 
     def release(self) -> None:
-        """Releases the events of a closed turn from memory if their texts are long. All of these
-        events are stored."""
+        """If the texts of a closed turn are long, releases its events from memory. The events can
+        still be read from the store."""
         texts = (one.text for one in self._events if isinstance(one, _DELTAS))
         if sum(map(len, texts)) > HELD_CHARACTERS:
             self._released, self._events = len(self._events), []
@@ -228,7 +228,8 @@ def _pieces(event: TextDelta | ReasoningDelta) -> list[AgentEvent]:
 
 
 async def _wait(waiters: "set[asyncio.Future[None]]", within: float) -> None:
-    # Streams wait here before each word, so this uses a bare future and a timer: both are cheap.
+    # A stream waits here before each word. So this function uses a bare future and a timer, which
+    # cost little CPU time.
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
     waiters.add(waiter)

@@ -55,8 +55,8 @@ class Following:
 
     async def next(self, within: float = math.inf) -> Sequence[Envelope]:
         """Returns the new events, and waits for them for at most `within` seconds. The result is
-        empty if no event came in that time, or if the turn has not ended, but this process has
-        stopped running it."""
+        empty if no event came in that time. It is also empty if this process has stopped running
+        the turn before the end of the turn."""
         give_up = time.monotonic() + within
         while not self.ended:
             if events := await self._new():
@@ -82,8 +82,8 @@ class Following:
             await self._log.ended(seconds)
 
     async def next_at_rest(self) -> Sequence[Envelope]:
-        """Waits until the turn no longer runs, and returns all new events at once. Before that, the
-        reader is not woken."""
+        """Waits until the turn no longer runs, and then returns the new events together. Before
+        that, the reader is not woken."""
         if self._replayed and not self.begun:
             # The turn is about to run here. Its first events must not wake the reader.
             await self._log.ended(STORE_SECONDS)
@@ -92,11 +92,11 @@ class Following:
         return await self.next()
 
     async def rest(self) -> list[Envelope]:
-        """Waits for the next end event, and returns all events up to it at once. Before that, the
-        reader is not woken.
+        """Waits until the turn is closed or suspended, and then returns all new events up to this
+        point together. Before that, the reader is not woken.
 
-        If the turn was suspended and has been resumed since, the events after the suspension are
-        not included.
+        If the turn was suspended and has been resumed in the meantime, the events after the
+        suspension are not included.
         """
         found: list[Envelope] = []
         reached = False
@@ -146,8 +146,9 @@ class Following:
                 return kept.events
 
     def _must_look(self, remote: RemoteEvents) -> bool:
-        """Returns whether the store must be read first. This is necessary if the store has events
-        that precede the events from the other node."""
+        """Returns whether the reader must read the store before it reads the events that another
+        node has sent (`remote`). This is necessary if the store has events that precede the sent
+        events."""
         return remote.looks != self._looks or remote.base > max(self._after, self._stored)
 
     async def _wait(self, within: float) -> None:

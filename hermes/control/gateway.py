@@ -68,7 +68,7 @@ process had lost its lock. The lock proves to other processes that this process 
 
 
 CHANGES_POLL_SECONDS = 1.0
-"""Seconds after which the gateway looks for changes of other processes without being notified."""
+"""Seconds after which the gateway looks for changes of other processes if nothing wakes it."""
 ACCOUNT_SECONDS = 1.0
 """Seconds between two checks whether this process still serves an account."""
 CHANGES_PAUSE_SECONDS = 0.1
@@ -165,8 +165,8 @@ class Gateway:
         try:
             key = self.session_of(event)
         except RoutingFailed as error:
-            # If this raised an error, the platform would deliver the event again and again and
-            # block other chats.
+            # The error is only logged. Otherwise, the platform would deliver the event again and
+            # again and block other chats.
             log.error("a message is refused: %s", error, exc_info=error.__cause__)
             return Refused(reason="no agent could be chosen")
         if isinstance(event.body, Asked):
@@ -178,8 +178,8 @@ class Gateway:
                 self._store, self._intake, self._sightings, event, key, person, role
             )
         except UnicodeEncodeError as error:
-            # This text can't be stored. If this raised an error, the platform would deliver it
-            # forever.
+            # The text of the message can't be stored. If this raised an error, the platform would
+            # deliver the message for ever.
             log.warning("a message of %s is not valid text: %s", source.account, error)
             return Refused(reason="not valid text")
         log_receipt(event, key, taken.receipt)

@@ -9,7 +9,8 @@ from hermes.types.store import Work
 
 
 def handoff(command: CommandContext) -> Work[CommandReply]:
-    """Moves the conversation to the private chat that the person used last on a platform."""
+    """The argument names a platform or an account. Moves the conversation to the private chat that
+    the person used last there."""
     wanted, session = command.argument.strip(), str(command.session)
     if command.session.kind != "private":
         return _fail("This conversation belongs to a group. /handoff works in private chats.")

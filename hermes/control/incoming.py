@@ -29,8 +29,9 @@ class Incoming(Value):
     key: SessionKey
     person: PersonId
     row: str | None = None
-    """The id of an existing row of the inbox that the message replaces. A command such as /queue
-    has such a row, and sends its text as a message. None for a message that a person has sent."""
+    """The id of the inbox row that the message overwrites; None if the message gets a new row. A
+    command such as /queue overwrites the row of the command with the text that follows the
+    command."""
     mode: BusyMode | None = None
     """How the message is handled while a turn runs; None if the setting of the chat decides."""
 

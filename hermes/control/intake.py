@@ -225,7 +225,7 @@ class Intake:
 
     def _leave(self, message: Incoming, folder: FolderId | None, now: float) -> Work[IntakeResult]:
         """Stores a message for the nodes (machines) that have the files of its session. Refuses the
-        message if those nodes can't run it."""
+        message if those nodes can't answer it."""
         assert folder is not None, "a session without files can run here"
         attached = files_of(message.event)
         if not attached and not self._transactions.placement.terminal:

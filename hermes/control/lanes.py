@@ -19,8 +19,8 @@ class Lanes:
     """The open lanes. A lane exists while its session has work. All state of a session is in the
     store.
 
-    The task of a lane that has ended runs the next lane. Starting a task for each lane would cost
-    two or three percent of the instructions of a turn.
+    When a lane has ended, its task can run another lane. Starting a new task for each lane would
+    cost two or three percent of the CPU instructions of a turn.
     """
 
     def __init__(self, group: anyio.abc.TaskGroup, runner: TurnRunner) -> None:

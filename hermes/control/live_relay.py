@@ -77,7 +77,8 @@ class RemoteReader:
         log = self.log
         if log.finished:
             return LiveEvents(turn=log.turn, kept=log.kept, first=0, over=True)
-        # If the turn was suspended and resumed here, its events have new, higher numbers.
+        # If the turn was suspended and resumed here, the numbers of its events start again at a
+        # higher number. The numbers in between belong to no event, so they are skipped.
         self.sent = max(self.sent, log.epoch * EVENTS_PER_CLAIM)
         recorded = log.recorded(self.sent)
         if not recorded:

@@ -11,8 +11,8 @@ from hermes.types.messages import Attachment
 from hermes.types.web import WebFile
 
 Download = Callable[[str, int], Awaitable[WebFile]]
-"""Fetches the file at a public URL, up to a number of bytes. If the file can't be fetched, raises a
-Rejected that says why."""
+"""Fetches the file at a public URL. The number is the maximum size of the file in bytes. If the
+file is larger or can't be fetched, raises a Rejected that says why."""
 
 
 class MediaIntake:

@@ -1,4 +1,5 @@
-"""Slash commands about the model of a session: its choice, its instructions and its usage."""
+"""Slash commands about the model, the reasoning effort, the personality and the usage of a
+session."""
 
 from hermes.control.context_use import context_use
 from hermes.control.session_commands import create_session

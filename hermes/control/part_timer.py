@@ -25,9 +25,9 @@ class PartTimer:
             self._group.start_soon(self._wait, due)
 
     async def look(self, after: float) -> None:
-        """Looks in the store for the messages that wait for further parts. Sets the timer for the
-        first time after `after` at which such a message stops waiting. The message may come from
-        another process."""
+        """Looks in the store for the messages that wait for further parts, including the messages
+        that other processes have stored. Sets the timer for the first time after `after` at which
+        one of these messages stops waiting."""
         due = await self._store.read(next_due, after)
         if due is not None:
             self.set(due)

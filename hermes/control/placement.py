@@ -34,8 +34,8 @@ class Placement(Value):
             # The turn has used no files yet, so it gets the workspace of this node. The path of
             # another node's workspace may exist here, but only by chance.
             return profile
-        # If nothing differs, the same object is returned, because prompts are cached by the
-        # identity of the profile.
+        # If the workspace is the same, `profile` itself is returned and not a copy, because prompts
+        # are cached by the identity of the profile.
         if row.workspace is None or row.workspace == profile.workspace:
             return profile
         # The path may be missing, because the home was moved to another machine.

@@ -57,8 +57,8 @@ class Preview:
 
     @asynccontextmanager
     async def shown(self, claim: Claim, live: EventLog, target: Target) -> AsyncIterator[None]:
-        """Shows the turn in the chat until the block ends. A call to the platform that is in
-        progress is completed first."""
+        """Shows the turn in the chat until the block ends. If a call to the platform is in progress
+        at that time, waits up to FINISH_SECONDS for its end."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._guarded, self._follow, claim, live)
             group.start_soon(self._guarded, self._react, claim, target)
@@ -199,8 +199,8 @@ class Preview:
         after the step."""
         content = Content(text=step.text)
         placed = list(delivery.placed)
-        # If the earlier text was shown as a draft, the step is an edit although no message was sent
-        # yet.
+        # If the earlier text was shown as a draft, the step is an edit, but there is no message to
+        # edit yet. So the number of sent messages decides whether to edit or to send.
         if step.part < len(placed):
             assert isinstance(adapter, CanEdit)
             ref = placed[step.part].ref

@@ -14,7 +14,8 @@ LONGEST_SLEEP = 3600.0
 
 
 class Priority(IntEnum):
-    """The order in which waiting calls of one chat are made, the most important first."""
+    """The priority of a waiting call to a chat. The lowest number is the highest priority: this
+    call is made first."""
 
     FINAL = 0
     """The answer to a turn, or a message that somebody sends to the chat."""
@@ -89,9 +90,9 @@ class ChatQueue:
 
 
 class RateGate:
-    """Delays the calls to a chat. The platform's interval passes between two calls, and our own
-    interval passes between two edits. During a freeze, which a platform demands with "retry later",
-    no call is made.
+    """Delays the calls to a chat. Between two calls, it waits for the platform's interval. Between
+    two edits, it also waits for our own interval. During a freeze, which a platform demands with
+    "retry later", no call is made.
 
     The end of a freeze is a wall-clock time, because it is stored and read again after a restart.
     """

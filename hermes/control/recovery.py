@@ -131,10 +131,10 @@ class Recovery:
     async def resume(self, start: StartTurn, runs: Callable[[TurnId], bool]) -> None:
         """Starts the turns that can be run now.
 
-        A suspended turn is started if all of its questions were decided. A turn for which a stop
-        was requested is started as well, so that it can be closed. Such a turn is either suspended,
-        or the store says that it runs in this process, but no lane runs it. Messages that wait in
-        idle sessions get new turns.
+        A suspended turn is started if all of its questions were decided. If a stop was requested
+        for a suspended turn, the turn is started as well, so that it can be closed. The same
+        applies to a turn that, according to the store, runs in this process, although no lane runs
+        it. Messages that wait in idle sessions get new turns.
         """
         rows, idle = await self._store.run(self._to_resume)
         for row in rows:
@@ -220,13 +220,13 @@ class Recovery:
         return found, agents
 
     def _adopt_the_rest(self, dead: list[OwnerId]) -> Work[None]:
-        """Takes over the waiting work of dead processes. Then removes those processes that have no
-        other work."""
+        """Takes over the waiting work of dead processes. Then removes the registrations of the
+        processes that have no other work."""
         yield from inbox.adopt(dead, self._store.owner, self._agents)
         limit = self._placement.limit
         yield from turns.adopt_suspended(dead, self._store.owner, self._agents, limit)
         for owner in dead:
-            # This removes the registration, unless rows still name the process as their owner.
+            # If rows still name the process as their owner, this call keeps the registration.
             yield from owners.leave(owner)
 
     def _to_resume(self) -> Work[tuple[list[TurnRow], list[str]]]:
@@ -238,8 +238,8 @@ class Recovery:
         if folder is None or self._placement.terminal:
             idle = yield from inbox.idle_sessions(owner)
         else:
-            # Turns that need this folder may belong to gateways with other folders, which can't
-            # resume them. So these turns are resumed here.
+            # A turn that needs this folder may belong to a gateway that has another folder, and so
+            # can't resume the turn. Such turns are resumed here.
             known = {row.id for row in suspended}
             there = yield from folders.suspended_with(folder)
             suspended += [row for row in there if row.id not in known]

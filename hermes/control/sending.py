@@ -1,10 +1,10 @@
-"""One attempt to send a delivery, as one or more messages in order. Each message has a key, by
-which some platforms drop repeats.
+"""One attempt to send a delivery, as one or more messages in order. Each message has a key. If two
+messages have the same key, some platforms drop the second message.
 
 If the platform can edit, a message is first *placed* with a text that is never the whole answer.
 The id of this message is committed, and then an edit replaces the text by the answer. A crash can
-leave a partial message behind, but never a second answer. On other platforms, a message that may be
-a repeat says so, unless the platform drops repeats by their key. A text that the platform refuses
+leave a partial message behind, but never a second answer. On a platform that can neither edit
+messages nor drop repeats, a message that may be a repeat says so. A text that the platform refuses
 is sent again without formatting.
 """
 
@@ -33,8 +33,8 @@ from hermes.types.store import Store, Work
 log = logging.getLogger(__name__)
 
 SEND_SECONDS, SEND_FILE_SECONDS = 60.0, 360.0
-"""Longest time in seconds of a call to the platform without a file, and of a call that sends a
-file."""
+"""Maximum duration, in seconds, of a call to the platform: a call without a file (first number),
+and a call that sends a file (second number)."""
 LONG_TEXT = 4000
 """Number of characters above which a text is split in a worker thread, to keep the event loop
 free."""
@@ -101,8 +101,8 @@ class Sending:
                 await self._keep_placed()
 
     def _restore_plain(self, index: int) -> None:
-        """If an earlier attempt sent the part as plain text, splits the part again in the same
-        way."""
+        """If an earlier attempt sent the part as plain text, replaces the part with the same plain
+        parts as that attempt."""
         if index < len(self._placed) and self._placed[index].plain:
             self._make_plain(index)
 

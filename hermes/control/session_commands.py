@@ -69,8 +69,8 @@ def list_sessions(command: CommandContext) -> Work[CommandReply]:
 
 
 def resume(command: CommandContext) -> Work[CommandReply]:
-    """Continues an earlier conversation of this chat, which the argument names by its number or
-    title."""
+    """Continues an earlier conversation of this chat. The argument is the number or the title of
+    the conversation."""
     wanted = command.argument.strip()
     if not wanted:
         return (yield from list_sessions(command))
@@ -115,8 +115,8 @@ def create_session(command: CommandContext) -> Work[None]:
 
 
 def _conversations(command: CommandContext) -> Work[list[Summary]]:
-    """Returns the conversations that the person may resume here: those of this chat in which the
-    person has written."""
+    """Returns the conversations that the person may resume here: the conversations of this chat
+    that contain a message of the person."""
     session = str(command.session)
     found = yield from conversations.of_person(session, command.person, MOST_SEARCHED)
     # The generation gives each conversation a number that never changes, unlike its position in a
@@ -125,8 +125,9 @@ def _conversations(command: CommandContext) -> Work[list[Summary]]:
 
 
 def meant(known: Sequence[Summary], wanted: str) -> list[Summary]:
-    """Returns the conversations with this number or title. If there are none, returns the
-    conversations whose title contains the text."""
+    """Returns the conversation whose number is `wanted`. If there is none, returns the
+    conversations with this title. If there are none either, returns the conversations whose title
+    contains this text."""
     title = wanted.casefold()
     return (
         [one for one in known if str(one.number) == wanted]

@@ -58,8 +58,9 @@ def latest(platform: str) -> Work[Summary | None]:
 def find(name: str) -> Work[Summary]:
     """Returns the conversation that `name` selects.
 
-    A number or an id from the list selects the conversation with this number or id. The key of a
-    session, its name or the beginning of its name selects the current conversation of the session.
+    A number or an id that `hermes sessions list` shows selects the conversation with this number or
+    id. The key of a session, its name or the beginning of its name selects the current conversation
+    of the session.
     """
     found = yield from conversations.named(name)
     if not found and _NUMBER.fullmatch(name):

@@ -17,7 +17,8 @@ ENTERED = "This was added to the running turn."
 
 def enter_turn(claim: Claim, step: int, now: float) -> Work[list[tuple[int, UserMessage]]]:
     """Finds the waiting messages that steer this turn, binds them to the turn, and stores them
-    after the messages of the step. Returns the messages with the numbers of their rows.
+    after the messages of the step. Returns each message with the number of its row in the
+    transcript.
 
     Each message is bound and stored in one transaction, so it enters the turn exactly once.
     """

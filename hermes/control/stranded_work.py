@@ -39,8 +39,9 @@ class StrandedWork:
     """
 
     def __init__(self, store: Store, transactions: TurnTransactions, start: StartTurn) -> None:
-        """`start` runs a turn in this process. If `look` ends a waiting message with an error, it
-        calls `start` with the next turn of the session, if this process can run that turn."""
+        """`start` runs a turn in this process. When a waiting message has failed, `look` opens a
+        turn for the next message of the session and passes the turn to `start`. It does so only if
+        this process can run the turn."""
         self._store = store
         self._transactions = transactions
         self._start = start

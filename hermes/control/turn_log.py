@@ -32,7 +32,8 @@ def log_receipt(event: MessageEvent, key: SessionKey, receipt: Receipt) -> None:
                     ACCEPTED_LINE, {"message_id": id, "session": str(key), "turn": turn or "none"}
                 )
         case Refused(reason=reason):
-            # Most edits change messages that are answered already, which is nothing to report.
+            # Most of the refused edits change messages that are already answered. This is normal,
+            # so a refused edit is logged at level DEBUG only.
             level = logging.DEBUG if isinstance(event.body, Edited) else logging.INFO
             log.log(level, "refused a message of %s: %s", event.source.account, reason)
 
@@ -60,7 +61,7 @@ def log_finished(claim: Claim, outcome: Outcome, steps: int, usage: UsageReporte
 
 
 def _log_failed(claim: Claim, outcome: Failed, steps: int, usage: UsageReported) -> None:
-    # Only one warning a minute is logged for each error code: during a fault, every turn fails.
+    # During a fault, every turn fails. So only one warning a minute is logged for each error code.
     log.warning(
         "%s: turn %s of %s failed in %.1f s: %s, %d tokens in, %d out: %s",
         outcome.code,

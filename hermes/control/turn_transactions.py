@@ -133,8 +133,8 @@ class TurnTransactions:
         edited: bool = False,
     ) -> Work[Claim]:
         """Opens the turn that answers this message. If the message has waited, `folder` is the
-        folder with the files that the turn needs. If `edited` is true, the turn may already have a
-        delivery, which it got from the stopped turn of the unedited message."""
+        folder with the files that the turn needs. `edited` says that the message replaces a version
+        whose turn was stopped. The new turn may have taken over that turn's delivery."""
         body, source = event.body, event.source
         transient = isinstance(body, Asked) and body.stateless
         new = new_messages(event)
@@ -368,8 +368,8 @@ class TurnTransactions:
         return known
 
     def _resume_stopped(self, turn: TurnId, now: float) -> Work[Claim | None]:
-        """Resumes the turn if somebody requested its stop while it was being suspended. At that
-        time, there was no running turn to interrupt."""
+        """If a stop was requested while the turn was being suspended, resumes the turn, so that it
+        stops. The request itself found no running turn to interrupt."""
         row = yield from turns.get(turn)
         if row is None or not row.stop_requested:
             return None

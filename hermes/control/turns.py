@@ -193,8 +193,9 @@ class TurnRunner:
         self, claim: Claim, live: EventLog, checkpoint: "TurnCheckpoint", outcome: Outcome
     ) -> Claim | None:
         questions = outcome.questions if isinstance(outcome, Suspended) else ()
-        # The ids are sorted, because a text from the person answers the open question with the
-        # smallest id, and the questions are shown in this order.
+        # The ids are sorted, so that the first question has the smallest id. The questions are
+        # shown in the order of their ids, and a text from the person answers the first open
+        # question.
         ids, now = tuple(sorted(new_id() for _ in questions)), time.time()
         last: list[AgentEvent] = [
             QuestionAsked(
@@ -390,7 +391,8 @@ async def end_processes(agent: HostedAgent, session: SessionKey) -> None:
     try:
         with anyio.fail_after(PROCESSES_SECONDS):
             sandbox = await agent.backend.open(scope)
-            # A missing exit code means that the supervisor was killed. Its children may still run.
+            # If a process has ended without an exit code, its supervisor was killed. Child
+            # processes of the supervisor may still run, so they are ended, too.
             known = await sandbox.processes()
             left = [one.id for one in known if one.running or one.code is None]
             async with anyio.create_task_group() as group:

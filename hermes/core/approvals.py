@@ -58,7 +58,7 @@ class ApprovalGate:
         self, policy: ApprovalPolicy, store: Store, *, isolated: bool, redact: Redact = str
     ) -> None:
         """`isolated` says whether a sandbox isolates the agent's commands from this machine.
-        `redact` masks the secrets in what people are shown."""
+        `redact` masks the secrets in the texts that people are shown."""
         self._redact = redact
         self._policy = policy
         self._store = store
@@ -94,9 +94,9 @@ class ApprovalGate:
         return place
 
     def check_harmless(self, turn: Turn, call: CallId) -> None:
-        """Checks a call that needs no approval now. Raises ToolFailed if a person decided about the
-        call earlier, when it still needed approval: the person denied it, or approved an action
-        that has changed since then."""
+        """Checks a call that needs no approval now. It may have needed approval earlier. Raises
+        ToolFailed if a person then denied the call, or approved an action that has changed since
+        then."""
         match turn.decisions.get(call):
             case Denied() as denied:
                 raise ToolFailed(_refusal(denied))
@@ -168,8 +168,9 @@ def _refusal(decision: Denied | Expired | Undelivered | Cancelled | Answered) ->
 
 
 def digest_of(action: ProposedAction, place: CommandPlace | None, session: str) -> str:
-    """Returns a hash of the action, its place and the session. An approval is valid only while this
-    hash stays the same. Pass an empty session for an approval that is valid in all sessions."""
+    """Returns a hash of the action, the place where it is done (such as the backend and the folder)
+    and the session. An approval is valid only while this hash stays the same. Pass an empty session
+    for an approval that is valid in all sessions."""
     bound = (action.kind, action.shown, action.facts, place, session)
     return hashlib.sha256(msgspec.json.encode(bound)).hexdigest()
 

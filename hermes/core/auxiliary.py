@@ -29,8 +29,8 @@ class Auxiliary:
     async def write(
         self, main: ModelChoice, system: str, text: str, longest: int, emit: Emit
     ) -> str:
-        """Returns the model's answer to the text. Reports the usage of the call as an event, but no
-        other events."""
+        """Returns the answer to `text`: from the auxiliary model or, if that fails, from the main
+        model. Emits only the events that report the usage of the calls."""
         choice = self._choose(main)
         try:
             return await self._call(choice, system, text, longest, emit)

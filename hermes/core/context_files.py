@@ -64,8 +64,8 @@ def is_context_file(path: str) -> bool:
 
 
 def trust_of(turn: Turn) -> ContextTrust | None:
-    """Returns the records of which context files the turn's agent has written and its owner has
-    allowed. Returns None if the agent has no home folder."""
+    """Returns the record of two things: the context files that the turn's agent has written, and
+    the context files that the owner has allowed. Returns None if the agent has no home folder."""
     return _trust_in(turn.profile.home) if turn.profile.home else None
 
 
@@ -98,9 +98,9 @@ async def prepare_write(path: str, turn: Turn) -> None:
 
 @asynccontextmanager
 async def watched(turn: Turn, command: CallId) -> AsyncIterator[None]:
-    """Runs a command of the agent in the block. Afterwards, the context files that have changed
-    count as written by the agent. If the command continues as a background process, the block must
-    call `rename_watched`. In that case, the files are checked later: when `end_watching` is called
+    """The block runs a command of the agent. The context files that have changed at the end of the
+    block count as written by the agent. If the command continues as a background process, the block
+    must call `rename_watched`. The files are then checked later: when `end_watching` is called
     after the process has ended.
     """
     await _begin_watching(turn, command)

@@ -259,7 +259,8 @@ def _sampling(turn: Turn, choice: ModelChoice) -> Sampling:
 
 
 def _attachment_tokens(messages: Sequence[Message]) -> int:
-    """Estimates the number of tokens of the attachments, which the stored size does not include."""
+    """Estimates the number of tokens of the attachments. The stored size of a history does not
+    include its attachments."""
     return sum(
         attachment_tokens(one)
         for message in messages

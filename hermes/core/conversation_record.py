@@ -33,8 +33,8 @@ class ConversationRecord:
     """The tool calls of a conversation with their results, from the beginning of its history."""
 
     def __init__(self, turn: Turn, untrusted: Collection[str]) -> None:
-        """`untrusted` contains the names of the tools whose results are written by others, such as
-        web pages."""
+        """`untrusted` contains the names of the tools that return texts of others, such as web
+        pages."""
         self._untrusted = untrusted
         self._workspace = turn.profile.workspace
         self._turn = turn
@@ -52,7 +52,7 @@ class ConversationRecord:
     @property
     def tainted(self) -> bool:
         """Whether the model has seen content that strangers may have written: web pages, received
-        files, or events."""
+        files, or an event, such as a webhook, that opened the turn."""
         if self._tainted is None:
             self._tainted = self._turn.trigger in UNTRUSTED_TRIGGERS or self._has_untrusted()
         return self._tainted
@@ -67,9 +67,9 @@ class ConversationRecord:
         return self._normal(path) in self._files
 
     def was_mentioned(self, text: str) -> bool:
-        """Returns whether the text is in a message of a person, or in a result that is written by
-        others, such as a web page. Other results do not count, because the model can make a tool
-        print any text."""
+        """Returns whether the text is in a message of a person, or in the result of a tool that
+        returns texts of others, such as web pages. Other results do not count, because the model
+        can make a tool print any text."""
         people = (one for one in self._turn.history if isinstance(one, UserMessage))
         return any(text in one.text for one in people if not one.summary) or any(
             call.name in self._untrusted

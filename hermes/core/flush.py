@@ -23,7 +23,7 @@ FLUSH_STEPS = 3
 FEWEST_MESSAGES = 4
 """Notes are written only about conversations with at least this number of messages."""
 FLUSH_CHARS = 24_000
-"""Maximum number of characters of the conversation that the model sees. A longer conversation is
+"""The model sees at most this number of characters of the conversation. A longer conversation is
 cut in the middle."""
 FLUSH_HEAD_SHARE = 0.25
 

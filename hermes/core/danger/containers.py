@@ -24,8 +24,8 @@ _HOST_FOLDERS = ("root", "system", "system_folder", "home", "device")
 
 
 def run_container(call: Invocation) -> str | None:
-    """Judges `docker run`, `docker exec` and similar commands. Returns what the program in the
-    container would print. Returns None if docker is called with another command."""
+    """Judges the commands that run a program in a container, such as `docker run` and `docker
+    exec`. Returns what the program would print. Returns None for all other commands of docker."""
     words = call.options(_OUTER, permute=False).operands
     if words[:1] == ["compose"]:
         words = parse_options(words[1:], _OUTER, permute=False).operands

@@ -93,8 +93,8 @@ def judge_sql(text: str, call: Invocation) -> None:
 
 
 def _blank(found: re.Match[str]) -> str:
-    """Returns the replacement for a string or a comment. The replacement for a comment is a space,
-    because a comment separates words."""
+    """Returns the replacement for a string or a comment. A string becomes an empty string. A
+    comment becomes a space, because a comment separates words."""
     return " " if found[0].startswith(("--", "/*")) else "''"
 
 

@@ -200,8 +200,8 @@ class Evaluator:
         if command.declares:
             self.findings.record([*argv, *map("=".join, assigned)], streams.shown)
             if "-n" in argv:
-                # A name reference (`declare -n`) has the value of another variable, which is not
-                # known here.
+                # A name reference (`declare -n`) has the value of another variable. That value is
+                # not known here, so it may be any text.
                 scope.variables |= dict.fromkeys([name for name, _ in assigned], (ANYTHING,))
         elif argv or assigned or streams.shown:
             self.findings.record(argv, streams.shown, assigned)

@@ -65,7 +65,7 @@ def judge_move(path: str, findings: Findings) -> None:
 
 
 def judge_read(path: str, findings: Findings) -> None:
-    """If the file holds credentials, so that it is dangerous to show or copy its content, adds the
-    danger to `findings`."""
+    """If the file holds credentials, adds a danger to `findings`, because it is dangerous to show
+    or copy them."""
     if holds_secret(path):
         findings.add(f"reads {path}, which holds credentials", effect="machine")

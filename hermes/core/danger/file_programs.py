@@ -124,8 +124,8 @@ def judge_dd(call: Invocation) -> None:
 
 
 def _dd_is_huge(values: dict[str, str]) -> bool:
-    """Returns whether `dd` reads an endless source such as `/dev/zero`, and copies 10 GB or more or
-    has no limit."""
+    """Returns whether `dd` reads an endless source such as `/dev/zero`, and either copies 10 GB or
+    more, or has no limit."""
     if values.get("if") not in ("/dev/zero", "/dev/urandom", "/dev/random"):
         return False
     size = re.fullmatch(r"(\d{1,9})([kKMG]?)B?", values.get("bs", "512"))

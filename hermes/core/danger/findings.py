@@ -91,7 +91,7 @@ class Findings:
 
     def count(self, characters: int) -> None:
         """Counts an evaluated program, and the characters that its evaluation reads. Raises
-        NotParsed if one of the two numbers exceeds its limit."""
+        NotParsed if there are too many programs or too many characters."""
         self._commands += 1
         self._work -= characters
         if self._commands > MAX_COMMANDS:

@@ -66,9 +66,9 @@ class Invocation:
     def run(
         self, argv: Sequence[str], stdin: str | None = None, *, folder: str | None = None
     ) -> str:
-        """Evaluates a program that the judged program starts. The input of the started program is
-        `stdin`, or the input of the judged program if `stdin` is None. Its working directory is
-        `folder`, or that of the judged program if `folder` is None."""
+        """Evaluates a program that the judged program starts. `stdin` and `folder` are the input
+        and the working directory of the started program. If one of them is None, the started
+        program has the same input or directory as the judged program."""
         scope = self.scope if folder is None else self._scope_in(folder)
         return self.shell.run(argv, scope, self.stdin if stdin is None else stdin)
 

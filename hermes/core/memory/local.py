@@ -67,8 +67,8 @@ def _asked(history: Sequence[Message]) -> str:
 
 
 def _fitting(found: FoundMessage, words: Sequence[str]) -> bool:
-    """Returns whether the message contains two of the words, or the only word if there is just one.
-    A single match may be a coincidence."""
+    """Returns whether the message contains at least two of the words, because a single match may be
+    a coincidence. If there is only one word, the message must contain it."""
     text = found.text.casefold()
     return sum(word in text for word in words) >= min(2, len(words))
 

@@ -78,8 +78,8 @@ class Catalog(Value):
         return replace(self, providers=(*self.providers, *added))
 
     def with_address(self, name: str, base_url: str) -> "Catalog":
-        """Returns the catalog with this default address for the provider, or the same catalog if
-        the address is empty."""
+        """Returns a catalog in which `base_url` is the default address of the provider `name`. If
+        `base_url` is empty, returns this catalog unchanged."""
         if not base_url:
             return self
         wanted = replace(self.named(name), base_url=base_url.rstrip("/"))
@@ -122,8 +122,8 @@ class Catalog(Value):
         prefix = model.partition("/")[0].casefold()
         explicit = [one for one in ready if prefix in one.names]
         # A router (a provider that passes calls on to others) names its models `vendor/model`. So
-        # if the first provider is a router, the prefix may be the name of a vendor and not of a
-        # provider.
+        # if the first provider with a key is a router, the part of `model` before the slash may be
+        # the name of a vendor and not of a provider.
         if explicit and (not ready[0].vendor_names or model.count("/") > 1):
             return explicit[0]
         return ready[0]

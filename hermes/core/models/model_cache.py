@@ -33,16 +33,16 @@ class CachedList(Value):
 
 
 class ModelCache:
-    """The cached model lists in one folder. The parameter `endpoint` is a ModelChoice, of which
-    only the provider and the address are used."""
+    """The cached model lists in one folder. The methods use only the provider and the address of
+    the parameter `endpoint`, not its model."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
         self._clock = clock
 
     def last(self, endpoint: ModelChoice) -> CachedList | None:
-        """Returns the endpoint's list that was cached last, however old it is; None if there is
-        none."""
+        """Returns the endpoint's list that was cached last, however old it is; None if no list is
+        cached."""
         path = self._path(endpoint)
         try:
             found = _read(path, path.stat().st_mtime_ns)

@@ -23,7 +23,8 @@ class SettingSource(Value):
 
     layer: SettingLayer = SettingLayer.DEFAULT
     text: str = "default"
-    """The place in words for people, such as `environment HERMES_MODEL` or `config.yaml line 3`."""
+    """The place where the setting was given, in words for people, such as `environment
+    HERMES_MODEL` or `config.yaml line 3`."""
 
 
 class EndpointConfig(Value):

@@ -28,8 +28,7 @@ _TIMEOUT = aiohttp.ClientTimeout(total=20.0)
 
 
 class ModelDiscovery:
-    """Requests model lists over HTTP. The parameter `endpoint` is a ModelChoice, whose model is
-    ignored."""
+    """Requests model lists over HTTP. The methods ignore the model of the parameter `endpoint`."""
 
     def __init__(
         self, session: aiohttp.ClientSession, wires: WireFormats, cache: ModelCache

@@ -113,8 +113,9 @@ class OfferedModels:
     def _described(
         self, endpoint: ModelChoice, listed: ListedModel, used: ModelChoice | None
     ) -> ModelChoice:
-        """Returns a listed model with its context length, price and attachments, as `hermes model`
-        shows them for a chosen model."""
+        """Returns a listed model with its context length, its price and the kinds of attachments
+        that it accepts. These facts come from the provider's list and from our tables. For the
+        model in use (`used`), the settings apply as well."""
         if used and (used.provider, used.model) == (endpoint.provider, listed.id):
             return used
         bare = replace(endpoint, model=listed.id, context_length=None, price=None, attachments=None)
@@ -155,8 +156,8 @@ class OfferedModels:
         return name in names or not named.ready(self._config.environ) or (maker and not names)
 
     def used(self) -> ModelChoice | None:
-        """Returns the model that answers now, or None if no model is configured or the model
-        can't be used."""
+        """Returns the model that answers now. Returns None if no model is configured, or if the
+        configured model can't be used."""
         try:
             return self._configured.main()
         except ConfigError:

@@ -62,7 +62,7 @@ class ProviderProblem(Struct, frozen=True):
     type: str | None = None
     metadata: object = None
     """Further data about the error. A router (a provider that passes calls on to others) puts the
-    error text of the other provider into the field `raw` of this data."""
+    error text of the provider that it has called into the field `raw` of this data."""
 
 
 class _Body(Struct):

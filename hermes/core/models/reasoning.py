@@ -35,8 +35,9 @@ def insert_reasoning(parts: Sequence[bytes], body: str) -> list[bytes]:
 
 
 def echo_body(message: AssistantMessage, choice: ModelChoice) -> str:
-    """Returns the body of the message's `Echo`, which holds the model's reasoning. Returns "" if
-    the message has no `Echo` or was written by another model."""
+    """Returns the body of the message's `Echo` (data that later requests send back to the
+    provider), which holds the model's reasoning. Returns "" if the message has no `Echo`, or if
+    another model wrote the message."""
     echo = message.echo
     if echo is None or (echo.wire, echo.model) != (choice.wire, choice.model):
         return ""

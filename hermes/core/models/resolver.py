@@ -216,8 +216,9 @@ class ConfiguredModels:
         )
 
     def _endpoint(self, wanted: EndpointConfig) -> _Endpoint | None:
-        """Returns the endpoint that a section names. If the section names no endpoint, returns the
-        endpoint of the first provider whose key is set, or None if no key is set."""
+        """Returns the endpoint that a section of the settings names. If the section names no
+        endpoint, returns the endpoint of the first provider whose key is set. Returns None if no
+        key is set either."""
         config, section = self.config, wanted.section
         name = wanted.provider.casefold() or "auto"
         kept_address = name == CUSTOM and self.catalog.named(CUSTOM).base_url
