@@ -40,7 +40,7 @@ class OpenQuestions:
 
     def next(self) -> QuestionAsked | None:
         """Returns the first open question, so that the caller shows it. Returns None if no question
-        is open, or if the first question was already returned by the last call."""
+        is open, or if the first question is still the question that was shown last."""
         first = next(iter(self._waiting), None)
         if first is None or first.id == self._shown:
             return None
