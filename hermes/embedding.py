@@ -27,7 +27,8 @@ OWN_SET = ""
 """The toolset of every tool that names no toolset, such as a tool that you pass to `Agent`. The
 name of this toolset is empty."""
 ABANDON_SECONDS = 2.0
-"""Maximum number of seconds that the agent spends on stopping a turn whose caller has left."""
+"""Maximum number of seconds that the agent spends on stopping a turn whose caller no longer waits
+for the answer."""
 CUT_OFF = (
     "the connection to the model was cut in the middle of the answer: ask again, or use ask(),"
     " which returns the answer only when it is complete"

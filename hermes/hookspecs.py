@@ -1,8 +1,9 @@
-"""All extension points of Hermes.
+"""All extension points (hooks) of Hermes.
 
-A plugin is a module or an object with functions of these names, marked with `hermes.hookimpl`. An
-installed package declares its plugin in the entry point group `hermes.plugins`. The built-in
-features use the same hooks. A function may leave out the parameters that it does not need.
+A plugin is a module or an object whose functions have the names of hooks and are marked with
+`hermes.hookimpl`. An installed package declares its plugin in the entry point group
+`hermes.plugins`. The built-in features use the same hooks. A function can leave out parameters of
+the hook that it does not need.
 """
 
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ def register_tools(profile: AgentProfile) -> Sequence[AnyTool]:  # type: ignore[
 
 @hookspec
 def register_backends() -> Sequence[BackendManifest]:  # type: ignore[empty-body]
-    """Returns execution backends. The setting `terminal.backend` selects one by its name."""
+    """Returns execution backends. The setting `terminal.backend` selects a backend by its name."""
 
 
 @hookspec

@@ -47,7 +47,7 @@ async def no_notes(turn: Turn) -> Sequence[PromptPart]:
 
 
 class PromptWriter:
-    """Writes prompts, and reuses the prompt of a session as long as it matches the turn."""
+    """Writes prompts. A session keeps its prompt as long as the prompt matches the turn."""
 
     def __init__(
         self,
@@ -66,16 +66,16 @@ class PromptWriter:
             tuple[int, int, str, str, int | None, str],
             tuple[AgentProfile, Mapping[str, AnyTool], str],
         ] = {}
-        """A cache of the results of `_fingerprint`. The key contains the ids of a profile and of
-        its tools. Each entry also keeps these objects alive, so that their ids are not reused."""
+        """A cache of the results of `_fingerprint`. The key contains `id(profile)` and `id(tools)`.
+        Each entry also refers to these two objects, so that Python does not reuse their ids."""
         self._writing = anyio.Lock()
         self._fresh: dict[str, tuple[float, Prompt]] = {}
 
     async def prompt(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> Prompt:
-        """Returns the session's prompt, or a new prompt if the session has none or if its prompt no
-        longer matches the turn."""
-        # The audience (the people who read the answers) is part of the fingerprint, because another
-        # person may take over an account.
+        """Returns the session's prompt. If the session has no prompt, or its prompt no longer
+        matches the turn, writes a new prompt and returns it."""
+        # The prompt contains notes for the people who read the answers (the audience). If an
+        # account passes to another person, that person must get a new prompt.
         made_for = f"{self._fingerprint(turn, choice, tools)} {audience_of(turn)!r}"
         if turn.personality:
             made_for += f" {hashlib.sha256(turn.personality.encode()).hexdigest()[:32]}"
@@ -86,8 +86,8 @@ class PromptWriter:
         return await self._written(turn, choice, tools, made_for)
 
     def _fingerprint(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> str:
-        # The key contains the ids of the profile and the tools, because hashing their content would
-        # be slow. The cache keeps these objects, so no other object can get their ids.
+        # The key contains the `id()` of the profile and of the tools, because hashing their content
+        # would be slow. The cache keeps both objects, so no other object can get the same `id()`.
         profile, where = turn.profile, describe_place(turn)
         key = (id(profile), id(tools), choice.provider, choice.model, choice.context_length, where)
         known = self._known.get(key)

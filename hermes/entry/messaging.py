@@ -16,7 +16,7 @@ from hermes.types.platforms import (
 
 
 def make_adapters(settings: Settings, platforms: Sequence[AnyPlatform]) -> list[PlatformAdapter]:
-    """Creates an adapter for every configured account. If that is not possible, raises a
+    """Creates an adapter for every configured account. If an adapter can't be created, raises a
     ConfigError that says why."""
     adapters = [adapter for platform in platforms for adapter in _adapters(settings, platform)]
     accounts = [adapter.account for adapter in adapters]

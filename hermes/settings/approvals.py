@@ -19,8 +19,8 @@ ModeName = Literal["auto", "ask", "off", "manual", "smart"]
 class ApprovalSettings(Value):
     mode: ModeName = "auto"
     """When a person must approve an action of the agent. `auto` asks before every dangerous action,
-    except for dangers that the sandbox contains. `ask` (or `manual`) asks about those too. `off`
-    never asks. `smart`, a mode of Hermes Agent, is the same as `auto`."""
+    except for actions whose dangers are limited to the sandbox. `ask` (or `manual`) asks before
+    these actions, too. `off` never asks. `smart`, a mode of Hermes Agent, is the same as `auto`."""
     backend_modes: dict[str, str] = msgspec.field(default_factory=dict)
     """Modes for single execution backends, by the name of the backend. An agent whose commands run
     with such a backend uses this mode instead of approvals.mode."""

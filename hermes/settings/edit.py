@@ -30,8 +30,8 @@ class Change(Value):
     """A copy of the old file, if the new file has lost comments or has a new version; otherwise
     None."""
     overruled_by: str = ""
-    """The place of another value that overrides the changed value, such as an environment variable;
-    empty if nothing overrides it."""
+    """The environment variable or the file with another value that overrides the changed value;
+    empty if nothing overrides the changed value."""
 
 
 def set_value(
@@ -160,11 +160,11 @@ def _verified(
     known: KnownSettings,
     change: tuple[str, str],
 ) -> str:
-    """Returns the place of another value that overrides the change, such as an environment
-    variable; "" if nothing overrides it. Raises ConfigProblems if the change causes new problems.
+    """Returns the environment variable or the file with another value that overrides the change; ""
+    if nothing overrides the change. Raises ConfigProblems if the change causes new problems.
 
-    `change` is a pair: the name of the setting, and the place of the new value. The text with which
-    `explain` describes this place must begin with the second item of the pair.
+    `change` is a pair: the name of the setting, and the place where the new value was written.
+    `explain` must describe that place with a text that begins with the second item of the pair.
     """
     key, ours = change
     try:
@@ -228,7 +228,8 @@ def _without_value(home: Home, text: str, field: Field) -> tuple[str, bool]:
     fresh, _ = migrated(raw)
     wanted = fresh
     for place in (field.key, *field.aliases.keys):
-        # If `model` is a section, its removal would remove more settings than model.default.
+        # A setting can have the name of a section as an alias, as `model.default` has `model`. If
+        # the file has that section, it is not removed, because it may contain other settings.
         if place not in schema().sections or not isinstance(fresh.get(place), Mapping):
             wanted = _dropped(wanted, place)
     return (text, True) if wanted == fresh else _rewritten(home, text, raw, wanted)
@@ -237,7 +238,8 @@ def _without_value(home: Home, text: str, field: Field) -> tuple[str, bool]:
 def _rewritten(
     home: Home, text: str, raw: Mapping[str, object], wanted: Mapping[str, object]
 ) -> tuple[str, bool]:
-    """Returns the text with the wanted values, and whether its comments and version were kept."""
+    """Returns the text with the wanted values, and whether the comments and the version of the old
+    text were kept."""
     found = (one for one in edits(text, raw, wanted) if _reads_as(home, one, wanted))
     fresh = next(found, dumped(wanted))
     return fresh, not lost_comments(text, fresh) and config_version(raw) == config_version(wanted)

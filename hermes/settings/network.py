@@ -11,8 +11,8 @@ _MODES = ("none", "open")
 
 
 def network_policy(terminal: TerminalSettings) -> NetworkPolicy:
-    """Returns the network policy of the settings. `network_problems` must have found no mistakes in
-    them."""
+    """Returns the network policy of the settings. The caller must first check with
+    `network_problems` that they have no mistakes."""
     match terminal.network:
         case () | ("none",):
             return NetworkPolicy()

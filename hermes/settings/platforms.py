@@ -148,8 +148,8 @@ def check_platforms(settings: Settings, platforms: Sequence[AnyPlatform]) -> tup
 
 
 def _all_found(settings: Settings, platform: AnyPlatform, field: Field) -> Iterator[FoundValue]:
-    """Yields the values of a setting, those with the highest precedence first: environment, then
-    .env, then config.yaml."""
+    """Yields the values of a setting in the order of their precedence: first from the environment,
+    then from .env, then from config.yaml."""
     sources = settings.sources
     names = [name.format(platform.name.upper()) for name in field.aliases.env]
     dotenv = str(settings.home.dotenv)

@@ -89,8 +89,8 @@ class Aliases(Value):
     """The aliases of a setting, as an annotation of its type."""
 
     env: tuple[str, ...] = ()
-    """Environment variables, those with the highest precedence first. `{}` is replaced by the name
-    of a platform."""
+    """Environment variables of the setting, the variable with the highest precedence first. `{}` is
+    replaced by the name of a platform."""
     keys: tuple[str, ...] = ()
     """Other keys in config.yaml. For a platform's own setting, these keys are relative to the
     platform's section."""

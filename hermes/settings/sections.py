@@ -215,7 +215,7 @@ class AccessSettings(Value):
         Literal["", "pair", "ignore"], Aliases(keys=("unauthorized_dm_behavior",))
     ] = ""
     """The reply to a stranger in a private chat: `pair` sends a pairing code, `ignore` sends
-    nothing. If this setting is empty, strangers get a code, but not if a list of users is set."""
+    nothing. If this setting is empty, strangers get a code only if no list of users is set."""
     owners: Annotated[tuple[str, ...], Aliases(keys=("owners",))] = ()
     """Users who have all rights, each as `platform:id`. They are also allowed to talk to the
     agent."""
@@ -249,8 +249,9 @@ class PlatformSettings(Value):
         "none"
     )
     """Which messages of other bots the agent reads: `none`, `mentions` (only messages in groups
-    that mention the agent), or `all` (these messages, and all messages in private chats). Such a
-    bot must also be one of the users who may talk to the agent."""
+    that mention the agent), or `all` (all messages in private chats, and messages in groups that
+    mention the agent). Other messages of bots in groups are never read. A bot must also be one of
+    the users who may talk to the agent."""
     bot_hops: Count = 3
     """Number of messages of bots that are answered in a chat before a person has to write again."""
     toolsets: tuple[str, ...] | None = None

@@ -91,8 +91,8 @@ class Sources(Value):
     """All values that were found, before they are checked."""
 
     found: dict[str, tuple[FoundValue, ...]] = msgspec.field(default_factory=dict)
-    """All values of each setting that were found, those with the lowest precedence first. The last
-    value is used."""
+    """All values of each setting that were found, the value with the lowest precedence first. The
+    last value is used."""
     platforms: dict[str, PlatformSection] = msgspec.field(default_factory=dict)
     """The platforms' own settings, by platform."""
     dotenv: dict[str, str] = msgspec.field(default_factory=dict)
@@ -256,8 +256,8 @@ class _Config:
         self.found.append((field.key, key, found))
 
     def _unknown(self, key: str, value: object) -> None:
-        # A Hermes Agent configuration has keys and platform sections that we do not know.
-        # Only a key that resembles one of our keys is a mistake.
+        # A Hermes Agent configuration has keys and platform sections that we do not know. Only a
+        # key that resembles one of our keys is reported.
         lenient = self.foreign or (isinstance(value, Mapping) and "." not in key)
         if lenient and not self.schema.nearest_key(key, ours=True, cutoff=0.8):
             self.ignored.append(f"{self.path.name}: {key} is not known and is ignored")

@@ -83,7 +83,8 @@ def asked_of(person: PersonId, agent: AgentId) -> Work[list[OpenApproval]]:
 def asked_in(person: PersonId, key: SessionKey, source: Source) -> Work[list[OpenApproval]]:
     """Returns the open approvals of a person that were shown in this conversation. This includes
     approvals of background work, which has a session of its own but shows its questions in the
-    chat. A question whose message still waits in the outbox was not shown yet."""
+    chat. Approvals whose message still waits in the outbox are left out, because they were not
+    shown yet."""
     rows = yield (
         f"select {_COLUMNS} from questions q where {_OPEN} and q.person = ? and q.agent = ?"  # noqa: S608
         " and (q.session = ? or exists (select 1 from deliveries d where d.turn = q.turn"

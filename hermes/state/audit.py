@@ -210,8 +210,8 @@ def _tool_calls(
 
 def _deliveries(turn: str) -> Work[tuple[AuditedDelivery, ...]]:
     names = [name for name in AuditedDelivery.__struct_fields__ if name != "receipts"]
-    # The send key of a message that a tool has sent begins with the id of the tool call, which
-    # begins with the id of the turn.
+    # The send key of a message from a tool begins with the id of the tool call, and that id begins
+    # with the id of the turn. So this prefix finds the messages from the turn's tools.
     prefix = f"{turn}_"
     rows = yield (
         f"select {', '.join(names)}, placed from deliveries where turn = ?"  # noqa: S608

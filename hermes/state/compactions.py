@@ -34,7 +34,7 @@ class Condensed(Value):
 
 def compact(what: Condensed, summary: UserMessage, turn: str, now: float) -> Work[None]:
     """Stores a summary that replaces the rows in the history, and removes the session's stored
-    system prompt, so that a new one is written. The rows themselves are kept."""
+    system prompt, so that a new prompt is written. The rows themselves are kept."""
     body = encode(summary)
     rows = yield (
         "insert into compactions (session, generation, first, last, summary, crc, turn, at)"

@@ -31,7 +31,7 @@ LARGEST_CONTEXT_FILE = 1_000_000
 ignored."""
 WATCHED_SECONDS = 30 * 86_400.0
 """Seconds after which the record of a command expires. If the command changes context files after
-that, the changes are not noticed. If the command is recorded again, the time starts again."""
+this time, the changes are not noticed. If the command is recorded again, the time starts again."""
 RECORDS_LOCK_SECONDS = 5.0
 
 
@@ -42,8 +42,8 @@ class TrustRecords(Value):
     """Maps the path of each file that the agent has written to the digests of the contents with
     which the file may be loaded."""
     commands: tuple[dict[str, str], ...] = ()
-    """For each command that may still run: the digests of the context files before the command
-    began, by path. The digest of a missing file is empty."""
+    """One mapping for each command that may still run. It maps the path of each context file to the
+    digest that the file had before the command began. The digest of a missing file is empty."""
 
 
 class ContextTrust:
@@ -147,7 +147,8 @@ class ContextTrust:
             return TrustRecords(written=msgspec.json.decode(data, type=_WRITTEN), commands=commands)
 
     def _change(self, make: Callable[[TrustRecords], Mapping[str, tuple[str, ...]]]) -> None:
-        """Adds the entries that `make` returns to the records of written files, under a lock."""
+        """Calls `make` with the current records, and adds the returned entries to the records of
+        written files. A lock excludes other processes meanwhile."""
         with _explained(self._written):
             self._commands.mkdir(mode=0o700, parents=True, exist_ok=True)
             with FileLock(self._written.with_suffix(".lock")) as lock:

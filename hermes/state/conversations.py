@@ -34,8 +34,8 @@ class Summary(Value):
     current: bool
     """Whether the next message of the session belongs to this conversation."""
     number: int = 0
-    """The conversation's number in the list of all conversations, from 1; 0 if it was not read
-    from the list."""
+    """The conversation's number in the list of all conversations, from 1; 0 if the conversation was
+    not read from that list."""
     id: str = ""
     """A short name that selects the conversation."""
 
@@ -121,8 +121,8 @@ def resembling(name: str) -> Work[list[Summary]]:
 
 
 def of_generation(session: str, generation: int) -> Work[list[Summary]]:
-    """Returns a list with the session's conversation that has this number of earlier conversations
-    (its generation). The list is empty if there is no such conversation."""
+    """Returns a list with the session's conversation of this generation (the number of
+    conversations before it in the session). The list is empty if there is no such conversation."""
     rows = yield (
         f"{_CONVERSATIONS} {_COLUMNS} from conversations found where key = ? and generation = ?",
         (session, generation),
@@ -221,7 +221,7 @@ def delete(one: Summary) -> Work[None]:
         yield f"delete from {table} where turn in {own}", place  # noqa: S608
     for table in ("messages", "compactions", "endings", "turns"):
         yield f"delete from {table} where session = ? and generation = ?", place  # noqa: S608
-    # Messages that do not answer a turn have no turn id, so they are found by their session.
+    # A message that is not the answer of a turn has no turn id, so it is found by its session.
     yield (
         "delete from deliveries where session = ? and state in ('delivered', 'dead')",
         (one.key,),

@@ -15,8 +15,8 @@ from hermes.types.errors import ConfigError
 from hermes.types.identity import OwnerId
 from hermes.types.value import Value
 
-# XDG_RUNTIME_DIR is not used, because it is set in a login shell, but not in a system service of
-# the same user.
+# XDG_RUNTIME_DIR is set in a login shell, but not in a system service of the same user. With it,
+# the two would use different folders.
 _FOLDER = Path("~/.local/state/hermes/credentials")
 
 

@@ -164,7 +164,7 @@ def take_next(
     already got it.
 
     A delivery that can't be read, or whose chat is gone, is marked as *dead* and is not returned.
-    There is one exception: if a dead delivery was meant to show a question, it is returned, so that
+    There is one exception: a dead delivery that was meant to show a question is returned, so that
     the caller resumes the turn that waits for the answer.
     """
     owner, epoch = lease

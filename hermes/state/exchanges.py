@@ -43,8 +43,8 @@ def last_exchanges(session: str, generation: int, count: int) -> Work[list[PastE
 
 
 def questions_of(exchange: PastExchange) -> Work[list[UserMessage]]:
-    """Returns the messages of the person in the exchange. Raises DecodeError if one of them can't
-    be read."""
+    """Returns the messages of the person in the exchange. Raises DecodeError if one of the messages
+    can't be read."""
     rows = yield (
         "select body, crc, body_name from messages where turn = ? and role = 'user'"
         " order by step, idx",

@@ -34,7 +34,7 @@ def home_folder(home: Home) -> NodeFolder:
 
 
 def shared_folder(folder: Path, home: Home) -> NodeFolder:
-    """Returns the folder that the nodes share. Creates the id of the folder if it has none.
+    """Returns the folder that the nodes share. If the folder has no id yet, creates its id.
 
     Raises ConfigError if the folder can't be used, or if another folder was used at the last start.
     """
@@ -62,8 +62,8 @@ def check_shared_folder(folder: Path) -> None:
         )
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         raise ConfigError(
-            f"store.shared_folder: this user may not write in {folder}: change its owner or its"
-            " permissions"
+            f"store.shared_folder: this user has no permission to write in {folder}: change its"
+            " owner or its permissions"
         )
 
 

@@ -18,8 +18,8 @@ class PrivateChat(Value):
 
 
 def private_chats(agent: AgentId, name: str) -> Work[list[PrivateChat]]:
-    """Returns the private chats of a platform or an account with this name, the most recently used
-    first."""
+    """Returns the private chats of the platform or account that has this name. The most recently
+    used chat comes first."""
     rows = yield (
         "select key, platform, account, chat_id, thread_id, user_id from sessions"
         " where agent = ? and (platform = ? or account = ?) and chat_kind = 'private'"

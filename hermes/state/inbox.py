@@ -137,8 +137,8 @@ _MAY_TAKE = (
     "session = ? and state = 'pending' and (owner = ? or not exists"
     " (select 1 from owners o where o.id in (?, inbox.owner) and o.kind = 'terminal'))"
 )
-"""An SQL condition. It selects the waiting rows of a session, but only those rows that the process
-is allowed to take."""
+"""An SQL condition for a row: the row belongs to the session, no turn has taken the row yet, and
+the process is allowed to take the row."""
 
 
 def first_pending(session: str, owner: OwnerId) -> Work[Waiting | None]:
@@ -254,8 +254,8 @@ def waiting_agents(owner: OwnerId) -> Work[set[AgentId]]:
 
 
 def idle_sessions(owner: OwnerId) -> Work[list[str]]:
-    """Returns the idle sessions of all waiting messages that this process (`owner`) has accepted. A
-    session is idle if it has no open turn."""
+    """Returns the sessions of the waiting messages that this process (`owner`) has accepted.
+    Sessions with an open turn are left out."""
     rows = yield (
         "select distinct session from inbox i where state = 'pending' and owner = ?"
         " and not exists (select 1 from turns t"
@@ -266,10 +266,10 @@ def idle_sessions(owner: OwnerId) -> Work[list[str]]:
 
 
 def idle_sessions_of(owner: OwnerId, folder: FolderId) -> Work[list[str]]:
-    """Returns the idle sessions with a waiting row that the gateway `owner` is allowed to take.
-    `folder` is the folder of this gateway. The gateway takes every row that needs this folder, even
-    if another gateway has accepted the row. If a row needs no folder, only the gateway that has
-    accepted the row takes it."""
+    """Returns the sessions with a waiting row that this gateway has to answer. `owner` is the id of
+    this gateway, and `folder` is its folder. A row that needs a folder is answered by any gateway
+    with that folder. A row that needs no folder is answered by the gateway that has accepted the
+    row. Sessions with an open turn are left out, and so are the rows of terminals."""
     rows = yield (
         "select distinct i.session from inbox i left join sessions s on s.key = i.session"
         " where i.state = 'pending' and case when coalesce(s.folder, i.folder) is null"

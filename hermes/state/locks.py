@@ -47,13 +47,13 @@ class FileLock:
         return _locked(self._descriptor, fcntl.LOCK_EX)
 
     def acquire_within(self, seconds: float) -> bool:
-        """Waits for the exclusive lock for at most this many seconds. Returns False if the lock was
-        not free."""
+        """Waits for the exclusive lock for at most this many seconds. Returns False if the lock did
+        not become free in this time."""
         return self._within(seconds, fcntl.LOCK_EX)
 
     def share_within(self, seconds: float) -> bool:
-        """Waits for a shared lock for at most this many seconds. Returns False if the lock was not
-        free."""
+        """Waits for a shared lock for at most this many seconds. Returns False if the lock did not
+        become free in this time."""
         return self._within(seconds, fcntl.LOCK_SH)
 
     def share(self) -> None:

@@ -90,7 +90,7 @@ def read_only(shared: Path) -> Iterator[Path]:
 
 
 def test_a_shared_folder_that_is_read_only_is_refused(tmp_path: Path, read_only: Path) -> None:
-    with pytest.raises(ConfigError, match="this user may not write in"):
+    with pytest.raises(ConfigError, match="this user has no permission to write in"):
         shared_folder(read_only, a_home(tmp_path / "home"))
 
 

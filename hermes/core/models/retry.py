@@ -77,8 +77,8 @@ class Retrying:
             raise
 
     async def _wait_for_pause(self, choice: ModelChoice, emit: Emit) -> None:
-        """Waits until the pause that the provider has requested is over. Another turn can extend
-        the pause meanwhile."""
+        """Waits until the end of the pause that the provider has requested. Another turn can extend
+        the pause during the wait."""
         while (left := self._paused_until.get(_endpoint(choice), 0.0) - self._clock()) > 0:
             if left > self._longest_pause:
                 raise RateLimited(

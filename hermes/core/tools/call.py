@@ -43,8 +43,8 @@ CUT_CALL = (
 PROGRESS_LENGTH = 200
 """Maximum number of characters of a progress text."""
 SHOWN_CHANGE = 200_000
-"""The change of a file is shown only if the file has at most this number of characters, because it
-takes long to redact longer files."""
+"""Maximum number of characters of a file whose changes are shown to the person as a diff. For
+longer files, there is no diff, because redacting them takes too long."""
 FAULT_LENGTH = 1000
 """Maximum number of characters that the model sees of an unexpected error of a tool."""
 
@@ -265,8 +265,8 @@ class CallRunner:
                 tainted = action.leaves and self._record.tainted
                 context.place = await self.gate.permit(self._turn, call.id, action, tainted=tainted)
         if not tool.repeatable:
-            # The call is marked as started only after the approval, so a call that waits for a
-            # person does not count as started.
+            # After a crash, a call that was started is not run again. A call that waits for a
+            # person must still run, so the call is marked as started only after the approval.
             await self._checkpoint.started(call.id)
         return await bound.run(context)
 

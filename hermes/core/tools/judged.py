@@ -7,8 +7,8 @@ from hermes.types.danger import Verdict
 
 _END = "HERMES_END_OF_INPUT"
 JUDGED_AT_ONCE = 4000
-"""A command with at most this number of characters is judged in the event loop, because that takes
-less time than a thread."""
+"""Maximum number of characters of a command that is judged in the event loop. For such a command,
+judging takes less time than passing the command to a thread."""
 
 
 async def judged(command: str) -> Verdict:

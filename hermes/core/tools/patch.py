@@ -43,7 +43,10 @@ def patched(before: str, wanted: Patch) -> tuple[str, str]:
     _check(before, found, wanted)
     after = apply_replacements(before, found)
     if after == before:
-        raise ToolFailed(f"That changes nothing in {path!r}: `old` and `new` are the same.")
+        raise ToolFailed(
+            f"The call changes nothing in {path!r}, because `old` and `new` are the same:"
+            " give a different `new`."
+        )
     times = "once" if len(found) == 1 else f"{len(found)} times, at lines {_lines(before, found)},"
     how = "" if found[0].exact else ", at lines that differ from `old` in their spaces"
     # No diff of a secret file is returned, because it would show the model the lines around the

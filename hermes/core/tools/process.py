@@ -66,7 +66,8 @@ async def _process(context: ToolContext, arguments: ProcessAction) -> str:
 
 
 async def review_input(context: ToolContext, arguments: ProcessAction) -> ProposedAction | None:
-    """Judges the input of a process like a command, because the process may be a shell."""
+    """Judges the text that is sent to a process like a command, because the process may be a
+    shell."""
     text = arguments.text
     if arguments.action != "write":
         return None

@@ -22,8 +22,8 @@ PAGE_SIZE = LONGEST_RESULT - 200
 """Maximum number of characters of a page. It is a little less than the maximum for a result,
 because a note about the next page is added."""
 BINARY_CHECK = 8192
-"""Number of bytes at the beginning of a file that are searched for NUL. Only binary files
-contain NUL."""
+"""Number of bytes at the beginning of a file that are searched for a NUL byte. A file with a NUL
+byte is binary."""
 
 
 class ReadFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -56,8 +56,8 @@ class Registry:
             self._tools[tool.name] = tool
 
     def for_turn(self, turn: Turn) -> Mapping[str, AnyTool]:
-        """Returns the tools that the turn may use. The settings for the platform must offer a tool,
-        and the role of the turn's person must permit it."""
+        """Returns the tools that the turn may use: the tools that the settings offer on this
+        platform and that the role of the turn's person permits."""
         profile = turn.profile
         allowed = profile.platform_toolsets.get(turn.source.platform, profile.toolsets)
         refused = profile.disabled_toolsets
@@ -88,8 +88,8 @@ class Registry:
         """Returns the names of the tools that `names` lists, either directly or through a
         toolset."""
         sets = {inner for name in names for inner in SETS.get(name, (name,))}
-        # The name of a toolset of Hermes Agent also stays in `sets`, because a plugin may have a
-        # toolset with this name.
+        # For the name of a toolset of Hermes Agent, adds our toolsets. The name itself is not
+        # removed from `sets`, because a plugin may have a toolset with this name.
         sets.update(inner for name in names for inner in HERMES_AGENT_SETS.get(name, ()))
         return {
             tool.name for tool in self._tools.values() if tool.name in sets or tool.toolset in sets

@@ -12,11 +12,11 @@ from hermes.types.value import Value
 LARGEST_RESULT = 1_000_000
 """Maximum number of characters of a result that are stored. Further characters are dropped."""
 SECRET_MARGIN = 10_000
-"""If a text is cut in the middle of a secret, the rest of the secret is removed, too. This works
-for secrets of at most this number of characters."""
+"""If a text is cut in the middle of a secret, the part of the secret before the cut is removed,
+too. This constant is the maximum number of characters of such a secret."""
 LONGEST_RESULT = 24_000
-"""Maximum number of characters of a result that the model sees. A longer result is spilled to a
-file."""
+"""Maximum number of characters of a result that the model sees. A longer result is stored in a file
+(spilled)."""
 
 Redact = Callable[[str], str]
 """Masks the secrets in a text."""

@@ -55,8 +55,8 @@ def function(tool: DeclaredTool) -> Mapping[str, object]:
 
 
 def tools_json(tools: Sequence[DeclaredTool], declare: Declare = function) -> bytes:
-    """Returns the declarations as a JSON array. The agent's own tools are encoded once and
-    cached."""
+    """Returns the declarations of the tools as a JSON array. The JSON of the agent's own tools is
+    cached. The tools of an API client are encoded for every call."""
     declared = [declare(tool) for tool in tools if isinstance(tool, ClientTool)]
     if not declared:
         return _own_json(tuple(tools), declare)

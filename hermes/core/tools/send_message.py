@@ -46,8 +46,8 @@ async def _send_message(context: ToolContext, arguments: MessageToSend) -> str:
 
 
 async def review_message(context: ToolContext, arguments: MessageToSend) -> ProposedAction | None:
-    """If the message goes to other chats than the chat of this conversation, returns the action,
-    which needs an approval. Otherwise, returns None."""
+    """Returns the action that a person must approve, if the message goes to a chat outside of this
+    conversation. Otherwise, returns None."""
     others = await context.messenger.others(arguments.to)
     if not others:
         return None

@@ -31,8 +31,8 @@ _TOKEN = string.ascii_letters + string.digits + "_.~+/=:@-"
 """Characters that may occur in a token (a secret such as an API key)."""
 _LONGEST_PATH = 4096
 _NAME = 100
-"""Whether a name such as `api_key` names a secret is decided by its end. At most this number of
-characters at the end of the name are read."""
+"""The end of a name such as `api_key` shows that its value is a secret. At most this number of
+characters at the end of a name are read."""
 
 
 class CallSummary(Value):
@@ -81,8 +81,8 @@ def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
 
     try:
         decoded = msgspec.json.decode(arguments or "{}", type=dict[str, object])
-        # If an argument is the path of a secret file, the other strings may be lines of that file,
-        # so the values in them are masked.
+        # If an argument is the path of a secret file, the other strings may be lines of that file.
+        # So the values in these lines are masked.
         text_of = shorten_line if any(map(_is_secret_path, _texts(decoded))) else shorten
         kept: dict[str, object] = {}
         for name, value in decoded.items():
@@ -96,7 +96,8 @@ def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
 
 
 def _shown(value: object, name: str, name_of: Redact, text_of: Redact) -> object:
-    """Shortens the names inside the value with `name_of`, and its strings with `text_of`."""
+    """Returns the value as the summary shows it. Names in objects are shortened with `name_of`, and
+    strings with `text_of`. A string is masked if its name is the name of a secret."""
     match value:
         case str():
             return mask(value) if _names_secret(name[-_NAME:]) else text_of(value)

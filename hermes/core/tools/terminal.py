@@ -21,8 +21,9 @@ _RANK: dict[VerdictOutcome, int] = {"run": 0, "ask": 1, "never": 2}
 TEMPORARY_FOLDERS = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108
 """Folders outside of the workspace in which a command can store a script without an approval."""
 _FOREIGN = Verdict(outcome="run", reason="", resolved="", leaves=True)
-"""The verdict on a script that is not judged. The script may do anything that the sandbox allows.
-An approval of the command is valid only for the present content of the script."""
+"""The verdict on a script that Hermes does not judge, such as a program in Ruby. The script may do
+anything that the sandbox allows. An approval of the command is valid only for the present content
+of the script."""
 _UNCHECKED = Verdict(
     outcome="ask", reason="can't be checked", resolved="", effect="unclear", leaves=True
 )
@@ -160,8 +161,8 @@ def terminal_tools(timeout: float, isolation: str, *, offline: bool = False) -> 
 async def _terminal(timeout: float, context: ToolContext, arguments: RunCommand) -> str:
     command, workdir = arguments.command, arguments.workdir
     if arguments.background:
-        # A background command must continue after a restart. So its handle is not stored, because a
-        # restart ends all commands whose handles are stored.
+        # A restart ends all commands whose handles are stored. A background command must survive a
+        # restart, so `start` is not given the call's context, which would store the handle.
         async with watched(context.turn, context.call):
             process = await context.sandbox.start(command, workdir=workdir, place=context.place)
             await rename_watched(context.turn, context.call, process.id)

@@ -201,9 +201,9 @@ def choose_search(
     brave_key: str,
     tavily_key: str,
 ) -> Search | None:
-    """Returns the search service of that kind. For `auto`, returns the first service that is
-    configured, or None if no service is configured. Raises ConfigError if the service of that kind
-    is not configured."""
+    """Returns the search service of the given kind. Raises ConfigError if that service is not
+    configured. The kind `auto` means the first configured service; the result is None if no service
+    is configured."""
     configured: dict[str, Search] = {}
     if searxng_url:
         configured["searxng"] = SearXNG(session, searxng_url)

@@ -38,8 +38,8 @@ async def _write_file(context: ToolContext, arguments: WriteFile) -> str:
 
 
 async def review_write(context: ToolContext, arguments: WriteFile) -> ProposedAction | None:
-    """If the call overwrites a file that the model does not know, returns the action, which needs
-    an approval. Otherwise, returns None."""
+    """Returns the action that a person must approve, if the call overwrites a file whose content
+    the model does not know. Otherwise, returns None."""
     path = arguments.path
     data = arguments.content.encode(errors="surrogatepass")
     if context.knows_file(path) or await _destroys_nothing(context.sandbox, path, data):
@@ -55,8 +55,8 @@ async def review_write(context: ToolContext, arguments: WriteFile) -> ProposedAc
 
 
 async def _destroys_nothing(sandbox: Sandbox, path: str, data: bytes) -> bool:
-    """Returns whether the write destroys no content: there is no file, or it already has the new
-    content. The latter happens if a write is repeated after a crash."""
+    """Returns whether the write destroys no content: there is no file, the file is empty, or the
+    file already has the new content, for example because a write is repeated after a crash."""
     try:
         info = await sandbox.stat(path)
         if info is None or info.kind != "file" or info.size == 0:
@@ -68,8 +68,8 @@ async def _destroys_nothing(sandbox: Sandbox, path: str, data: bytes) -> bool:
 
 
 async def _old_text(sandbox: Sandbox, path: str) -> str | None:
-    """Returns the text that will be replaced, or None if there is no old file, or the old file is
-    too large or not text."""
+    """Returns the text that will be replaced. Returns None if there is no old file, if it is too
+    large, or if it is not a text file."""
     try:
         info = await sandbox.stat(path)
         if info is None or info.kind != "file" or info.size > COMPARED_BYTES:

@@ -12,8 +12,8 @@ def return_large_blocks() -> None:
     """Makes the process return each large block of memory to the system as soon as it is freed.
 
     By default, glibc raises its threshold for such blocks to the size of the largest block that was
-    ever freed. Later blocks of that size are then taken from the heaps of its threads. These heaps
-    become fragmented and are never returned.
+    ever freed. Later blocks of up to that size are then taken from the heaps of the threads. These
+    heaps become fragmented and are never returned to the system.
     """
     # Other C libraries have no such option, or return large blocks even if the option is not set.
     with suppress(AttributeError, OSError, TypeError):

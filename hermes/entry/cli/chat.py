@@ -29,7 +29,7 @@ DUMB = ("", "dumb", "unknown")
 """Values of TERM for terminals without colors and cursor movement."""
 
 EXIT_CODES: dict[TurnEnding, int] = {"completed": 0, "suspended": 3, "stopped": 130}
-"""The exit code for each ending of a turn. It is 1 for all other endings."""
+"""The exit codes for some endings of a turn. The exit code for every other ending is 1."""
 
 log = logging.getLogger(__name__)
 

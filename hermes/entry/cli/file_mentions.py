@@ -16,8 +16,8 @@ MOST_MENTIONS = 20
 LARGEST_TEXT, LARGEST_TEXTS = 200_000, 400_000
 """Maximum number of bytes of one text file, and of all text files in a message."""
 LARGEST_MEDIA, LARGEST_MEDIAS = 10_000_000, 20_000_000
-"""Maximum number of bytes of one image or other binary file, and of all binary files in a
-message."""
+"""Maximum number of bytes of one binary file, such as an image (first number), and of all binary
+files in a message (second number)."""
 _MENTION = re.compile(r'(?<!\S)@(?P<escaped>@?)(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s@"]\S*))')
 _PUNCTUATION = ".,;:!?)]}'\"`…"
 """Characters that may follow a mention."""

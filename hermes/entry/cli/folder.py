@@ -17,4 +17,6 @@ def here(settings: Settings) -> Settings:
     try:
         return replace(settings, workspace=Path.cwd())
     except FileNotFoundError:
-        raise ConfigError("the current directory no longer exists: change to another one") from None
+        raise ConfigError(
+            "the current directory no longer exists: change to another directory"
+        ) from None

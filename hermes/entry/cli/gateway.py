@@ -316,8 +316,9 @@ def tune_interpreter() -> None:
     """Tunes memory and garbage collection for thousands of sessions; docs/performance.md has
     the measurements."""
     return_large_blocks()
-    # Objects that exist at the start live as long as the process, and need not be scanned again.
-    # With the usual thresholds, each scan would stop the loop for a quarter of a second.
+    # Objects that exist at the start live as long as the process, so the garbage collector need not
+    # scan them again. With its default thresholds, each scan would stop the event loop for a
+    # quarter of a second.
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

@@ -67,7 +67,7 @@ def own_command(settings: Settings) -> str:
 
 
 def key_place(settings: Settings) -> str:
-    """Returns a line that says where the API's key is kept. It never contains the key."""
+    """Returns a text that says where the API key is stored. The text never contains the key."""
     if settings.api_server.key:
         return settings.explain("api_server.key").source
     return str(settings.home.api_key)

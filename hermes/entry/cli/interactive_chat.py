@@ -73,8 +73,8 @@ async def session_of(gateway: Gateway, selection: SessionSelection) -> str:
             raise sessions.NoSuchSession(
                 f"{found.chat!r} is a session of {found.platform}: continue it there"
             )
-        # The numbers in the list may have changed, so the conversation is named by its key and its
-        # generation.
+        # The numbers in the list of sessions change with every message, so the conversation is
+        # named by its key and its generation.
         await gateway.reopen(f"{found.key}.{found.generation + 1}")
         return found.chat
     if selection.latest:
@@ -138,8 +138,8 @@ class InteractiveChat:
         return True
 
     async def _continue(self, gateway: Gateway, session: TerminalSession) -> None:
-        """Asks the open question again. If no question is open, shows the turn that is already
-        running, if there is one, without waiting for a message."""
+        """Asks the open question again. If no question is open but a turn is already running, shows
+        this turn without waiting for a message."""
         await session.ask_again()
         if not session.asked:
             await self._listen(gateway, session, session.catch_up)
@@ -242,8 +242,8 @@ class InteractiveChat:
         return ending
 
     def _names(self, text: str, command: str) -> bool:
-        """Returns whether the text is this command. The text may abbreviate the name of the
-        command."""
+        """Returns whether the text calls this slash command, with its full name or an
+        abbreviation."""
         parsed = parse_command(text)
         return parsed is not None and resolve(parsed.name, self._commands) == command
 

@@ -14,8 +14,8 @@ LogFormat = Callable[[logging.LogRecord], str]
 """Formats a record as a line, with its line break."""
 TRACE_INDENT = "    | "
 REPEATED = "repeated"
-"""Name of an attribute of a log record. The attribute is the number of similar records that were
-left out before this record."""
+"""Name of an attribute of a log record. The value of the attribute is the number of similar records
+that were left out before this record."""
 
 
 def text_format(record: logging.LogRecord) -> str:

@@ -56,7 +56,7 @@ class LevelFilter:
     def __init__(self, least: str) -> None:
         self._least = LEVELS.index(least.upper())
         self._selected = True
-        """Whether the last record was selected. The lines of its traceback are then selected
+        """Whether the last record was selected. If it was, the lines of its traceback are selected,
         too."""
 
     def __call__(self, line: str) -> bool:
@@ -75,7 +75,7 @@ class LogTail:
 
     def last(self, count: int, wanted: LevelFilter) -> Iterator[str]:
         """Yields the last `count` lines that the filter `wanted` lets pass. If the log is followed,
-        then yields new lines."""
+        continues with new lines as soon as they are written."""
         file = self._opened()
         if file is None:
             return

@@ -21,7 +21,8 @@ MOST_WAITING = 1000
 once."""
 
 ON_SCREEN = frozenset({"hermes.control.turn_log", "hermes.core.models.retry"})
-"""Loggers for turns and providers. A terminal shows their messages with the answer."""
+"""The loggers of turns and providers. A terminal shows their messages together with the answer, so
+the log of a terminal leaves them out."""
 
 LogSink = Callable[[str], None]
 

@@ -75,7 +75,8 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Returns the named command. The error for an unknown command suggests a similar one."""
+        """Returns the named command. The error for an unknown command suggests a similar
+        command."""
         if self.get_command(ctx, args[0]) is None:
             ctx.fail(f"No such command {args[0]!r}. {self.advice(ctx, args)}")
         return super().resolve_command(ctx, args)
@@ -102,8 +103,8 @@ class Commands(click.Group):
 
 
 class HermesCommands(Commands):
-    """The commands of `hermes`. If the arguments name no command, the error says how to send them
-    to the agent as a question."""
+    """The commands of `hermes`. If the arguments name no command, the error says how to send the
+    same text to the agent as a question."""
 
     def advice(self, ctx: click.Context, args: list[str]) -> str:
         words = shlex.quote(" ".join(args))
@@ -178,7 +179,8 @@ def help_(ctx: click.Context, names: tuple[str, ...]) -> None:
 
 
 def run(runtime: Runtime) -> None:
-    """Runs the command line of this process and exits. Our own errors are printed as sentences."""
+    """Runs the command line of this process and exits. For our own errors, prints only the message,
+    without a traceback."""
     try:
         cli(obj=runtime, prog_name="hermes", terminal_width=_help_width())
     except (HermesError, OSError, BaseExceptionGroup) as raised:

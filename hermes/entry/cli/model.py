@@ -110,8 +110,8 @@ def use(runtime: Runtime, name: str, provider: str, force: bool) -> None:
 
 
 def _leaving(settings: Settings, meant: ModelName, *, custom: bool) -> list[tuple[str, str]]:
-    """Returns the changes that remove the configured address, which must not be used with the
-    new provider.
+    """Returns the changes of settings that remove the configured address. The new provider must not
+    be called at this address.
 
     The address of a `custom` endpoint is saved under another name, so that the user can switch
     back. Raises ConfigError if config.yaml contains an API key, because the key would be sent to

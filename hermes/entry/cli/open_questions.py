@@ -39,8 +39,8 @@ class OpenQuestions:
             self.add(known.get(one.id) or asked_of(one))
 
     def next(self) -> QuestionAsked | None:
-        """Returns the first question. Returns None if no question is open, or if the first question
-        is the question that was shown last."""
+        """Returns the first open question, so that the caller shows it. Returns None if no question
+        is open, or if the first question is still the question that was shown last."""
         first = next(iter(self._waiting), None)
         if first is None or first.id == self._shown:
             return None
@@ -49,7 +49,8 @@ class OpenQuestions:
 
     def answer(self, text: str) -> Pressed | Refused | None:
         """Returns the choice that the text selects, or the reason why the text can't be an answer.
-        Returns None if the text is a message. A question that is answered is removed."""
+        Returns None if the text must be sent as a message. A question that is answered is
+        removed."""
         question = next((one for one in self._waiting if one.id == self._shown), None)
         if question is None or text.startswith("/"):
             return None

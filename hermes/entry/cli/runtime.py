@@ -51,15 +51,16 @@ class Runtime(Protocol):
     async def copy_store(
         self, settings: Settings, to: str, report: Callable[[CopyStep], None]
     ) -> CopyResult:
-        """Copies the home's store to `to`: an address, the path of a new file, or `sqlite`.
+        """Copies the home's store. `to` is the address of a database, the path of a new file, or
+        `sqlite`.
 
         Raises CopyRefused if the store is in use or the target contains other data.
         """
         ...
 
     async def store_nodes(self, settings: Settings) -> Sequence[StoreNode]:
-        """Returns the processes that share the home's store. There are none if only this machine
-        can use the store."""
+        """Returns the processes that share the home's store. The result is empty if only this
+        machine can use the store."""
         ...
 
     def commands(self) -> Sequence[SlashCommand]:

@@ -1,4 +1,5 @@
-"""`hermes sandbox`: lists the sandboxes of conversations, opens a shell in one, and resets one."""
+"""`hermes sandbox`: lists the sandboxes of conversations, opens a shell in a sandbox, and resets a
+sandbox."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -82,7 +83,8 @@ def shell(runtime: Runtime, session: str) -> None:
 
     async def run(sandboxes: HomeSandboxes) -> int:
         command = await sandboxes.shell(key, person)
-        # The shell uses this terminal. Meanwhile this process serves the network of the sandbox.
+        # The shell uses this terminal. This process waits for its end, and serves the network of
+        # the sandbox until then.
         async with await anyio.open_process(
             command, stdin=None, stdout=None, stderr=None
         ) as process:
@@ -133,8 +135,8 @@ def _size(one: SandboxInfo) -> str:
 
 
 def _find(runtime: Runtime, name: str) -> tuple[SessionKey, SandboxInfo | None]:
-    """Returns the session that the name selects, and its sandbox: None if it has no sandbox yet.
-    Raises NoSuchSession if there is no such session."""
+    """Returns the session that the name selects, and its sandbox. The sandbox is None if the
+    session has none yet. Raises NoSuchSession if the name selects no session."""
     sandboxes = _run(runtime, _listed)
     found = _named(sandboxes, name)
     if found is not None:

@@ -213,7 +213,8 @@ def delete(runtime: Runtime, name: str, yes: bool) -> None:
 
 
 def _delete(runtime: Runtime, found: Summary) -> None:
-    # The conversation is found by key and generation, because numbers change with every message.
+    # The numbers in the list of sessions change with every message, so the conversation is named by
+    # its key and its generation.
     _run(runtime, conversations.delete, f"{found.key}.{found.generation + 1}")
     if not _run(runtime, conversations.is_known, found.key):
         runtime.delete_session_files(configuration.load(), found.key)

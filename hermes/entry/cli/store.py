@@ -33,9 +33,9 @@ def store() -> None:
 def copy(runtime: Runtime, to: str, as_json: bool) -> None:
     """Copy everything in the store to another, empty database.
 
-    No gateway and no terminal may use the store meanwhile. All rows are copied and then compared
-    with the original, which is not changed. If the command is interrupted, run it again, and it
-    continues. At the end, the command says how to make Hermes use the copy.
+    No gateway and no terminal may use the store while the command runs. All rows are copied and
+    then compared with the original, which is not changed. If the command is interrupted, run it
+    again, and it continues. At the end, the command says how to make Hermes use the copy.
 
     Give the password in ~/.pgpass or PGPASSWORD: other users of this machine can see TARGET.
     """

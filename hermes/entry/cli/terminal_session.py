@@ -271,7 +271,8 @@ class TerminalSession:
     async def _show_or_queue(self, sent: SentMessage, screen: AnswerScreen) -> TurnEnding:
         """Shows the turn of a message. If the turn can't begin because an earlier turn waits for
         the person, queues the message instead."""
-        # The events of the turn are kept during this read, because the turn may end meanwhile.
+        # The turn may end during this read. `sent.following` buffers its events, so no event is
+        # lost.
         blocked = await self._gateway.read(sessions.blocked, self.key, sent.turn)
         if blocked and self._answers:
             self._queued.append(sent)

@@ -24,8 +24,8 @@ DELAY_SECONDS = 1.0
 """Seconds by which the error for a wrong key is delayed, after the address has sent GUESSES wrong
 keys."""
 DELAYED = 32
-"""Maximum number of answers to wrong keys that are delayed at the same time. If there are more,
-further wrong keys are answered at once."""
+"""Maximum number of answers to wrong keys that are delayed at the same time. While so many answers
+are delayed, further wrong keys are answered at once."""
 KEY_CHARACTERS = 1024
 """Maximum length of a key. A longer key is wrong, and is not hashed."""
 
@@ -86,7 +86,7 @@ class Auth:
 
 
 def network_of(address: str) -> str:
-    """Returns the address. For an IPv6 address, returns its /64 network, because one client may use
+    """Returns the address. For an IPv6 address, returns its /64 network, because one client can use
     all addresses of such a network."""
     if ":" not in address:
         return address
@@ -98,7 +98,7 @@ def network_of(address: str) -> str:
 
 def principal_of(request: Request) -> Principal:
     """Returns the principal that the key middleware has found. Endpoints that need no key must not
-    call this, because their requests have no principal."""
+    call this function, because their requests have no principal."""
     principal = request.scope["user"]
     assert isinstance(principal, Principal)
     return principal

@@ -266,8 +266,8 @@ def to_event(
 
 
 def _results_key(said: ReadMessages) -> tuple[str, str]:
-    """Returns two values: a key that identifies the step in which the model made the calls, and a
-    fingerprint of the results and of the messages after them."""
+    """Returns two values for a request with tool results: a key that identifies the step in which
+    the model called the tools, and a fingerprint of the results and of the messages after them."""
     place = parse_call_id(said.results[0].call)
     assert place is not None, "only results for calls of ours are read as results"
     ordered = sorted(said.results, key=lambda result: result.call)

@@ -182,7 +182,8 @@ def _calls(message: RequestMessage, index: int) -> tuple[ToolCall, ...]:
 
 
 def _results(news: Sequence[Numbered]) -> tuple[ToolMessage, ...]:
-    """Returns the new results that resume a turn of this gateway; empty if no result does so."""
+    """Returns the tool results among the new messages if they resume a turn of this gateway;
+    otherwise returns an empty tuple."""
     results = [(index, one) for index, one in news if isinstance(one, ToolMessage)]
     places = [parse_call_id(one.call) for _, one in results]
     if not any(places):

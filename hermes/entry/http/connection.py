@@ -256,8 +256,8 @@ class ResponseTransport:
     """The transport of one response. It sends the head of the response together with the first part
     of the body, because each write costs a system call and a packet.
 
-    As long as the request has not been received completely, it closes the connection only after the
-    client has stopped sending.
+    If the response ends before the request has been received completely, the transport closes the
+    connection only after the client has stopped sending.
     """
 
     def __init__(self, connection: HttpConnection, *, has_body: bool) -> None:

@@ -102,7 +102,8 @@ class ConnectionTable:
         self._limits = limits
         self._open: set[ClientConnection] = set()
         self._reported_at = -math.inf
-        # Each dict is ordered by the start of the state, so that the first entry is the oldest.
+        # Each dict is ordered by the time at which a connection entered the state, so the first
+        # connection has waited longest.
         self._waiting: dict[ClientState, dict[ClientConnection, float]] = {
             "idle": {},
             "sending": {},
@@ -162,8 +163,8 @@ class ConnectionTable:
 
     def _make_room(self) -> bool:
         """Closes one connection that waits for its client. The states are tried in the order of
-        `ClientState`, and within a state the oldest connection is closed. Returns False if no
-        connection waits."""
+        `ClientState`. Within a state, the connection that has waited longest is closed. Returns
+        False if no connection waits."""
         for state, waiting in self._waiting.items():
             for connection in waiting:
                 self.leave(connection, state)

@@ -23,8 +23,8 @@ MOST_PARTS = 1000
 MOST_ATTACHMENTS = 20
 LARGEST_ATTACHMENT = 10_000_000
 MOST_ATTACHED_BYTES = 20_000_000
-"""Maximum number of bytes of one attachment, and of all attachments of a request, after
-decoding."""
+"""Maximum number of bytes of one attachment (first constant), and of all attachments of a request
+together (second constant), after decoding."""
 LONGEST_FILE_NAME = 100
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})

@@ -123,7 +123,8 @@ class HostMiddleware:
     def __init__(self, app: ASGIApp, host: str, public_paths: frozenset[str] = frozenset()) -> None:
         self._app = app
         self._public_paths = public_paths
-        # The name is checked only on a local server, because a public server may have any name.
+        # The Host header is checked only on a local server, because people can reach a public
+        # server under any name.
         self._local = is_loopback(host)
         self._names = LOOPBACK | {host.lower()}
 
@@ -191,8 +192,8 @@ because new versions add more headers."""
 
 
 def preflight_headers(requested: str) -> dict[str, str]:
-    """Returns the answer to a preflight request; `requested` are the headers that the page wants to
-    send.
+    """Returns the headers of the answer to a CORS preflight request. `requested` lists the headers
+    that the web page wants to send.
 
     A list of allowed headers can't contain patterns, so the headers of the SDKs are listed one by
     one.

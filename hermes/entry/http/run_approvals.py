@@ -36,8 +36,8 @@ class ApprovalRequestBody(msgspec.Struct):
     """`once`, `session` (for the rest of the conversation), `always` or `deny`. `approve`,
     `approved` and `allow` mean `once`."""
     approval_id: str | None = None
-    """The complete id of the approval, or the short form in the question. This field may be left
-    out if the run waits for only one decision."""
+    """The complete id of the approval, or the short form that the question shows. This field may be
+    left out if the run waits for only one decision."""
     reason: str | None = None
     """The reason for a denial. The model sees this text."""
 
@@ -94,7 +94,7 @@ def _parse(body: bytes) -> ApprovalRequestBody:
 
 def _chosen(waiting: Sequence[str], wanted: str | None) -> str:
     """Returns the id of the approval that a request means. Raises ApiError if no such approval
-    waits, or if several wait and the request does not name one."""
+    waits, or if several approvals wait and the request names none of them."""
     found = [id for id in waiting if wanted is None or wanted in (id, short_id(id))]
     if not waiting:
         raise _not_pending("The run does not wait for a decision.")

@@ -12,8 +12,8 @@ from hermes.types.events import Envelope
 
 KEEPALIVE_SECONDS = 15.0
 FRAME_SECONDS = 0.04
-"""Seconds within which text deltas share a frame. People do not notice the delay, and it halves the
-work of a stream."""
+"""Text deltas that arrive within this number of seconds are sent in one frame. People do not notice
+the delay, and the server has half as much work per stream."""
 
 
 _STREAM = (
@@ -44,8 +44,8 @@ class EventStreamResponse:
 async def next_or_keepalive(
     following: Following, out: EventStream, every: float = KEEPALIVE_SECONDS
 ) -> Sequence[Envelope]:
-    """Returns the next events. While there are no events, it sends comments that keep proxies from
-    closing the stream."""
+    """Returns the next events. While there are no events, sends comments, so that proxies do not
+    close the stream."""
     await following.gather(FRAME_SECONDS)
     while not (events := await following.next(every)) and not following.ended:
         await out.send(KEEPALIVE)

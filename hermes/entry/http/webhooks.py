@@ -22,9 +22,9 @@ MOST_DELIVERIES = 16
 """Maximum number of requests of one route that wait until their messages are stored. Further
 requests are refused, so that the time to accept a message stays short."""
 FEW_DELIVERIES, LATE_SECONDS = 4, 0.02
-"""Further requests of a route are also refused if more than FEW_DELIVERIES of its requests wait and
-the event loop needs more than LATE_SECONDS to resume a task. The event loop is that late only if
-the running turns use all of the processor."""
+"""A request is also refused if more than FEW_DELIVERIES requests of its route wait and the event
+loop needs more than LATE_SECONDS to resume a task. The event loop is that late only if the running
+turns use all of the processor."""
 REDELIVERY_SECONDS = 1.0
 
 

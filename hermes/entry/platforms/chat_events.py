@@ -9,8 +9,8 @@ def chat_event(
 ) -> MessageEvent:
     """Returns an event of a chat, which is answered in the same chat and thread.
 
-    `key` identifies the event. It must be the same if the platform delivers the event again, and no
-    other event of the account may have it.
+    `key` identifies the event. If the platform delivers the event again, the key must be the same.
+    All other events of the account must have other keys.
     """
     target = Target(account=source.account, chat_id=source.chat_id, thread_id=source.thread_id)
     return MessageEvent(

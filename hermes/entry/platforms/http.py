@@ -89,14 +89,15 @@ class PlatformSession:
                 body = await answer.read()
                 return PlatformResponse(status=answer.status, headers=answer.headers, body=body)
         except (aiohttp.ClientError, TimeoutError) as error:
-            # The original error is not attached, because some texts of aiohttp contain the URL.
+            # The original error is not attached, because its text may contain the URL, and the URL
+            # may contain a token.
             name = request.name or f"{request.method} {request.path}"
             raise Disconnected(f"{name} failed: {type(error).__name__}") from None
 
 
 def error_for_status(response: PlatformResponse, said: str, pause: float | None) -> HermesError:
     """Returns the error for a status of 400 or more. `pause` is the waiting time in seconds that
-    the body of the response states. If it is None, the header `Retry-After` is used."""
+    the body of the response states. If `pause` is None, the header `Retry-After` is used."""
     match response.status:
         case 429:
             header = response.headers.get("Retry-After", "")

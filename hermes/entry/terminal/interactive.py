@@ -43,7 +43,8 @@ class InteractiveTerminal:
         *,
         color: bool,
     ) -> None:
-        """`commands` has the help of each slash command, and `aliases` has its other names."""
+        """`commands` maps each slash command to its help, and `aliases` maps each slash command to
+        its other names."""
         self._history = history
         self._suggestions = HistorySuggestions(aliases)
         self._completions = Completions(commands, Path.cwd())

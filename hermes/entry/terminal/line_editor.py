@@ -127,8 +127,8 @@ class LineEditor:
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
-        # These keys must not apply to the search. It has a buffer of its own, in which Enter has
-        # another meaning.
+        # These keys must not apply while the person searches the history. The search has its own
+        # buffer, in which Enter has another meaning.
         typing = has_focus(DEFAULT_BUFFER)
 
         @keys.add("enter", filter=typing)

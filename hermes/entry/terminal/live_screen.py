@@ -64,12 +64,12 @@ class LiveScreen:
         self._settled: list[RenderableType] = []
         """Permanent lines that are not written yet."""
         self._above: BlockKind | None = None
-        """Whether the last line that can't change any more belongs to the answer (`words`) or is a
-        remark; None if there is no such line."""
+        """The kind of the last permanent line: a part of the answer (`words`) or a remark. None if
+        there is no permanent line yet."""
         self._labels: dict[CallId, str] = {}
         """The line that describes each running call."""
         self._targets: dict[CallId, str] = {}
-        """Maps each running call to its line in a short form, which has only the first argument."""
+        """Maps each running call to a short line about the call, with only its first argument."""
         self._usage: UsageReported | None = None
 
     def show_question(self, text: str) -> None:

@@ -27,7 +27,8 @@ from hermes.types.protocols import Accept
 log = logging.getLogger(__name__)
 
 SYNC_SECONDS, PAGE = 30, 20
-"""Seconds that a sync waits for an event, and maximum number of a room's events in a reply."""
+"""Number of seconds that a sync waits for an event (first number), and maximum number of events of
+one room in the reply (second number)."""
 UPLOAD, DOWNLOAD = "_matrix/media/v3/upload", "_matrix/client/v1/media/download"
 ENCRYPTED = "I can't read this room, because it is encrypted. Please invite me to one that is not."
 
@@ -77,8 +78,8 @@ class MatrixAdapter:
         try:
             await self._api.call("POST", api_path("rooms", room_id, "join"), object, {})
         except (Rejected, Disconnected) as error:
-            # A homeserver may never let the bot join this room. The other rooms must not wait for
-            # that.
+            # A homeserver may never let the bot join this room. So the failure is only logged, and
+            # the other rooms do not wait.
             log.warning("%s can't join %s, invite it again: %s", self.account, room_id, error)
 
     async def _missed(self, us: str, room_id: str, news: Timeline, since: str) -> list[RoomEvent]:

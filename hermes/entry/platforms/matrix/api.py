@@ -63,7 +63,8 @@ class MatrixApi:
             raise AuthFailed(f"the login of {self._account.user} failed: {error}") from None
 
     async def verify(self) -> str:
-        """Returns the user id. A password is not tried, because a login ends earlier logins."""
+        """Returns the user id for the access token. If the account has only a password, checks only
+        that the homeserver answers, because a login with the password ends earlier logins."""
         if self._account.access_token:
             return (await self.login()).user_id
         await self._send(PlatformRequest(method="GET", path=api_path("login")))

@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 50
 """Maximum number of seconds for which Telegram waits for an update before it answers a poll."""
 PHOTO_BYTES, UPLOAD_BYTES = 10 * 1024 * 1024, 50 * 1024 * 1024
-"""Maximum sizes in bytes: the first of a photo that a bot can send, the second of a file."""
+"""Maximum size in bytes of a photo (first number) and of any other file (second number) that a bot
+can send."""
 MENU_COMMANDS = 100
 """Maximum number of commands in the menu of a bot."""
 LONGEST_ALERT = 200
@@ -71,8 +72,8 @@ class TelegramAdapter:
                 for update in found:
                     await self.receive(update, accept)
                 if found:
-                    # The last number is not always the highest. After a week without updates,
-                    # Telegram may continue with smaller numbers.
+                    # The newest update does not always have the highest number. After a week
+                    # without updates, Telegram may continue with smaller numbers.
                     offset = found[-1].update_id + 1
                     await cursor.save(str(offset))
 
