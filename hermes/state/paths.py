@@ -106,8 +106,8 @@ class Home(Value):
 
     @property
     def context(self) -> Path:
-        """The folder for the records of which context files the agent has written, and which of
-        them the owner has allowed."""
+        """The folder with the records of two things: the context files that the agent has written,
+        and the context files that the owner has allowed."""
         return self.root / "context"
 
     def ensure(self) -> None:
