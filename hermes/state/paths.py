@@ -33,8 +33,8 @@ class Home(Value):
 
     @property
     def former_store(self) -> Path:
-        """The database file of earlier versions. The program Hermes Agent uses the same file
-        name."""
+        """The database file of earlier versions. Another program, Hermes Agent, uses the same file
+        name, so the file may belong to that program."""
         return self.root / "state.db"
 
     @property

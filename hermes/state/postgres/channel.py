@@ -57,8 +57,8 @@ integers, text, double precision, void."""
 
 
 class StatementReply:
-    """The reply to a statement that was sent. `rows` returns no rows until the result has
-    arrived."""
+    """The reply to a statement that was sent. Before the result has arrived, `rows` returns an
+    empty list."""
 
     __slots__ = ("result",)
 

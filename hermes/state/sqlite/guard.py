@@ -153,8 +153,9 @@ def _reindex(connection: sqlite3.Connection) -> None:
 def _leave(home: Home, lock: FileLock) -> None:
     """Frees the shared lock.
 
-    If this is the last process and it has checkpointed the WAL, a missing WAL no longer means that
-    commits were lost. The process then removes the lock files of killed processes.
+    If this is the last process and the WAL is checkpointed, no commit is lost. The lock files of
+    killed processes are then removed, because the next process would otherwise take the missing WAL
+    for a loss.
     """
     if lock.try_acquire() and not wal_of(home.store).exists():
         sweep_up(home.run)
