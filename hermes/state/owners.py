@@ -31,8 +31,8 @@ def others(owner: OwnerId) -> Work[dict[OwnerId, str]]:
 
 
 def forget(owner: OwnerId) -> Work[None]:
-    """Removes a process from the list. The process must not have left any work that other processes
-    should take over."""
+    """Removes a process from the list of processes. Do not call this if the process has left work
+    that other processes should take over."""
     # The leases keep their epochs (numbers that grow with each holder), so that a later holder
     # never gets the same epoch.
     yield "update leases set owner = '' where owner = ?", (owner,)
@@ -40,8 +40,8 @@ def forget(owner: OwnerId) -> Work[None]:
 
 
 def leave(owner: OwnerId) -> Work[None]:
-    """Removes the process from the list. Called when the process is about to end. Does nothing if
-    the process leaves work that other processes should take over."""
+    """Removes the process from the list of processes. Called when the process is about to end. Does
+    nothing if the process leaves work that other processes should take over."""
     rows = yield (
         "select 1 from turns where owner = ? and state in ('running', 'suspended')"
         " union all select 1 from inbox where owner = ? and state = 'pending' limit 1",
@@ -57,8 +57,8 @@ def touch(owner: OwnerId) -> Work[None]:
 
 
 def holds_lease(name: str, owner: OwnerId, epoch: int) -> Work[bool]:
-    """Returns whether the process `owner` still holds the lease. `epoch` is the number that it got
-    when it took the lease."""
+    """Returns whether the process with the id `owner` still holds the lease. `epoch` is the epoch
+    that `claim_lease` returned to the process."""
     rows = yield (
         "select 1 from leases where name = ? and owner = ? and epoch = ?",
         (name, owner, epoch),
@@ -81,7 +81,7 @@ def lease_holder(name: str) -> Work[LeaseHolder | None]:
 
 
 def release_lease(name: str, owner: OwnerId, epoch: int) -> Work[None]:
-    """Frees the lease, if the process `owner` still holds it with this epoch."""
+    """Frees the lease, if the process with the id `owner` still holds the lease with this epoch."""
     yield (
         "update leases set owner = '' where name = ? and owner = ? and epoch = ?",
         (name, owner, epoch),
@@ -89,14 +89,15 @@ def release_lease(name: str, owner: OwnerId, epoch: int) -> Work[None]:
 
 
 def claim_lease(name: str, owner: OwnerId, dead: set[OwnerId], now: float) -> Work[int | None]:
-    """Takes the lease for the process `owner`, and returns the new epoch of the lease. Returns None
-    if another living process holds the lease."""
+    """Takes the lease for the process with the id `owner`. Returns the new epoch of the lease: a
+    number that grows by one with each claim. Returns None if another living process holds the
+    lease."""
     rows = yield "select owner, epoch from leases where name = ?", (name,)
     if rows and rows[0][0] not in ("", owner, *dead):
         return None
     epoch: int = rows[0][1] + 1 if rows else 1
-    # On PostgreSQL, another process may claim the lease between the two statements. In this case
-    # the epoch has changed since it was read, so nothing is written.
+    # On PostgreSQL, another process may claim the lease between the `select` and the `insert`. In
+    # this case the epoch has changed since it was read, so nothing is written.
     taken = yield (
         "insert into leases (name, owner, epoch, taken_at) values (?, ?, ?, ?)"
         " on conflict (name) do update set owner = excluded.owner, epoch = excluded.epoch,"

@@ -14,7 +14,8 @@ earlier requests stay valid, and an admin can still hand out codes."""
 MOST_NAME_CHARS = 100
 """Maximum length of a user's name."""
 MOST_TRIES = 5
-"""After this number of wrong codes, no code of the user is accepted for `LOCKED_SECONDS`."""
+"""After a user has entered this number of wrong codes, every code from this user is refused for
+`LOCKED_SECONDS`."""
 LOCKED_SECONDS = 3600.0
 
 OPERATOR = ""
@@ -39,8 +40,8 @@ class PairingRequest(Value):
 
 
 def may_request(account: str, user_id: str, now: float) -> Work[bool]:
-    """Returns whether the user can get a code. The user can get no code if they have recently got a
-    code, or if too many users wait."""
+    """Returns whether the user can get a code. A user gets no code if they got one less than
+    `REQUEST_SECONDS` ago, or if `MOST_REQUESTS` users wait for approval."""
     known = yield (
         "select made_at from pairing_codes where account = ? and user_id = ?",
         (account, user_id),
@@ -131,7 +132,8 @@ def withdraw(account: str, user_id: str) -> Work[bool]:
 
 
 def locked_until(account: str, user_id: str, now: float) -> Work[float | None]:
-    """Returns the time until which the user's codes are refused; None if they are accepted."""
+    """Returns the time until which every code from the user is refused; None if the user is not
+    locked out."""
     rows = yield (
         "select since from wrong_codes where account = ? and user_id = ? and tries >= ?",
         (account, user_id, MOST_TRIES),

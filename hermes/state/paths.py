@@ -33,8 +33,8 @@ class Home(Value):
 
     @property
     def former_store(self) -> Path:
-        """The database file of earlier versions. The program Hermes Agent uses the same file
-        name."""
+        """The database file of earlier versions. Another program, Hermes Agent, uses the same file
+        name, so the file may belong to that program."""
         return self.root / "state.db"
 
     @property
@@ -106,8 +106,8 @@ class Home(Value):
 
     @property
     def context(self) -> Path:
-        """The folder for the records of which context files the agent has written, and which of
-        them the owner has allowed."""
+        """The folder with the records of two things: the context files that the agent has written,
+        and the context files that the owner has allowed."""
         return self.root / "context"
 
     def ensure(self) -> None:

@@ -60,9 +60,9 @@ def all_running(folder: Path) -> list[RunningGateway]:
 
 
 def check_gateways(folder: Path, *, needed: bool) -> list[Check]:
-    """Checks the gateways that are listed in the folder. `needed` says whether a gateway should
-    run: it is true if chat accounts are configured, because only a running gateway serves these
-    accounts."""
+    """Checks that the gateways listed in the folder serve all their accounts. `needed` says whether
+    a gateway should run. A gateway should run if chat accounts are configured, because only a
+    running gateway serves these accounts."""
     running = all_running(folder)
     if not running:
         text, hint = "no gateway runs for this home", "`hermes gateway` starts it"

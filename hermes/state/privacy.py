@@ -19,8 +19,8 @@ def protect(home: Home) -> None:
     """Restricts the home folder, its `.env` file and its API key file to their owner, and logs a
     warning for each change.
 
-    Raises ConfigError if other users can read one of these files and this process may not change
-    its permissions.
+    Raises ConfigError if other users can read one of these files and this process is not allowed to
+    change the permissions of the file.
     """
     for path in (home.root, home.dotenv, home.api_key):
         restrict_to_owner(path)

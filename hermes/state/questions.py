@@ -61,8 +61,8 @@ def ask_all(
 
 
 def ask(id: str, turn: TurnRow, agent: str, question: Question, now: float) -> Work[None]:
-    """Stores the question. The tool call that asks the question counts as not started, and runs
-    again after the decision."""
+    """Stores the question. The tool call that asks the question then counts as not started, so that
+    it is run again from its beginning after the decision."""
     yield "delete from calls where id = ?", (question.call,)
     yield (
         "insert into questions (id, turn, call, session, agent, person, kind, prompt, choices,"

@@ -12,8 +12,8 @@ def forget_requests(before: float) -> Work[None]:
     session), and the events of all turns. `before` is the time before which rows are old. Open
     turns keep their rows."""
     last = id_prefix_at(before)
-    # The turns are deleted first. A turn that was resumed meanwhile is not deleted, and so keeps
-    # its rows in the other tables.
+    # The turns are deleted first, and then only the rows of the turns that were really deleted. So
+    # an open turn loses no row, even if it was resumed at the same moment.
     rows = yield (
         "delete from turns where transient = 1 and id < ?"
         " and state not in ('running', 'suspended') returning id",

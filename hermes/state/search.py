@@ -55,8 +55,9 @@ def search(
 
 
 def around(number: int, audience: Audience, span: int = 3) -> Work[list[FoundMessage]]:
-    """Returns the message and its neighbours in the conversation. Messages that the audience may
-    not see are left out."""
+    """Returns the message with this number, and up to `span` messages before it and `span` messages
+    after it in the same conversation. Messages that the audience is not allowed to see are left
+    out."""
     heard, by = _heard(audience)
     spoken = (
         "select m.id, m.session, m.role, m.text, m.at from messages hit"  # noqa: S608
@@ -75,14 +76,14 @@ def around(number: int, audience: Audience, span: int = 3) -> Work[list[FoundMes
 
 
 def _heard(audience: Audience) -> tuple[str, tuple[str | int, ...]]:
-    """Returns the SQL condition for messages `m` that the audience may see, and the parameters of
-    the condition."""
+    """Returns an SQL condition, and its parameters. The condition selects the messages that the
+    audience is allowed to see, from a table with the alias `m`."""
     match audience:
         case Person(agent=agent, person=person):
             return "m.agent = ? and m.person = ?", (agent, person)
         case Room(agent=agent, account=account, sessions=sessions):
-            # Session keys are compared instead of chat ids, because a private chat might have the
-            # same chat id as the shared chat.
+            # A room is a shared chat. Session keys are compared instead of chat ids, because a
+            # private chat might have the same chat id as the room.
             return (
                 "m.agent = ? and m.account = ?"
                 " and (m.session = ? or substr(m.session, 1, cast(? as integer)) = ?)",

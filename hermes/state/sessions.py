@@ -40,7 +40,8 @@ class SessionRow(Value):
     """The `provider/model` that a person has chosen for the session; None for the agent's own
     model."""
     folder: FolderId | None = None
-    """The folder with the files that the conversation has used; None if it has used none."""
+    """The folder with the files that the conversation has used; None if the conversation has used
+    no files."""
     reasoning: str | None = None
     """The reasoning effort that a person has chosen for the session; None for the default of the
     model."""
@@ -159,8 +160,8 @@ def rename(session: str, title: str) -> Work[None]:
 
 
 def replace_first_words(session: str, first_words: str, title: str) -> Work[None]:
-    """Gives the current conversation another title, if the present title is `first_words`. A title
-    that a person has chosen is kept."""
+    """Sets the title of the current conversation to `title`, if its present title is `first_words`.
+    A title that a person has chosen is kept."""
     yield (
         "update sessions set title = ? where key = ? and title = ?",
         (titled(title), session, titled(first_words)),

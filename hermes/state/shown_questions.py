@@ -23,9 +23,9 @@ _ANSWER_LENGTH = 100
 
 
 def note_shown(delivery: Delivery, now: float) -> Work[None]:
-    """Records that this delivery shows its open questions, so that its messages can be edited
-    later. If a question was closed while its message was being sent, the message is edited at
-    once."""
+    """Records which open questions this delivery shows, so that the messages of the delivery can be
+    edited later. If a question was closed while the delivery was being sent, the messages are
+    edited at once."""
     closed = False
     for one in delivery.content.choices:
         if not one.outcome:
@@ -98,7 +98,8 @@ def _with_outcome(choices: Choices) -> Work[Choices]:
 
 
 def _outcome(row: Row) -> str:
-    """Returns a sentence in Markdown about the outcome of a question; empty if it is open."""
+    """Returns a sentence in Markdown about the outcome of a question; empty if the question is
+    open."""
     state, answer, decided_by, name = row
     who = "the owner" if decided_by == OWNER and not name else literal(name or decided_by or "")
     match state:

@@ -12,7 +12,8 @@ from hermes.types.errors import StoreUnavailable, ToolFailed
 
 PREFIX = "spill:"
 LINE_CHARS = 2000
-"""Number of characters after which a stored line is broken, because tools read files by line."""
+"""Maximum number of characters in a line of a stored text. Longer lines are broken, because tools
+read files by line, and so could not read a part of a very long line."""
 _CALL = re.compile(r"[0-9A-Za-z_-]{1,80}")
 
 

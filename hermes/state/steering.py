@@ -87,8 +87,9 @@ def edited(session: str, message_id: str, turn: TurnId | None) -> Work[StoredMes
 
 
 def replace_turn(id: str, turn: TurnId) -> Work[None]:
-    """Makes the waiting message `id` the next message of its session, as the new text of the
-    message that opened `turn`. A person has edited that message."""
+    """Records that the waiting message `id` replaces the message that opened `turn`. A person has
+    edited the opening message, and the waiting message has the new text. The waiting message
+    becomes the next message of its session."""
     yield "update inbox set replaces = ? where id = ?", (turn, id)
 
 

@@ -53,8 +53,9 @@ class History(Value):
 def append(
     writer: TranscriptWriter, step: int, index: int, message: Message, now: float
 ) -> Work[int]:
-    """Stores a message at the position in the turn that `step` and `index` give. `index` counts
-    within the step. Returns the number of the message's row. Repeating the call changes nothing."""
+    """Stores a message. `step` and `index` are its position: `step` counts the steps of the turn,
+    and `index` counts the messages of the step. Returns the number of the message's row. Repeating
+    the call changes nothing."""
     body = encode(message)
     kept, name = yield from bodies.store(body)
     rows = yield (

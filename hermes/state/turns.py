@@ -1,5 +1,6 @@
 """Turns, and the claims of the processes that run them. Each claim on a turn has a number, the
-epoch. Every write states its epoch, and fails if another process has claimed the turn since."""
+epoch. A process that writes to a turn states the epoch of its claim. The write fails if another
+process has claimed the turn since."""
 
 from collections.abc import Collection, Iterator
 
@@ -16,7 +17,8 @@ EVENTS_PER_CLAIM = 1_000_000
 """Each claim on a turn reserves this number of event numbers. So the events of the next claim
 always get higher numbers."""
 ROW_BYTES = 16_384
-"""Maximum size of a row of stored events. A row with a single larger event exceeds it."""
+"""Maximum size of a row of stored events, in bytes. Only a row with a single event may be
+larger."""
 PAGE_BYTES = 8_192
 """Size in bytes of a page of stored events. A page ends with the row that reaches this size."""
 
@@ -165,8 +167,8 @@ def advance(
 
 
 def claim(turn: TurnId, epoch: int, owner: OwnerId) -> Work[int]:
-    """Claims the turn for the process `owner`, and marks the turn as running. `epoch` is the number
-    of the present claim. Returns the number of the new claim."""
+    """Claims the turn for the process with the id `owner`, and marks the turn as running. `epoch`
+    is the number of the present claim. Returns the number of the new claim."""
     rows = yield (
         "update turns set owner = ?, epoch = epoch + 1, state = 'running'"
         " where id = ? and epoch = ? and state in ('running', 'suspended') returning epoch",
@@ -263,8 +265,8 @@ def start_call(call: CallId, turn: TurnId, handle: str | None, now: float) -> Wo
 
 
 def started_calls(turn: TurnId) -> Work[dict[CallId, str | None]]:
-    """Returns the turn's calls that were marked as started. Each has the handle of the command that
-    it has started, or None."""
+    """Returns the turn's calls that were marked as started. Each call id maps to the handle of the
+    command that the call has started, or to None."""
     rows = yield "select id, handle from calls where turn = ?", (turn,)
     return {CallId(id): handle for id, handle in rows}
 
@@ -273,12 +275,13 @@ DECIDED = (
     "state = 'suspended' and (stop_requested is not null or not exists"
     " (select 1 from questions q where q.turn = t.id and q.state = 'open'))"
 )
-"""The SQL condition for a suspended turn that has no undecided question any more."""
+"""The SQL condition for a suspended turn that can be resumed, because it was stopped or has no open
+question any more."""
 
 
 def suspended_to_resume(owner: OwnerId) -> Work[list[TurnRow]]:
-    """Returns the suspended turns of the process `owner` that were stopped, or whose questions are
-    all decided."""
+    """Returns the suspended turns that one process must resume: stopped turns, and turns without an
+    open question. `owner` is the id of the process."""
     return open_turns(f"owner = ? and {DECIDED}", owner)
 
 
@@ -288,8 +291,9 @@ def adopt_suspended(
     agents: Collection[AgentId],
     folder: FolderId | None = None,
 ) -> Work[None]:
-    """Takes over the suspended turns of these agents that belonged to dead processes. If `folder`
-    is given, turns that need another folder are not taken over."""
+    """Gives the suspended turns of the `dead` processes to the process with the id `owner`. Only
+    turns of these agents are taken over. Turns that need a folder other than `folder` are not taken
+    over."""
     marks = ", ".join("?" for _ in agents)
     for gone in dead:
         yield (

@@ -32,7 +32,8 @@ class ApprovalAnswer(Value):
 
 
 def approval_answers(event: QuestionAsked) -> list[ApprovalAnswer]:
-    """Returns the answers that decide the approval, in the order of their numbers."""
+    """Returns the answers that decide the approval. A person can also type the number of an answer:
+    1 for the first answer."""
     granting = [
         ApprovalAnswer(choice=label, shown=label, words=_GRANT_WORDS[grant])
         for grant, label in offered_grants(event.choices).items()

@@ -230,8 +230,8 @@ class _Passed(Value):
     """The text of all messages before the message that grows."""
 
     source: str = ""
-    """The beginning of the answer's Markdown. It contains the text of the messages, and perhaps
-    also the beginning of the message that grows."""
+    """The beginning of the answer's Markdown. It contains the text of all these messages, and
+    perhaps also the first text of the message that grows."""
     characters: int = 0
     """Number of visible characters in the messages before the message that grows."""
 

@@ -17,15 +17,16 @@ _CUT_REMARKS = {
 
 
 def final_content(view: View) -> Content | None:
-    """Returns the answer, the remarks about its end and the open questions; None if there is
-    nothing to show."""
+    """Returns the answer, the remarks about the end of the turn and the open questions; None if
+    there is nothing to show."""
     text = final_text(replace(view, questions=()))
     choices = tuple(map(choices_of, view.questions)) if _suspended(view) else ()
     return Content(text=text, choices=choices) if text or choices else None
 
 
 def final_text(view: View) -> str:
-    """Returns the answer, the open questions and the remarks about the end as one text."""
+    """Returns the answer, the open questions and the remarks about the end of the turn as one
+    text."""
     remarks = [f"({notice.text})" for notice in view.notices if notice.lasting]
     return _joined(
         answer_with_questions(view),

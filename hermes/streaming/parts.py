@@ -49,8 +49,8 @@ def plain_parts(part: MessagePart, adapter: PlatformAdapter) -> list[MessagePart
     """Returns the messages that show the part without formatting. If the part is a question, its
     buttons are below the last message.
 
-    The length of a text is measured in bytes. In the unit of any platform, such as characters, the
-    text is not longer than that.
+    The length of a text is measured in bytes, because this fits every platform: a text never has
+    more characters than bytes.
     """
     trees = split(part.tree, adapter.limits.text, print_plain, _bytes_of)
     *before, last = [MessagePart(tree=tree, plain=True) for tree in trees]

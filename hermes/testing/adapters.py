@@ -173,8 +173,8 @@ def abilities_of(adapter: PlatformAdapter) -> set[Ability]:
 
 class AdapterContract:
     abilities: tuple[Ability, ...] = ()
-    """The abilities of the platform. pytest leaves out the tests in `ABILITY_TESTS` that need
-    another ability."""
+    """The abilities of the platform. pytest leaves out the tests in `ABILITY_TESTS` that need an
+    ability which is not listed here."""
     patience = 5.0
     """Seconds that a test waits for an action of the adapter."""
 
@@ -318,8 +318,8 @@ class AdapterContract:
             if isinstance(adapter, CanEdit):
                 await adapter.edit(target, ref, Content(text=f"{text} again", plain=True))
                 text += " again"
-            # The fake server returns the text as it stores the text. A real server may store a
-            # plain text in its markup language, so both forms are right.
+            # The fake server returns the text in the form in which it stores the text. A real
+            # server may store plain text in its markup language, so both forms are right.
             rendered = adapter.render((Paragraph(children=(Text(text=text),)),))
             assert platform.shown() in ([text], [rendered])
 

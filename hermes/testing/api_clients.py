@@ -29,7 +29,8 @@ INSTALL_SECONDS = 300
 class ApiClients(Value):
     """A virtual environment with the Python clients, and a folder with the clients for Node.js.
 
-    The environment is separate because one of the clients brings a pytest plugin.
+    The environment is separate, because one of the clients brings a pytest plugin that the tests of
+    Hermes must not load.
     """
 
     folder: Path

@@ -1,5 +1,5 @@
 """Random trials of approvals: answers in random order, actions that resemble an approved action,
-and attempts of senders who may not decide."""
+and answers of senders who are not allowed to decide."""
 
 import random
 import time
@@ -56,7 +56,8 @@ ORDINARY_WORDS = (
 
 
 def deletes(name: str) -> str:
-    """Returns a command that needs approval. When the command runs, it prints the name."""
+    """Returns a command that deletes the file `name` and therefore needs approval. The command
+    prints the name, so that a test can see that the command has run."""
     return f"rm -rf {name} && echo {name}"
 
 

@@ -81,8 +81,8 @@ class CloudContract:
     def unusable(
         self, cloud: FakeCloud, options: BackendOptions
     ) -> Sequence[tuple[CloudBackend, str]]:
-        """Returns backends that lack the SDK's package or the key, each with the text with which
-        `hermes doctor` must report this."""
+        """Returns backends that lack the SDK's package or the key. Each backend has the text with
+        which `hermes doctor` must report what is missing."""
         raise NotImplementedError
 
     def created(self, cloud: FakeCloud) -> object:

@@ -121,7 +121,8 @@ def _described(package: str) -> dict[str, Any]:
 def _found(module: Any, name: str) -> Any:
     *parts, _ = name.split(".")
     for count in range(1, len(parts) + 1):
-        # A part of the name may be a module that is not loaded when the package is imported.
+        # A part of the name may be a module that importing the package does not load, so this
+        # module is imported here.
         if parts[count - 1].islower() and not hasattr(module, parts[0]):
             importlib.import_module(".".join([module.__name__, *parts[:count]]))
     return reduce(getattr, name.split("."), module)

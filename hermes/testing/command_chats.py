@@ -43,7 +43,8 @@ async def command_chat(
     conditions: Conditions = QUIET,
     server: ChatServer | None = None,
 ) -> AsyncIterator[CommandChat]:
-    """Runs a gateway with one chat until the block ends. Its model gives the answers in order.
+    """Runs a gateway with one chat until the block ends. The gateway's model gives the answers in
+    order.
 
     A test that restarts the gateway passes the `server` of the earlier chat.
     """

@@ -25,8 +25,8 @@ class HandleOnOutput(RecordedCommand):
 def command_line(
     options: BackendOptions, scope: SandboxScope, command: str, *scripts: str
 ) -> list[str]:
-    """Returns the command line of a process that runs the command, for which a person has approved
-    the scripts."""
+    """Returns the command line of a process that runs `command`. In this process, `scripts` are the
+    files that a person has approved together with the command."""
     texts = [msgspec.json.encode(one, enc_hook=str).decode() for one in (options, scope)]
     return [sys.executable, "-m", __name__, *texts, command, *scripts]
 

@@ -1,4 +1,4 @@
-"""Execution backends on this machine for tests. They check that no process outlives its test."""
+"""Execution backends on this machine for tests, and checks that no process outlives its test."""
 
 import contextlib
 import os
@@ -96,8 +96,8 @@ def sandbox_backend(
 
 
 def crash_backend(home: Path, *, isolated: bool) -> ExecutionBackend:
-    """Returns the backend of a gateway that is killed in a test. It runs commands in the sandbox if
-    `isolated` is set, and without isolation otherwise."""
+    """Returns the backend of a gateway that is killed in a test. The backend runs commands in the
+    sandbox if `isolated` is True, and without isolation otherwise."""
     environment = {"PATH": os.defpath}
     if not isolated:
         return LocalBackend(home / "processes", environment)

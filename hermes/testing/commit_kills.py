@@ -32,7 +32,8 @@ class CommitKill:
     these commits."""
 
     def __init__(self, after: int | None = None) -> None:
-        """The gateway is killed after the commit with the number `after`; never if it is None."""
+        """The gateway is killed after the commit with the number `after`; never if `after` is
+        None."""
         self.dead = False
         self.scope = anyio.CancelScope()
         """The scope in which the gateway runs."""

@@ -34,8 +34,8 @@ _PROBE_SECONDS = 60.0
 
 
 class ContainerStage:
-    """A home whose sandboxes are containers. Its tests share one container, because a container
-    starts slowly."""
+    """A home whose sandboxes are containers. All tests that use this home share one container,
+    because a container starts slowly."""
 
     def __init__(self, engine: Path, image: str, folder: Path) -> None:
         self.engine = engine

@@ -197,8 +197,8 @@ class Tally:
 
 
 async def enumerate_points(names: list[str], point: str, every: int) -> bool:
-    """Takes every n-th point of each scenario, where n is `every`, and runs the scenario once for
-    each of these points. Returns whether all promises were kept."""
+    """Runs each scenario once for each of its kill points. If `point` is given, uses only this
+    point. If `every` is 3, uses only every third point. Returns whether all runs succeeded."""
     tally = Tally()
     limiter = anyio.CapacityLimiter(AT_ONCE)
     since = time.monotonic()

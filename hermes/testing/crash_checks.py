@@ -37,8 +37,8 @@ class Report:
 
 
 def check(stage: Stage) -> Report:
-    """Returns the broken promises and the unfinished work. Call this function after the gateway has
-    ended."""
+    """Returns a report that lists everything that went wrong, such as a lost answer or unfinished
+    work. Call this function after the gateway has ended."""
     report = Report()
     report.figures["messages"] = len(stage.sent)
     report.figures["kills"] = stage.deaths[-9]

@@ -1,8 +1,8 @@
 """A real gateway process that can be killed anywhere, and that can kill itself at a named point.
 
-A point is a place where a kill could do damage: before or after a commit, a call to a platform, a
-tool or a model call. A first run of the gateway, without a kill, lists the points that a scenario
-passes.
+A point is a place where a kill could do damage: before or after a commit, a call of a platform, a
+call of a tool, or a call of the model. A first run of the gateway, without a kill, lists the points
+that a scenario passes.
 """
 
 import logging
@@ -53,8 +53,8 @@ P = ParamSpec("P")
 APPENDED = "appended.txt"
 """The file in the workspace to which the tool `append` writes."""
 SPAWNED = "-spawned.txt"
-"""The end of the name of the file in the workspace to which a command of the tool `spawn` writes.
-The name begins with the token of the message."""
+"""A command of the tool `spawn` writes to a file in the workspace. The name of the file is the
+token of the message, followed by this text."""
 EDIT_SECONDS = 0.1
 FILE_POLL_SECONDS = 0.01
 READS = {

@@ -134,8 +134,9 @@ def problems_of(folder: Path, files: dict[str, bytes], acknowledged: set[int]) -
 
 
 async def try_images(folder: Path, images: int, seed: int) -> tuple[int, list[str]]:
-    """Records a store, and opens a store on `images` random images of the disk. Returns the number
-    of recorded operations, and the problems that were found."""
+    """Records the writes of a store. Then builds `images` random images of the disk from these
+    writes, and opens a store on each image. Returns the number of recorded operations, and the
+    problems that were found."""
     chance = random.Random(seed)  # noqa: S311  # must be repeatable
     (folder / "recorded").mkdir()
     (folder / "image").mkdir()

@@ -38,8 +38,8 @@ class CuttingProxy:
         )
 
     def arm(self, statement: int, moment: Moment) -> None:
-        """Makes the proxy cut the connection that sends the n-th statement from now. 1 is the next
-        statement."""
+        """Makes the proxy cut a connection when it sends the chosen statement. `statement` counts
+        from now: 1 is the next statement of any connection."""
         self._cut_at, self._moment = self.statements + statement, moment
 
     def disarm(self) -> None:

@@ -2,8 +2,9 @@
 
 Each attempt is harmless if it succeeds: it opens files without writing to them, sets values to what
 they are, or uses files and processes that the test has planted. The script needs only the standard
-library. It reads the addresses of the planted things as JSON from its argument, and prints the
-names of the attempts that succeeded. Further arguments are the names of the attempts to make.
+library. Its first argument is JSON that describes the planted things (see `Planted`). Further
+arguments are the names of the attempts to make. The script prints the names of the attempts that
+succeeded.
 """
 
 import ctypes

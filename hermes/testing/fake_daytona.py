@@ -31,8 +31,8 @@ class FakeDaytona:
         self.failure = ""
         """The name of the error that the next calls of the SDK raise; empty if they raise none."""
         self.lost_answer = ""
-        """The name of the error that the SDK raises after the next program has run, instead of
-        returning its output; empty if it raises none."""
+        """The name of the error that the SDK raises after it has run the next program, instead of
+        returning the program's output; empty if the SDK raises no error."""
         self.created: list[Any] = []
         """The parameters of each created sandbox."""
         self.clients = 0

@@ -22,8 +22,8 @@ esac
 @contextmanager
 def sudo_backend(folder: Path, accepted: str = SUDO_PASSWORD) -> Iterator[LocalBackend]:
     """Yields a backend that gives `SUDO_PASSWORD` to a fake sudo, which accepts the password
-    `accepted`. For each call, the fake writes a line with its parent process and its arguments to
-    the file `calls` in the folder. The workspace is the subfolder `work`."""
+    `accepted`. Each call of the fake appends a line to the file `calls` in `folder`: the parent
+    process and the arguments of the call. The workspace is the subfolder `work`."""
     program = folder / "real-sudo"
     quoted = {"folder": shlex.quote(str(folder)), "password": shlex.quote(accepted)}
     program.write_text(_PROGRAM.format(**quoted))

@@ -77,8 +77,8 @@ def _value(
         case "bytes":
             return _BINARY + str(number).encode()
         case "text":
-            # Databases sort capital letters and accents differently. A copy must be right in every
-            # order.
+            # Databases sort capital letters and accents differently. A copy must be right whatever
+            # the order of its keys is.
             return f"{'bAéZ'[number % 4]} {name} {number} \\ '%s' ? 𝄞"
 
 

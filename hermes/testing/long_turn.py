@@ -1,5 +1,5 @@
-"""A turn of thirty steps. The model that answers in it keeps no state, so the turn can continue
-with a new model after a restart."""
+"""A turn of thirty steps. The fake model of this turn keeps no state, so the turn can continue with
+a new model after a restart."""
 
 from hermes.testing.scripted import Plan, PlannedCall
 from hermes.types.events import SegmentEnded, TextDelta

@@ -32,8 +32,8 @@ def private_scope(workspace: str) -> SandboxScope:
 
 
 def marked_processes(mark: str) -> list[int]:
-    """Returns the processes of this machine that have this mark in their environment, also
-    processes in containers."""
+    """Returns the processes of this machine that have this mark in their environment. Processes in
+    containers are included."""
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -78,9 +78,9 @@ async def check_swapped_script(sandbox: Sandbox, workspace: Path, rounds: int) -
 
 async def check_pinned_script(sandbox: Sandbox, workspace: Path, home: Path) -> RecordedCommand:
     """Changes an approved script after its command has begun. This process overwrites the script,
-    moves another file to its path, and exchanges its folder. The command itself also tries to
-    change the script. Checks that the approved script runs nevertheless. `workspace` and `home` are
-    folders on this machine."""
+    moves another file to the path of the script, and exchanges the script's folder. The command
+    itself also tries to change the script. Checks that the approved script runs nevertheless.
+    `workspace` and `home` are folders on this machine."""
     script, go = workspace / "tools" / "x.sh", home / ".go"
     script.parent.mkdir()
     script.parent.chmod(0o777)

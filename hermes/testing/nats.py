@@ -36,7 +36,8 @@ class NatsProcess:
         """Starts the server and waits until it accepts connections."""
         deadline = time.monotonic() + NATS_SECONDS
         while True:
-            # The server ends at once if another program uses the port. It is then started again.
+            # The server ends at once if another program uses the port. In this case, the server is
+            # started again.
             if self._process is None or self._process.poll() is not None:
                 self._process = self._launched()
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port)) as found:

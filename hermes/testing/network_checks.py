@@ -28,7 +28,8 @@ REFUSAL_REMARK = (
 
 
 async def check_refused_host(sandbox: Sandbox) -> None:
-    """Checks that a command with the policy `LISTED_HOSTS` learns which setting allows a host."""
+    """Checks that a command with the policy `LISTED_HOSTS` can't reach an unlisted host, and that
+    the command's output names the setting that allows the host."""
     outcome = await run(sandbox, f"echo $https_proxy; {ASK_PROXY}")
     first, second, *rest = outcome.text.splitlines()
     assert first == "http://127.0.0.1:3128"

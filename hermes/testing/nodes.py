@@ -32,7 +32,8 @@ async def node(
     adapters: tuple[PlatformAdapter, ...] = (),
     shared_folder: str = "",
 ) -> AsyncIterator[Gateway]:
-    """Runs a gateway with its own home. All gateways in the folder share one database."""
+    """Runs a gateway whose home is the subfolder `name` of `folder`. All gateways with the same
+    `folder` share one database."""
     with store_reached_by(folder / name, store_url(folder), shared_folder=shared_folder):
         async with running(folder / name, adapters, model, conditions) as gateway:
             yield gateway

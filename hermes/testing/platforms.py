@@ -1,6 +1,6 @@
 """A fake chat platform that outlives the gateway, with adapters and manifests for it.
 
-The fake is as strict as real platforms. It deletes an update only when an adapter requests later
+The fake is as strict as real platforms. It delivers an update again until an adapter requests later
 updates, and it sends our own messages back to us as updates. It refuses a text over its limit, an
 edit that changes nothing, and an edit of an unknown message.
 """
@@ -142,8 +142,9 @@ class ChatServer:
         return [shown.text for shown in self.messages.values() if shown.chat == chat]
 
     async def updates(self, token: str) -> Batch:
-        """Waits for updates after the token, at most for `poll_seconds`, and returns them. Deletes
-        the updates before the token."""
+        """Waits at most `poll_seconds` for updates after `token` (a position in the list of
+        updates), and returns these updates. The list keeps all updates, so an earlier token returns
+        earlier updates again."""
         position = int(token)
         with anyio.move_on_after(self.poll_seconds):
             while position >= len(self._updates):

@@ -16,8 +16,8 @@ from hermes.types.value import Value
 RECIPE_SECONDS = 60
 SUFFIXES = {"python": "py", "js": "mjs", "sh": "sh"}
 DEFAULT_PORT = "127.0.0.1:8642"
-"""The address that every recipe in the guide calls. Tests replace it with the address of their
-gateway."""
+"""The host and the port that every recipe in the guide calls. Tests replace them with the host and
+the port of their gateway."""
 
 
 class Recipe(Value):

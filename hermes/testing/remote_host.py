@@ -38,8 +38,8 @@ class RemoteHost:
         cache.joinpath(agent_folder()).symlink_to(_programs().folder)
 
     async def run(self, arguments: Sequence[str], data: bytes) -> bytes:
-        """Runs a program with `data` as its input. Returns its output; if it has no output, its
-        error messages."""
+        """Runs a program with `data` as its input. Returns the program's output, or its error
+        messages if there is no output."""
         environment = {
             "HOME": str(self.home),
             "PATH": f"{Path(sys.executable).parent}:{os.defpath}",

@@ -106,16 +106,16 @@ def every_store_wrapped(wrap: Callable[[Store], Store]) -> Iterator[None]:
 
 
 def wrapped_store(store: Store, wrap: Callable[[Store], Store]) -> Store:
-    """Returns the store in the wrappers of `every_store_wrapped`, with `wrap` as the outermost
-    wrapper."""
+    """Returns the store inside the wrappers that `every_store_wrapped` has set. `wrap` adds the
+    outermost wrapper."""
     for inner in _wraps:
         store = inner(store)
     return wrap(store)
 
 
 def _test_backend(home: Path, conditions: Conditions) -> ExecutionBackend | None:
-    """Returns a backend for this machine if the conditions have tools. Otherwise returns None, and
-    the gateway runs no commands."""
+    """Returns a backend that runs commands on this machine, if the conditions have tools. Otherwise
+    returns None, and the gateway runs no commands."""
     if conditions.tools is None:
         return None
     return LocalBackend(home / "processes", EMPTY_ENVIRONMENT)

@@ -220,8 +220,8 @@ def _planned_calls(text: str) -> tuple[tuple[PlannedCall, ...], str]:
             try:
                 _, end = json.JSONDecoder().raw_decode(text, start)
             except ValueError:
-                # The arguments are not valid JSON, because the test wants a model that writes
-                # invalid arguments.
+                # A test can make the model write arguments that are not valid JSON. Such arguments
+                # end at the next white space.
                 end = start + len(text[start:].split(maxsplit=1)[0])
         calls.append(PlannedCall(found[1], text[start:end] or "{}"))
     return tuple(calls), rest + text[end:]
@@ -402,8 +402,8 @@ class ChatRequest(Struct):
 
 
 def refusal(request: ChatRequest) -> str | None:
-    """Returns the reason why a real server would refuse the conversation; None if it would accept
-    it."""
+    """Returns the reason why a real server would refuse the conversation; None if the server would
+    accept the conversation."""
     talk = [m for m in request.messages if m.role not in ("system", "developer")]
     if not talk or talk[0].role != "user":
         return "the conversation must start with a user message"

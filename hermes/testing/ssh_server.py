@@ -36,7 +36,7 @@ StrictModes no
 UsePAM no
 LogLevel ERROR
 MaxSessions 50
-# Otherwise bash reads ~/.bashrc, which may be slow and may choose another Python.
+# Without SHLVL, bash would read ~/.bashrc, which may be slow and may choose another Python.
 SetEnv SHLVL=2
 MaxStartups 50
 """

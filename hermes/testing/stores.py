@@ -17,7 +17,8 @@ from hermes.types.store import OwnerKind, Row, Store
 _current: list[TestDatabases] = []
 """The databases that tests use at the moment. The list is empty while tests use SQLite."""
 _addresses: dict[Path, StoreSettings] = {}
-"""The store settings that `store_reached_by` has set for the gateways of a home, by the home."""
+"""Maps the home of a gateway to the gateway's store settings, if `store_reached_by` has set
+them."""
 
 
 @contextmanager

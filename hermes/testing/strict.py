@@ -114,7 +114,7 @@ def _filled_in(text: str, request: ChatRequest) -> str:
 
 
 def _described(url: str) -> str | None:
-    """Returns the type and the size of the image in a data URL, or None if it is not a PNG
+    """Returns the type and the size of the image in a data URL, or None if the URL contains no PNG
     image."""
     kind, _, encoded = url.removeprefix("data:").partition(";base64,")
     data = base64.b64decode(encoded)

@@ -95,7 +95,8 @@ class SynapseProcess:
         deadline = time.monotonic() + SYNAPSE_SECONDS
         while True:
             assert self._process is not None, "the server was not launched"
-            # The server exits if another program happens to use the port. It is then started again.
+            # The server exits if another program happens to use the port. In this case, the server
+            # is started again.
             if self._process.poll() is not None:
                 self._process = self._launched()
             with suppress(OSError):

@@ -15,7 +15,7 @@ T = TypeVar("T")
 def formatted_text(
     text: str, mode: str | None, limit: int, *, needed: bool = True
 ) -> FormattedText:
-    """Returns the text as a chat shows it. Raises ApiRefusal if Telegram would refuse it."""
+    """Returns the text as a chat shows it. Raises ApiRefusal if Telegram would refuse the text."""
     try:
         shown = parse_html(text) if mode == "HTML" else FormattedText(text=text)
     except BadEntities as error:

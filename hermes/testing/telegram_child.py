@@ -67,8 +67,8 @@ def appender(name: str) -> Callable[[Value], None]:
 
 
 def read_records(path: Path, kind: type[R]) -> list[R]:
-    """Returns the records of all processes, oldest first. A line that is incomplete because its
-    process was killed is left out."""
+    """Returns the records of all processes, oldest first. A process that is killed can leave an
+    incomplete line. Such a line is ignored."""
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     return [msgspec.json.decode(line, type=kind) for line in lines if line.endswith(b"}")]
 

@@ -1,7 +1,8 @@
 """Kills a gateway at random while people write on Telegram and the Bot API fails.
 
-Every message must be answered once, completely and in order, and the gateway must not make a call
-for a chat while it knows that the Bot API refuses all calls for this chat (a penalty window).
+Every message must be answered once, completely and in order. Sometimes the Bot API refuses all
+calls for a chat for some time (a penalty window). The gateway must make no call for the chat while
+it knows of such a window.
 """
 
 import random

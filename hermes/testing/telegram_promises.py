@@ -87,7 +87,8 @@ def _penalties(stage: TelegramStage, report: Report) -> Iterator[str]:
 
 
 def early_calls(records: list[CallRecord], freezes: list[StoredFreeze]) -> Iterator[str]:
-    """Yields a text for each call that a gateway started inside a penalty window that it knew of.
+    """Yields a text for each call that a gateway started inside a penalty window, although the
+    gateway knew of the window.
 
     A process knows the windows that the answers to its own calls announced, and the windows that
     were in the store when an earlier process was killed. A call is left out if it started before

@@ -119,8 +119,8 @@ class TelegramStage:
         self.begun.append(time.time())
 
     async def kill(self) -> None:
-        """Kills the gateway, and notes the chats to which the gateway had paused sending. It pauses
-        sending to a chat when Telegram refuses all calls for the chat for some time."""
+        """Kills the gateway, and records the chats for which the gateway had paused its calls. A
+        gateway pauses its calls for a chat when Telegram refuses them for some time."""
         pid = self.gateway.pid
         self.gateway.check_running()
         await self.gateway.kill()

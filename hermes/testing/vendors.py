@@ -45,8 +45,8 @@ def check(wire: str, body: bytes) -> None:
 
 @cache
 def _adapter(wire: str) -> TypeAdapter[object]:
-    # Importing the package of a vendor takes up to 3 s. It is imported here and not at the top of
-    # the module, because every test process imports this module.
+    # Importing the package of a vendor takes up to 3 s. The package is imported here and not at the
+    # top of the module, because every test process imports this module.
     module, _, name = _BODIES[wire].rpartition(".")
     return TypeAdapter(vars(import_module(module))[name])
 

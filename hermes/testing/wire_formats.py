@@ -76,7 +76,8 @@ SAMPLINGS = (
 )
 GARBAGE = (b"7", b'{"type":7,"choices":7}', b'{"type":"\xff"}', b"[" * 9999, b"nonsense")
 
-# Several classes inherit each test. A health check of Hypothesis forbids this, so it is turned off.
+# Several classes inherit each test. A health check of Hypothesis forbids this, so the health check
+# is turned off.
 inherited = settings(deadline=None, suppress_health_check=[HealthCheck.differing_executors])
 wrongs = st.sampled_from([None, True, 7, -1.5, "", "x", [], {}, [None], {"type": None}])
 

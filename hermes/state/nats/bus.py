@@ -1,7 +1,7 @@
 """The bus of processes on several machines: messages over NATS.
 
-While no server can be reached, messages are lost. During this time, the reader of announcements
-gets a signal every second, so that it looks for changes in the store.
+While no server can be reached, messages are lost. During this time, the process looks for changes
+in the store every second.
 """
 
 import itertools
@@ -34,14 +34,15 @@ many seconds."""
 COMPLAINT_SECONDS = 60.0
 """Minimum number of seconds between two log lines that say that there is no connection."""
 PUBLISH_SECONDS = 1.0
-"""Maximum time in seconds for sending the messages of one call. Messages that are not sent in time
-are lost."""
+"""Maximum duration of one call of `send` or `announce`, in seconds. Messages that are not sent in
+time are lost."""
 NATS_CLOSE_SECONDS = 2.0
 NATS_PIECE_CHARACTERS = 32_768
 """Maximum number of characters in a piece of a message. A character has up to 4 bytes, so a piece
 stays below 1 MB, the default limit of a NATS server."""
 _TOKEN = re.compile(r"[0-9A-Za-z_-]{1,64}")
-"""Matches the names that may be part of a subject. Other names might contain wildcards."""
+"""Matches the names that are safe as a part of a NATS subject. Other names might contain
+wildcards."""
 _FORBIDDEN = "permissions violation"
 
 
@@ -138,7 +139,8 @@ class NatsBus:
             log.info("the bus is connected to NATS at %s", place)
         self._client = connection.client
         self._disconnected = anyio.Event()
-        # Announcements that were sent before this connection existed may have been missed.
+        # Announcements that were sent before this connection existed are lost, so the reader of
+        # announcements must look for changes in the store.
         self._messages.interrupted()
         self._tried.set()
 

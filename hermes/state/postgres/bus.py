@@ -12,8 +12,8 @@ from hermes.types.identity import OwnerId
 log = logging.getLogger(__name__)
 
 PIECE_CHARACTERS = 1900
-"""Number of characters in one notification. A notification must be shorter than 8000 bytes, and a
-character has up to 4 bytes."""
+"""Maximum number of characters in one notification. A notification must be shorter than 8000 bytes,
+and a character has up to 4 bytes."""
 COMMITS_CHANNEL = "hermes"
 """The channel on which commits are announced. Every process that waits for changes listens to
 it."""

@@ -57,8 +57,8 @@ integers, text, double precision, void."""
 
 
 class StatementReply:
-    """The reply to a statement that was sent. `rows` returns no rows until the result has
-    arrived."""
+    """The reply to a statement that was sent. Before the result has arrived, `rows` returns an
+    empty list."""
 
     __slots__ = ("result",)
 
@@ -83,9 +83,9 @@ class StatementReply:
 class Channel:
     """One connection. The caller sends several statements, and then waits for all their results.
 
-    Each statement is prepared once. With `pooled`, statements are not prepared, because a pooler
-    may run the next transaction on another connection to the server, which does not know the
-    prepared statements.
+    Each statement is prepared once. With `pooled`, statements are not prepared. The reason is that
+    a pooler may run the next transaction on another connection to the server, and the prepared
+    statements would be missing there.
     """
 
     def __init__(self, connection: psycopg.AsyncConnection[Any], *, pooled: bool = False) -> None:

@@ -158,8 +158,8 @@ def _users() -> Work[str]:
 
 @asynccontextmanager
 async def postgres_target(url: str, source: str) -> AsyncIterator[PostgresCopyEnd]:
-    """Yields the database at `url`, with the record of a copy of `source`. Raises CopyRefused
-    unless the database is empty or holds an unfinished copy of the same source."""
+    """Yields the database at `url` as the target of a copy of `source`. The database must be empty
+    or hold an unfinished copy of this source. Otherwise raises CopyRefused."""
     server = Server(url)
     if server.place == source:
         raise CopyRefused(f"{source} is the source of the copy: name another target")
@@ -187,8 +187,8 @@ async def _require_free(connection: psycopg.AsyncConnection[Any], place: str, so
     version = await schema_version(connection)
     if version not in (0, len(MIGRATIONS)):
         raise CopyRefused(
-            f"{place} has the tables of another version of hermes (schema {version}, this one has"
-            f" {len(MIGRATIONS)}): copy into an empty database"
+            f"{place} has the tables of another version of hermes (schema {version}, this version"
+            f" has {len(MIGRATIONS)}): copy into an empty database"
         )
     if foreign:
         raise CopyRefused(

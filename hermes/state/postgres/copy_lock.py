@@ -30,8 +30,8 @@ async def take_copy_lock(connection: psycopg.AsyncConnection[Any], place: str) -
 
 
 async def require_no_copy(connection: psycopg.AsyncConnection[Any]) -> None:
-    """Raises StoreUnavailable while the database is being copied, or if it is itself an
-    unfinished copy."""
+    """Raises StoreUnavailable if a running `hermes store copy` uses the database, or if the
+    database is an unfinished copy of another store."""
     try:
         found = await connection.execute(
             "select 1 from pg_locks where locktype = 'advisory' and granted"

@@ -10,8 +10,8 @@ from hermes.types.errors import HermesError
 
 
 async def check_postgres(url: str) -> Check:
-    """Connects to the database at the address, and compares its schema with the schema of this
-    version."""
+    """Connects to the database at `url`, and checks that the schema of the database fits this
+    version of Hermes."""
     server, known = Server(url), len(migrations())
     try:
         async with await server.connect(starting=True) as connection:

@@ -52,8 +52,8 @@ is a hash of the process's id."""
 
 
 def held_locks() -> Work[dict[OwnerId, bool]]:
-    """Returns the registered processes that hold their lock or may still take it. The value of each
-    is True if the process hangs: its heartbeat is older than `STALE_SECONDS`."""
+    """Returns the registered processes that hold their lock or may still take it. Each process id
+    maps to True if the process hangs: its heartbeat is older than `STALE_SECONDS`."""
     rows = yield (
         "select o.id, o.beat_at < extract(epoch from clock_timestamp()) - ?"
         " from owners o where o.beat_at is not null"
@@ -200,8 +200,8 @@ class Presence:
             await self._leave()
 
     def note_commit(self, number: int) -> None:
-        """Makes sure that the commit is announced to other processes soon. The announcement is not
-        part of the commit's transaction."""
+        """Makes sure that the commit of the transaction `number` is announced to other processes
+        soon. The announcement is not part of the transaction."""
         self._latest = max(self._latest, number)
         self._uncommunicated = True
         if not self._announcing:
@@ -371,7 +371,7 @@ async def _completed(connection: psycopg.AsyncConnection[Any]) -> int:
 
 
 def leave(owner: OwnerId) -> Work[None]:
-    """Removes the row of this process. If the process leaves work for other processes to take over,
-    the row stays and marks the process as dead."""
+    """Removes the row of this process from the list of processes. If the process leaves work that
+    other processes should take over, the row stays and is marked as dead."""
     yield "update owners set beat_at = null where id = ?", (owner,)
     yield from owners.leave(owner)

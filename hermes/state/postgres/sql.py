@@ -35,8 +35,8 @@ class PreparedSql(Value):
 
     text: bytes
     returns_rows: bool
-    """Whether the statement returns rows, for which the caller then waits. A statement that returns
-    no rows is sent together with the next statement."""
+    """Whether the statement returns rows. If it does, the caller waits for the rows. Otherwise the
+    statement is sent together with the next statement."""
     writes: bool
 
 

@@ -120,8 +120,9 @@ class PostgresStore:
         """Returns whether the transaction was committed. Otherwise it was rolled back.
 
         While the server can't be reached, this method waits, because only the server knows the
-        outcome. If the caller is cancelled, it waits only a few more seconds, so that a process can
-        exit without its server. The outcome then stays unknown, as if the process had been killed.
+        outcome. If the caller is cancelled, this method waits only a few more seconds, so that the
+        process can exit while the server can't be reached. The outcome then stays unknown, as if
+        the process had been killed.
         """
         log.warning("the connection was lost during a commit: looking up its outcome")
         try:
@@ -168,7 +169,7 @@ async def open_postgres(
     folder: FolderId | None = None,
     open_bus: OpenBus | None = None,
 ) -> AsyncIterator[PostgresStore]:
-    """Migrates the store at `url`, and keeps it open until the context ends.
+    """Migrates the store at `url`, and keeps the store open until the block ends.
 
     A process that runs turns passes its kind and its folder, and is then registered. Other
     processes pass neither and are not registered. If `url` is the address of a pooler, `direct_url`

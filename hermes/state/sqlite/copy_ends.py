@@ -173,7 +173,7 @@ def _require_this_version(path: Path) -> None:
     if path.exists() and (version := schema_version(path)) not in (0, len(MIGRATIONS)):
         raise CopyRefused(
             f"{path} is an unfinished copy by another version of hermes (schema {version}, this"
-            f" one has {len(MIGRATIONS)}): remove it"
+            f" version has {len(MIGRATIONS)}): remove the file"
         )
 
 

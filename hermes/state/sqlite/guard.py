@@ -1,7 +1,8 @@
 """Checks the database before it is opened, and replaces it if it is damaged or missing. A database
 that a process has open must not be replaced. Therefore each process holds a shared lock while it
-has the store open, and a replacement needs the exclusive lock. This module never opens the database
-file without SQLite, because closing such a descriptor would release the locks that SQLite holds.
+has the store open, and a replacement needs the exclusive lock. This module opens the database file
+only through SQLite, because closing any other descriptor of the file would release the locks that
+SQLite holds.
 """
 
 import contextlib
@@ -107,7 +108,7 @@ def _damage(home: Home) -> str | None:
 
 
 def damage_of(path: Path) -> str | None:
-    """Returns a description of the damage to the file; None if it is sound or missing."""
+    """Returns a description of the damage to the file; None if the file is sound or missing."""
     if not path.exists():
         return None
     if is_emptied(path):
@@ -152,8 +153,9 @@ def _reindex(connection: sqlite3.Connection) -> None:
 def _leave(home: Home, lock: FileLock) -> None:
     """Frees the shared lock.
 
-    If this is the last process and it has checkpointed the WAL, a missing WAL no longer means that
-    commits were lost. The process then removes the lock files of killed processes.
+    If this is the last process and the WAL is checkpointed, no commit is lost. The lock files of
+    killed processes are then removed, because the next process would otherwise take the missing WAL
+    for a loss.
     """
     if lock.try_acquire() and not wal_of(home.store).exists():
         sweep_up(home.run)
@@ -162,6 +164,6 @@ def _leave(home: Home, lock: FileLock) -> None:
 
 def _lost_wal(home: Home) -> bool:
     """Returns whether commits were lost because the WAL of a killed process is missing. A process
-    that exits cleanly removes the WAL and its lock file. So a lock file without a WAL means that a
-    process was killed and the WAL was then lost."""
+    that exits cleanly removes the WAL and its own lock file. So a lock file without a WAL means
+    that a process was killed and that the WAL was lost afterwards."""
     return home.store.exists() and bool(unclean(home.run)) and not wal_of(home.store).exists()

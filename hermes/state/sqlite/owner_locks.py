@@ -14,7 +14,7 @@ from hermes.types.identity import OwnerId, new_id
 
 
 class OwnerLock:
-    """Holds the lock that proves that this process is alive, while the context is open."""
+    """Holds a lock until the `with` block ends. The lock proves that this process is alive."""
 
     def __init__(self, folder: Path) -> None:
         self.id = OwnerId(new_id())
@@ -60,7 +60,8 @@ def dead_among(folder: Path, owners: Iterable[OwnerId]) -> list[OwnerId]:
 
 
 def unclean(folder: Path) -> list[Path]:
-    """Returns the lock files of killed processes: the file exists and its lock is free."""
+    """Returns the lock files of killed processes. A killed process leaves its lock file, but the
+    file is no longer locked."""
     return [path for path in folder.glob("owner-*.lock") if not is_held(path)]
 
 

@@ -42,8 +42,8 @@ def quarantine(home: Home, damage: str) -> None:
         finish_restore(home)
     except (OSError, StoreUnavailable) as error:
         raise StoreUnavailable(
-            f"{damage}, and no snapshot can take its place ({error}): make room, or move the files"
-            f" named {home.store.name}* away yourself"
+            f"{damage}, and no snapshot can replace the database ({error}): free some space on the"
+            f" disk, or move the files named {home.store.name}* away yourself"
         ) from error
     log.error(
         "restored a snapshot that is %s old: everything later is lost. %s turns that were open"
@@ -86,8 +86,8 @@ def _prepare_copy(snapshot: Path, home: Home, age: str) -> RestoredWork:
 
 
 def is_restore_pending(home: Home) -> bool:
-    """Returns whether there is a prepared copy that was not moved into place, because its process
-    was killed."""
+    """Returns whether there is a prepared copy that was not moved into place, because the process
+    that prepared the copy was killed."""
     return _restored(home).exists()
 
 

@@ -1,8 +1,8 @@
 """Renames the database of an earlier version, `state.db`, and its snapshots to their present
 names.
 
-Hermes Agent keeps a database of its own under the same name. That database is only read, and
-never changed.
+Another program, Hermes Agent, gives its own database the same name. A database of Hermes Agent is
+only read, and never changed.
 """
 
 import logging

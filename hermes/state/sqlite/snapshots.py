@@ -33,7 +33,7 @@ def database_size(home: Home) -> int:
 
 
 def snapshot_due(home: Home, age: float) -> bool:
-    """Returns whether the newest snapshot is older than this many seconds and the store has changed
+    """Returns whether the newest snapshot is older than `age` seconds and the store has changed
     since that snapshot."""
     newest = next((path.stat().st_mtime for path in snapshots(home)), 0.0)
     files = (home.store, wal_of(home.store))

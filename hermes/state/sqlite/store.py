@@ -109,7 +109,7 @@ class SQLiteStore:
 async def open_store(
     path: Path, kind: OwnerKind | None = None, folder: FolderId | None = None
 ) -> AsyncIterator[SQLiteStore]:
-    """Migrates the store at `path`, and keeps it open until the context ends.
+    """Migrates the store at `path`, and keeps the store open until the block ends.
 
     A process that runs turns passes its kind and its folder, and is registered. Other processes are
     not registered.

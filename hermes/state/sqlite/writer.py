@@ -112,7 +112,8 @@ class Writer:
         except asyncio.CancelledError:
             if anyio.current_effective_deadline() > -math.inf:
                 raise  # The task was cancelled without a scope, so there is nobody to tell.
-            # Cancellations are rare. A scope for every transaction would cost more than this.
+            # The transaction is shielded only now, after a cancellation. Cancellations are rare,
+            # and a shield for every transaction would cost more time.
             with anyio.CancelScope(shield=True):
                 result: T = await self._outcome(job)
         return result  # for mypy, the scope might have swallowed an error

@@ -280,7 +280,7 @@ async def test_a_snapshot_that_does_not_fit_on_the_disk_is_reported_and_restored
     home.store.write_bytes(b"garbage" * 999)
     shutil.rmtree(home.root / "hermes.part", ignore_errors=True)
     (home.root / "hermes.part").mkdir()
-    with pytest.raises(StoreUnavailable, match="no snapshot can take its place"):
+    with pytest.raises(StoreUnavailable, match="no snapshot can replace the database"):
         await use(home)
     assert home.store.exists()
     (home.root / "hermes.part").rmdir()
