@@ -99,8 +99,9 @@ def _forward(folder: str, sandbox: str, pipes: tuple[int, int], parent: int) -> 
 
 
 def leave_descriptors(kept: set[int]) -> None:
-    """Closes all descriptors that this process has inherited, except `kept`. One of them is the
-    output of the command. While this process has the output open, its readers wait for more."""
+    """Closes all descriptors that this process has inherited, except `kept`. One of the closed
+    descriptors is the pipe for the output of the command. If this process kept the pipe open, the
+    readers of the output would wait for more."""
     with os.scandir("/proc/self/fd") as entries:
         found = {int(entry.name) for entry in entries}
     for descriptor in found - kept:
@@ -113,7 +114,7 @@ def leave_descriptors(kept: set[int]) -> None:
 
 def join_namespaces(libc: ctypes.CDLL, pid: int) -> None:
     """Joins first the user namespace that owns the network namespace of the process, and then the
-    network namespace. The process itself may be in another user namespace."""
+    network namespace. The process `pid` may itself be in a different user namespace."""
     network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     owner = fcntl.ioctl(network, _NS_GET_USERNS)
     # A process can't join the user namespace that it is in.
