@@ -87,8 +87,8 @@ def _forward(folder: str, sandbox: str, pipes: tuple[int, int], parent: int) -> 
             with os.fdopen(told) as file:
                 child = json.load(file)["child-pid"]
             join_namespaces(libc, child)
-            # The server does not name 127.0.0.1, because the loopback interface may still be down,
-            # and then has no address.
+            # The server listens on all addresses of the namespace and not only on 127.0.0.1,
+            # because the loopback interface may still be down. The interface then has no address.
             with socket.create_server(("", PROXY_PORT), backlog=MOST_CONNECTIONS) as listener:
                 os.write(opened, b"g")
                 os.close(opened)
@@ -180,8 +180,8 @@ class JoinedSockets:
             for source in [one for one in self.sources() if one in ready]:
                 self._receive(source)
         except BlockingIOError:
-            # A ready socket may be ready for reading only, or for writing only. The operation is
-            # tried again when a socket is ready the next time.
+            # A socket that is ready for reading may not be ready for writing, or the reverse. The
+            # failed operation is tried again when a socket is ready the next time.
             pass
         except OSError:
             self._open.clear()
