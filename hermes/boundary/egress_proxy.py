@@ -266,8 +266,8 @@ def _listen(path: Path) -> socket.socket:
             old.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     try:
-        # The socket gets its final name only when it listens. Otherwise another process could take
-        # it for the socket of a dead process.
+        # The socket gets its final name only when it listens. Otherwise another process could
+        # mistake it for the socket of a dead process and remove it.
         new = path.with_suffix(".new")
         new.unlink(missing_ok=True)
         with short_path(new) as name:

@@ -78,7 +78,8 @@ class CloudMachine:
     `RemoteMachine`."""
 
     def __init__(self, owner: "CloudBackend", id: str, record: CloudRecord) -> None:
-        """`record` describes the sandbox. It is stored if there is no record with this id yet."""
+        """`record` describes the sandbox. This record is stored only if no record with this id
+        exists yet."""
         self._owner = owner
         self._id = id
         self._record = record
