@@ -106,8 +106,7 @@ async def open_gateway(
     locks = CredentialLocks(home=settings.home.root, folder=overrides.credential_folder)
     if not terminal:
         check_workspaces(profiles.values())
-    # All agents share the folder of the media cache, because the entry points store files before an
-    # agent is chosen.
+    # All agents share this folder: the entry points store files before an agent is chosen.
     media = MediaCache(settings.files.media)
     async with (
         home_store(settings, "terminal" if terminal else "gateway", folder.id) as store,

@@ -361,8 +361,8 @@ def end(folder: CommandFolder, grace: float) -> bool:
     first get SIGTERM, and have this number of seconds to end by themselves. Returns False if the
     command was not running. If the command has not begun yet, this call prevents its start."""
     # A supervisor that is just starting writes its record, and then looks for the file ENDED. This
-    # process creates ENDED, and then reads the record. So either the supervisor finds ENDED, or
-    # this process finds the record.
+    # process creates ENDED, and then reads the record. So the supervisor finds ENDED, or this
+    # process finds the record, or both.
     folder.path.mkdir(mode=0o700, exist_ok=True)
     (folder.path / ENDED).touch()
     record = folder.record()
