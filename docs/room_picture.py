@@ -34,8 +34,8 @@ async def events() -> tuple[list[dict[str, Any]], str]:
 
 
 def lines(found: list[dict[str, Any]], person: str) -> Iterator[tuple[str, Text]]:
-    """Yields the sender and the text of each line. A message that was edited is shown with its last
-    text."""
+    """Yields the sender and the text of each line of the picture. `person` is the id of the
+    newcomer. A message that was edited is shown with its last text."""
     edits = {
         event["content"]["m.relates_to"]["event_id"]: event["content"]["m.new_content"]["body"]
         for event in found

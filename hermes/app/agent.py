@@ -326,7 +326,8 @@ class _Prefilled(msgspec.Struct):
 
 
 def prefill_of(home: Home, file: str) -> tuple[Message, ...]:
-    """Reads the messages that the model gets before the messages of every conversation."""
+    """Reads the messages that the model gets in every conversation, before the messages of the
+    conversation itself."""
     if not file:
         return ()
     path = home.root / Path(file).expanduser()
@@ -357,8 +358,8 @@ def find_model(models: ConfiguredModels, name: str) -> ModelChoice:
     """Finds a model by the name that a person gave. An empty name means the main model. Raises
     ConfigError if the model can't be used.
 
-    If the name is a model file, the file must be in the models folder. API requests have the same
-    restriction.
+    If the name is the name of a model file, the file must be in the models folder. Model names in
+    API requests have the same restriction.
     """
     main = models.main()
     if name:
@@ -366,8 +367,7 @@ def find_model(models: ConfiguredModels, name: str) -> ModelChoice:
         meant = offers.read_name(name)
         if provider := meant.provider or (main.provider if main else ""):
             # `requested` is called first, because it refuses files outside of the models folder.
-            # If such a name reached the later checks, their errors would show whether the file
-            # exists.
+            # The errors of the later checks would show whether such a file exists.
             choice = models.requested(f"{provider}/{meant.model}")
             if reason := offers.why_unlikely(meant):
                 raise ConfigError(reason)

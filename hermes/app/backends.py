@@ -108,7 +108,8 @@ def client_options(terminal: TerminalSettings, environ: Mapping[str, str]) -> Cl
 
 def _has_own_workspaces(settings: Settings) -> bool:
     """Returns whether each sandbox gets a separate workspace. In a terminal, or if the settings
-    name a workspace, the answer is no: the person wants to work in that folder."""
+    name a workspace, the answer is no: the person wants the agent to work in the folder of the
+    terminal, or in the named folder."""
     chosen = "workspace" in settings.sources.found
     return not chosen and settings.workspace == settings.files.workspace
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    # This module is slow to import, and commands such as `hermes model` do not need it.
+    # `hermes.app.agent` is slow to import, and commands such as `hermes model` do not need it.
     from hermes.app.agent import AgentBuilder
     from hermes.settings import Settings
 

@@ -64,8 +64,8 @@ MEDIA_SECONDS = 20.0
 def limit_threads() -> None:
     """Limits the threads of a process that runs only Hermes. A program that embeds Hermes must not
     call this function."""
-    # libuv resolves addresses in this number of threads; the default is 4. It reads the variable at
-    # the first lookup.
+    # libuv resolves addresses in this number of threads; the default is 4. libuv reads the variable
+    # at the first lookup.
     os.putenv("UV_THREADPOOL_SIZE", "1")
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
 
@@ -81,7 +81,7 @@ class GatewayOverrides(msgspec.Struct, frozen=True, kw_only=True):
     backend: ExecutionBackend | None = None
     """An execution backend that is used instead of the backend in the settings."""
     targets: Sequence[TargetPlatform] | None = None
-    """Platforms that messages can be sent to, instead of the platforms in the settings."""
+    """The platforms that messages can be sent to. They replace the platforms in the settings."""
     download: Download | None = None
     """A function that replaces the download of files whose URLs are in messages."""
     wrap_store: Callable[[Store], Store] = lambda store: store
@@ -106,7 +106,7 @@ async def open_gateway(
     locks = CredentialLocks(home=settings.home.root, folder=overrides.credential_folder)
     if not terminal:
         check_workspaces(profiles.values())
-    # All agents share this folder, because the entry points store files before an agent is chosen.
+    # All agents share this folder: the entry points store files before an agent is chosen.
     media = MediaCache(settings.files.media)
     async with (
         home_store(settings, "terminal" if terminal else "gateway", folder.id) as store,

@@ -58,8 +58,8 @@ async def delete_old_results(home: Home) -> None:
 async def take_snapshots(home: Home, settings: StoreSettings) -> None:
     """Copies the store every few minutes, so that a copy can replace a damaged store.
 
-    The store must be open. If the store's files are replaced while this function runs, it takes no
-    more snapshots.
+    The store must be open. If another program replaces the files of the store while this function
+    runs, no more snapshots are taken.
     """
     watch = FileWatch(home.store)
 

@@ -33,8 +33,8 @@ from hermes.types.turns import Prompt, Turn
 async def agent_builders(
     settings: Settings, stored: Settings
 ) -> AsyncIterator[tuple[dict[AgentId, AgentBuilder], Plugins]]:
-    """Yields a builder for every agent of `settings`, and the plugins. `stored` contains the
-    settings of the store that the builders use."""
+    """Yields a builder for every agent of `settings`, and the plugins. The builders use the store
+    that the settings `stored` name."""
     builtins = Builtins()
     plugins = all_plugins(builtins)
     # Wrong settings of a platform raise no error here, because `check` reports them separately.
@@ -52,8 +52,8 @@ async def agent_builders(
 
 
 async def check(settings: Settings) -> Sequence[str]:
-    """Returns warnings about the settings. Raises ConfigError if an agent could not work with
-    them.
+    """Returns warnings about the settings. Raises ConfigError if an agent could not work with these
+    settings.
 
     The check does not change the home.
     """

@@ -29,8 +29,8 @@ OpenStore = Callable[
 async def home_store(
     settings: Settings, kind: OwnerKind | None = None, folder: FolderId | None = None
 ) -> AsyncIterator[Store]:
-    """Opens the store that the settings name. A process that runs turns passes its kind and its
-    folder, and is then registered in the store."""
+    """Opens the store that the settings name. A process that runs turns passes its `kind` and its
+    `folder`, and the store then registers the process."""
     settings.home.ensure()
     if settings.store.url:
         async with _driver(settings.store.url)(settings, kind, folder) as store:
@@ -60,13 +60,13 @@ def node_folder(settings: Settings) -> NodeFolder:
 
 
 async def store_nodes(settings: Settings) -> list[StoreNode]:
-    """Returns the processes that share the store. The list is empty for SQLite, whose store is used
-    on one machine only."""
+    """Returns the processes that share the store. The list is empty for SQLite, because a SQLite
+    store is used on one machine only."""
     if not settings.store.url:
         return []
     async with home_store(settings) as store:
-        # Imported here because psycopg is an extra, which may not be installed. Here it must be
-        # installed, because the open store uses it.
+        # psycopg is an extra that may not be installed, so the import is not at the top of the
+        # module. At this point psycopg is installed, because the open store uses it.
         from hermes.state.postgres.presence import listed_nodes  # noqa: PLC0415
 
         return await store.read(listed_nodes)

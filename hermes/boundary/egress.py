@@ -31,8 +31,8 @@ QUOTED = 200
 IsAllowed = Callable[[str, int], bool]
 """Returns whether Hermes is allowed to connect to this address and port."""
 
-# Ports above 1023 to which no request is sent, because their servers would interpret the lines of
-# an HTTP request as commands.
+# Ports above 1023 to which no request is sent, because the usual servers on these ports would
+# interpret the lines of an HTTP request as commands.
 _SERVICES = frozenset({1433, 2049, 3306, 3389, 5432, 5900, 6379, 11211, 27017})
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _FILE_HEADERS = {
@@ -244,8 +244,8 @@ def _is_text(media_type: str) -> bool:
 
 
 def _decoded(body: bytes, charset: str | None) -> str:
-    """Returns the decoded text. The encoding is the first that is found in the byte order mark, the
-    header and the `<meta>` element, and otherwise UTF-8."""
+    """Returns the decoded text. The byte order mark names the encoding. Without this mark, the
+    header names it, and without the header the `<meta>` element. The default is UTF-8."""
     for mark, encoding in _MARKS:
         if body.startswith(mark):
             return body.decode(encoding, errors="replace")

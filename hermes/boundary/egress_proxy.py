@@ -88,8 +88,8 @@ class EgressProxy:
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self._policy = policy
-        # A command can choose hosts with slow name servers. Looking them up must not occupy the
-        # threads of the gateway.
+        # A command can choose hosts with slow name servers. So the look-ups for commands have
+        # threads of their own, and do not occupy the other threads of the gateway.
         self._resolver = resolver or PageResolver(anyio.CapacityLimiter(LOOKUP_THREADS))
         self._allowed = allowed
         self._idle_seconds = idle_seconds
@@ -130,7 +130,8 @@ class EgressProxy:
         self._path.unlink(missing_ok=True)
 
     def take_refused(self, sandbox: str) -> Sequence[str]:
-        """Returns the hosts that the policy has refused to the sandbox since the last call."""
+        """Returns the hosts that the policy has refused to the sandbox since the last call of this
+        method."""
         found = [refusal for refusal in self._refused if refusal[0] == sandbox]
         for refusal in found:
             del self._refused[refusal]
@@ -265,8 +266,8 @@ def _listen(path: Path) -> socket.socket:
             old.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     try:
-        # The socket gets its final name only when it listens. Otherwise another process could take
-        # it for the socket of a dead process.
+        # The socket gets its final name only when it listens. Otherwise another process could
+        # mistake it for the socket of a dead process and remove it.
         new = path.with_suffix(".new")
         new.unlink(missing_ok=True)
         with short_path(new) as name:
@@ -286,7 +287,7 @@ def _is_alive(path: Path) -> bool:
 
 @contextlib.contextmanager
 def short_path(path: Path) -> Iterator[str]:
-    """Yields a path of the socket that is short enough for the kernel, however long `path` is."""
+    """Yields a path that leads to the same socket as `path` and is short enough for the kernel."""
     if len(os.fsencode(path)) < LONGEST_SOCKET_PATH:
         yield str(path)
         return

@@ -14,8 +14,8 @@ _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,252})|\[[0-9A-Fa-f:.]{2,45}
 _HEADER = re.compile(rb"[\w!#$%&'*+.^`|~-]+:[^\r\n\0]*")
 """A header that all servers read in the same way. Other headers could hide a second `Host`."""
 _DROPPED = (b"proxy-", b"connection:", b"keep-alive:", b"host:", b"upgrade:")
-"""Headers of a client that the proxy does not pass on: they concern the proxy, or the proxy sets
-them itself."""
+"""Headers that the proxy does not pass on. Some of these headers are meant for the proxy, and the
+proxy sets the others itself."""
 _REASONS = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway", 503: "Service Unavailable"}
 
 
@@ -76,8 +76,8 @@ def _place(url: str, usual: int | None) -> tuple[str, int]:
 
 
 def refusal_reply(refusal: ProxyRefusal) -> bytes:
-    """Returns the answer to a request that is not passed on. Many clients show only the first
-    line, so the reason is in that line, too."""
+    """Returns the answer to a request that the proxy does not pass on. Many clients show only the
+    first line of an answer, so the reason is also in the first line."""
     text = f"{_REASONS[refusal.status]}: {refusal}"
     body = f"{text}\n".encode("ascii", "replace")
     lines = (

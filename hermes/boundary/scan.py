@@ -50,7 +50,8 @@ class ScanTask(NamedTuple):
 
 
 Hit = tuple[str, int, str]
-"""A hit: its path, line and text. A hit in the path itself has line 0 and no text."""
+"""A hit: the path of the file, and the number and the text of the line. If the path itself matches,
+the number is 0 and the text is empty."""
 
 
 class Scan:

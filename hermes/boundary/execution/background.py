@@ -67,8 +67,9 @@ class BackgroundProcess(Value):
     """The process group of the command. The supervisor is its leader."""
     started_at: float
     boot: str = ""
-    """The boot id of the machine when the process was started. If another machine uses the disk
-    with the records, it has another boot id, and so it does not look for the process."""
+    """The boot id of the machine when the process was started. The records may be on a disk that
+    another machine uses later. That machine has another boot id, so Hermes does not look for the
+    process there."""
     wrapped: bool = False
     """Whether the command runs in a sandbox of bubblewrap."""
     sandbox: str = ""
@@ -124,8 +125,8 @@ class Background:
         return record
 
     async def _spawn(self, launch: CommandLaunch, folder: Path, gate: int) -> ProcessGroup:
-        """Starts the supervisor. It waits for a line from the file descriptor `gate`, and outlives
-        this process."""
+        """Starts the supervisor, which outlives this process. The supervisor starts the command
+        when it has read a line from the file descriptor `gate`."""
         async with await anyio.open_process(
             script(supervisor, str(folder), launch.restrictions.text(), *launch.arguments),
             cwd=launch.folder,
@@ -285,8 +286,8 @@ def _end_all(record: BackgroundProcess) -> None:
     the exit code."""
     if runs(record.process):
         end_descendants(record.process.group)
-    # If the supervisor was killed, the other processes are no longer its descendants. The mark in
-    # their environment identifies them.
+    # If the supervisor was killed, the other processes of the command are no longer its
+    # descendants. They are found by the mark in their environment.
     end_marked(f"{PROCESS_MARK}={record.id}", record.process.group)
 
 

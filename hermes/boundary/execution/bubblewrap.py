@@ -61,8 +61,8 @@ class FileView(Value):
     see the copy there and can't change it."""
     overlays: Mapping[Path, Path] = {}
     """The paths of folders that the command sees through an overlay, each with the work folder of
-    the overlay. An overlay protects the `copies`, which are mounted over their originals: if
-    another process renamed a file over an original, Linux would remove the mount. An overlay has
+    the overlay. The `copies` are mounted over their originals. Without an overlay, Linux would
+    remove such a mount if another process renamed a file over the original. An overlay has
     directories of its own, so no other process can rename files in the overlay."""
 
 
@@ -115,8 +115,9 @@ def namespace_filter() -> str:
 def wrapped_arguments(
     view: FileView, folder: Path, command: tuple[str, ...], *, lasting: bool
 ) -> tuple[str, ...]:
-    """Returns the command line that runs the command in namespaces. `folder` is a path inside the
-    sandbox. If `lasting` is False, all processes end when the parent process of bubblewrap ends."""
+    """Returns the command line that runs the command in namespaces. The command begins in `folder`,
+    a path inside the sandbox. If `lasting` is False, all processes end when the parent process of
+    bubblewrap ends."""
     program = find_bubblewrap()
     assert program
     ending = () if lasting else ("--die-with-parent",)
@@ -160,7 +161,8 @@ def _system() -> tuple[str, ...]:
             arguments += ["--tmpfs", closed, "--remount-ro", closed]
         else:
             arguments += ["--ro-bind", "/dev/null", closed]
-    # If the gateway runs as root, commands own the files in /proc/sys. So /proc is made read-only.
+    # If the gateway runs as root, commands own the files in /proc/sys, which change settings of the
+    # kernel. So /proc is made read-only.
     return (*arguments, "--proc", "/proc", "--remount-ro", "/proc")
 
 

@@ -18,8 +18,8 @@ _PREFIX = "command-"
 
 
 def delegation_mark(folder: str) -> bytes:
-    """Returns the value of the attribute that systemd sets on a delegated group; empty if there is
-    none."""
+    """Returns the value of the attribute that systemd sets on a delegated group; empty if the group
+    has no such attribute."""
     try:
         return os.getxattr(folder, "user.delegate")
     except (OSError, AttributeError):
@@ -45,8 +45,7 @@ def _is_usable(folder: str, mark: Callable[[str], bytes]) -> bool:
 
 class ControlGroup:
     """The control group of one command. The kernel kills the command if it exceeds its memory
-    limit. If the command has reached its limit for processes, the kernel starts no further process
-    for it."""
+    limit. If the command has reached its limit for processes, it can't start another process."""
 
     def __init__(self, parent: str, limits: Mapping[str, int]) -> None:
         """`parent` is the delegated group. Raises OSError if the kernel refuses the group."""

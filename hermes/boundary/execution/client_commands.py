@@ -151,8 +151,8 @@ class ClientCommands:
         return True
 
     async def call(self, script: str, *arguments: str) -> tuple[int, str]:
-        """Runs one of Hermes's own scripts on the machine. Returns its exit code and its output; a
-        negative code if it does not end in time."""
+        """Runs one of Hermes's own scripts on the machine. Returns the exit code and the output of
+        the script. The code is negative if the script does not end in time."""
         with anyio.move_on_after(SUPERVISOR_START_SECONDS):
             done = await anyio.run_process(
                 self._machine.client("hermes", "-c", script, "hermes", *arguments),
@@ -289,8 +289,8 @@ class Client:
         self.silent.set()
 
     async def finish(self) -> bool:
-        """Ends the command if it still runs. Returns False if the supervisor does not report that
-        the command has ended."""
+        """Ends the command if it still runs. Returns False if the supervisor has not reported the
+        end of the command in time."""
         with anyio.move_on_after(FORCE_SECONDS):
             if self.result is None and not self.over.is_set():
                 await self.order(b"kill\n")

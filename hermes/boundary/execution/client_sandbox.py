@@ -65,8 +65,8 @@ class SandboxPlaces(Protocol):
     """The folders and scripts of commands, at the paths at which commands see them."""
 
     async def folder(self, workdir: str) -> str:
-        """Returns the folder in which a command begins. Raises ToolFailed if it is not a folder of
-        the workspace."""
+        """Returns the folder in which a command begins. Raises ToolFailed if `workdir` is not a
+        folder of the workspace."""
         ...
 
     async def scripts(self, folder: str, names: Sequence[str]) -> tuple[Script, ...]:
@@ -120,8 +120,8 @@ def variables_elsewhere(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class ClientSandbox:
-    """The files and commands of one session, in a container or on another machine. The settings say
-    which sessions share the container."""
+    """The files and commands of one session, in a container or on another machine. The setting
+    `terminal.scope` says which sessions share a container."""
 
     def __init__(
         self,
@@ -202,8 +202,9 @@ class ClientSandbox:
         self, place: CommandPlace | None, *, lasting: bool = False
     ) -> AsyncIterator[Machine]:
         """Yields the machine for a command. A command with an approved place may get a machine of
-        its own. At the end of the block, everything on this machine is ended. If the command is
-        `lasting` (it outlives the block), this happens only after an error."""
+        its own. At the end of the block, such a separate machine is cleared: everything that runs
+        on it ends. If the command is `lasting` (it outlives the block), the machine is cleared only
+        after an error."""
         own = await self._setting.pinned(place, lasting=lasting) if place else None
         begun = False
         try:
@@ -314,5 +315,5 @@ class ClientProcess:
             await self._client.write(order)
         except ToolFailed:
             # The process has ended, or its client does not read the order. In the second case,
-            # `kill` finds the process by its handle, and ends the process.
+            # `kill` later ends the process by its handle.
             return

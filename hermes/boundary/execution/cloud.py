@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 LIFETIME_SECONDS = 86_400
 """Maximum number of seconds for which a sandbox runs, at providers that limit this time."""
 IDLE_SECONDS = 3600
-"""Seconds without a request after which a provider stops a sandbox, even if no gateway is
-running."""
+"""Seconds without a request after which a provider stops a sandbox. The provider does this itself,
+so it also works while no gateway is running."""
 
 
 class SandboxStopped(Exception):
@@ -78,7 +78,8 @@ class CloudMachine:
     `RemoteMachine`."""
 
     def __init__(self, owner: "CloudBackend", id: str, record: CloudRecord) -> None:
-        """`record` describes the sandbox. It is stored if there is no record with this id yet."""
+        """`record` describes the sandbox. This record is stored only if no record with this id
+        exists yet."""
         self._owner = owner
         self._id = id
         self._record = record
@@ -194,8 +195,8 @@ class CloudBackend:
         return await anyio.to_thread.run_sync(self._records.find, id)
 
     async def ensure(self, id: str, record: CloudRecord) -> CloudRecord:
-        """Records that the sandbox is used now. Returns the stored record of the sandbox, which may
-        be older than `record`."""
+        """Records that the sandbox is used now. Returns the stored record of the sandbox, which can
+        differ from `record` if it was stored earlier."""
         return await anyio.to_thread.run_sync(self._records.ensure, id, record)
 
     async def start(self, record: CloudRecord) -> None:
@@ -231,7 +232,8 @@ class CloudBackend:
         return True
 
     async def _delete_unknown(self) -> None:
-        """Deletes the remote sandboxes that have no record, because their session was deleted."""
+        """Deletes the remote sandboxes that have no record. These sandboxes remain when a session
+        is deleted."""
         try:
             names = await self.provider.names(self._records.prefix())
             kept = await anyio.to_thread.run_sync(self._records.names)

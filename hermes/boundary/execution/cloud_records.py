@@ -21,8 +21,8 @@ HOME_ID = "home.json"
 
 
 class CloudRecord(Value):
-    """A remote sandbox and its owner. The modification time of the record's file is the time of the
-    last use."""
+    """A remote sandbox and its owner. The modification time of the record's file is the time at
+    which the sandbox was last used."""
 
     agent: AgentId
     session: str
@@ -49,9 +49,9 @@ class CloudRecords:
         return None
 
     def ensure(self, id: str, record: CloudRecord) -> CloudRecord:
-        """Records that the sandbox is used now. Returns the record, which now has a name. The
-        record is on disk before the sandbox is created, so no crash leaves a sandbox without a
-        record.
+        """Records that the sandbox is used now. Returns the stored record, which contains the name
+        of the remote sandbox. The record is on disk before the sandbox is created, so no crash
+        leaves a sandbox without a record.
         """
         known = self.find(id)
         if known is not None and known.session == record.session:

@@ -124,7 +124,8 @@ class PlaceCheck:
         )
 
     def check(self, place: CommandPlace, folder: str) -> None:
-        """Raises ToolFailed if the folder, the environment or a script is not the approved one."""
+        """Raises ToolFailed if the folder, the environment or a script has changed since a person
+        approved the place."""
         now = self.locate(folder, [])
         if now.folder != place.folder:
             raise ToolFailed(PLACE_CHANGED.format("the folder"))
@@ -135,7 +136,7 @@ class PlaceCheck:
 
     def content(self, script: Script) -> bytes | None:
         """Returns the content of the script; None if there is no such file. Raises ToolFailed if
-        it is not the approved content."""
+        the content has changed since the script was approved."""
         found, data = self.files.find("/", script.path)
         if found != script:
             raise ToolFailed(PLACE_CHANGED.format(script.path))

@@ -29,8 +29,8 @@ CONTAINER_USER = 64_200
 """If the gateway runs as root, commands run with this user id and group id. No user of this machine
 has this id."""
 HIGHEST_LIMIT = 16_384
-"""The highest limit that a container gets for the open files of a process and for the processes of
-its user. Some machines do not let an engine set a higher limit."""
+"""The highest limits that a container gets: for the open files of a process, and for the number of
+processes of the container's user. Some machines do not let an engine set a higher limit."""
 IDLE_CHECK_SECONDS = 10
 SHORTEST_IDLE = 30
 _TEMPORARY = "rw,nosuid,nodev,mode=1777,size=512m"
@@ -121,8 +121,8 @@ def run_arguments(view: ContainerView, *, keep_user: bool) -> tuple[str, ...]:
 
 
 def _limits(limits: CommandLimits, cpus: float) -> tuple[str, ...]:
-    """Returns the options for the limits. Every kind of limit gets a value, because some machines
-    do not let an engine set its defaults."""
+    """Returns the options for the limits. Every kind of limit gets a value: without a value the
+    engine would set its own default, which some machines do not allow."""
     files = _allowed(resource.RLIMIT_NOFILE, HIGHEST_LIMIT)
     processes = _allowed(resource.RLIMIT_NPROC, HIGHEST_LIMIT)
     chosen = [f"--ulimit=nofile={files}:{files}", f"--ulimit=nproc={processes}:{processes}"]
@@ -186,8 +186,8 @@ def name_prefix(folders: Path) -> str:
 
 
 class ContainerFolders:
-    """The folders that a container needs. They belong to the user of its commands, which is never
-    root."""
+    """The folders that a container needs. The folders belong to the user that runs the commands in
+    the container. This user is never root."""
 
     def __init__(self, own: SandboxFolder, workspace: Path) -> None:
         self._own = own
@@ -286,7 +286,8 @@ class Container:
         # Another process may have started the same container just now.
         state = await self._state()
         if view.overlays and not (state and state.running):
-            # Some file systems can't be in an overlay, so the start is tried without overlays.
+            # Some file systems can't be in an overlay, so the start is tried again without
+            # overlays.
             return await self._ensure(replace(view, overlays={}))
         if not (state and state.running and state.settings == settings):
             raise ToolFailed(

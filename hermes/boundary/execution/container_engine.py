@@ -51,7 +51,8 @@ class ContainerEngine:
 
     @property
     def rootless_podman(self) -> bool:
-        """Whether the engine maps users itself, because it runs without the rights of root."""
+        """Whether the engine is podman without the rights of root. Such an engine maps the users of
+        a container to other users of this machine."""
         return self.is_podman and os.geteuid() != 0
 
     async def find(self) -> str:

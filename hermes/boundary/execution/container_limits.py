@@ -8,7 +8,7 @@ CONTROL_GROUPS = Path("/sys/fs/cgroup")
 _PROCESSES = Path("/proc")
 # The files in which the kernel counts how often a limit was reached. Each entry contains four
 # names: the controller of cgroup v1, the file of this controller, the file of cgroup v2, and the
-# count in the file.
+# name of the count in both files.
 _EVENTS = {
     "memory": ("memory", "memory.oom_control", "memory.events", "oom_kill"),
     "processes": ("pids", "pids.events", "pids.events", "max"),
@@ -16,9 +16,9 @@ _EVENTS = {
 
 
 class ContainerLimits:
-    """Notices that a command reaches a limit of its container. For this, it compares the kernel's
-    counts of reached limits with the counts at the time when this object was made. If this process
-    can't read the control groups, no limit is noticed."""
+    """Notices that a command reaches a limit of its container. The kernel counts how often a limit
+    is reached. This object compares these counts with the counts at the time when the object was
+    made. If this process can't read the control groups, no limit is noticed."""
 
     def __init__(
         self, process: int, mount: Path = CONTROL_GROUPS, processes: Path = _PROCESSES

@@ -21,7 +21,7 @@ NETWORK_ADVICE = (
 
 async def connect_container(folder: Path, sandbox: str, process: int) -> None:
     """Connects the network of a container with the proxy whose socket is in the folder. `process`
-    is the first process of the container. Raises ToolFailed if that is impossible."""
+    is the first process of the container. Raises ToolFailed if the container can't be connected."""
     line = script(container_forwarder, str(folder), sandbox, str(process))
     done = await anyio.run_process(
         line, stdin=subprocess.DEVNULL, check=False, start_new_session=True
@@ -32,8 +32,8 @@ async def connect_container(folder: Path, sandbox: str, process: int) -> None:
 
 
 def network_finding(policy: NetworkPolicy, engine: ContainerEngine) -> Sequence[BackendFinding]:
-    """Returns a finding if containers can't have the network that the policy allows. All commands
-    are refused in that case."""
+    """Returns a finding if containers can't have the network that the policy allows. Without this
+    network, all commands are refused."""
     if policy.mode == "none" or engine.is_podman or os.geteuid() == 0:
         return ()
     text = "Commands are refused, because their containers can't be connected with the network."

@@ -1,5 +1,5 @@
-"""Finds the folders and scripts that commands in a container use. These files are in folders of
-this machine that are mounted in the container."""
+"""Finds the folders and scripts that commands in a container use. They are in folders of this
+machine that are mounted in the container."""
 
 import hashlib
 import os
@@ -18,7 +18,8 @@ from hermes.types.errors import ToolFailed
 from hermes.types.execution import CommandPlace, SandboxScope, Script
 
 UNKNOWN_FOLDERS = ("/dev", "/proc", "/run", "/sys", "/tmp", "/var/tmp")  # noqa: S108
-"""Folders of a container that commands can change and that this machine does not see."""
+"""Folders of a container that commands can change. Their content exists only in the container, so
+Hermes can't read it on this machine."""
 
 
 class ContainerPlaces:
@@ -71,9 +72,9 @@ class ContainerPlaces:
         return await anyio.to_thread.run_sync(copied)
 
     async def overlays(self, paths: Sequence[str], root: Path) -> dict[str, Path]:
-        """Prepares an overlay for each folder that contains one of the paths: creates the work
-        folder of the overlay in `root`. Returns the paths of these folders, each with its work
-        folder."""
+        """Prepares an overlay for each folder that contains one of the paths. To do so, creates the
+        work folder of the overlay in `root`. Returns the paths in the container of the folders that
+        get an overlay, each with the work folder of its overlay."""
 
         def created() -> dict[str, Path]:
             found = work_folders(self._files.folders_of(paths), root)

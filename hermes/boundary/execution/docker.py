@@ -212,8 +212,8 @@ class DockerBackend:
             await self.reset(sandbox_id(scope, "session"))
 
     async def close_idle(self, seconds: float) -> int:
-        """Removes the containers that are not used, and the containers of homes that no longer
-        exist."""
+        """Removes the containers that were not used for this number of seconds, and the containers
+        of homes that no longer exist."""
         if await self._engine.find():
             return 0
         busy = await anyio.to_thread.run_sync(self._background.busy_sandboxes)

@@ -124,7 +124,7 @@ class ForkServer:
                     return
 
     def _end_strays(self) -> None:
-        """Ends the processes of a supervisor that was killed. The fork server has become their
+        """Ends the processes that a killed supervisor has left. The fork server has become their
         parent."""
         while strays := [one for one in process_table() if self._is_stray(one)]:
             for stray in strays:
@@ -184,7 +184,7 @@ class Supervisor:
             if ordered or self._exceeds_limit():
                 break
             # In a sandbox of bubblewrap, the other processes end by themselves, a moment after the
-            # command.
+            # command. So the gateway is not told that they still run.
             if self._code is not None and not told and not self._wrapped:
                 self._tell(f"shell {self._code}")
                 told = True
@@ -213,8 +213,8 @@ class Supervisor:
             self._watchdog = Watchdog(os.getpid(), limits, restrictions["folders"], self._group)
         self._waiting.close()
         os.close(self._output)
-        # The shell sends this byte when its process group exists. Signals must not be sent before
-        # that.
+        # The shell sends this byte when its process group exists. A signal to this group must not
+        # be sent earlier.
         self._gate.recv(1)
 
     def _read_line(self) -> bytes:

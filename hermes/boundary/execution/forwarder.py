@@ -87,8 +87,8 @@ def _forward(folder: str, sandbox: str, pipes: tuple[int, int], parent: int) -> 
             with os.fdopen(told) as file:
                 child = json.load(file)["child-pid"]
             join_namespaces(libc, child)
-            # The server does not name 127.0.0.1, because the loopback interface may still be down,
-            # and then has no address.
+            # The server listens on all addresses of the namespace and not only on 127.0.0.1,
+            # because the loopback interface may still be down. The interface then has no address.
             with socket.create_server(("", PROXY_PORT), backlog=MOST_CONNECTIONS) as listener:
                 os.write(opened, b"g")
                 os.close(opened)
@@ -99,8 +99,9 @@ def _forward(folder: str, sandbox: str, pipes: tuple[int, int], parent: int) -> 
 
 
 def leave_descriptors(kept: set[int]) -> None:
-    """Closes all descriptors that this process has inherited, except `kept`. One of them is the
-    output of the command. While this process has the output open, its readers wait for more."""
+    """Closes all descriptors that this process has inherited, except `kept`. One of the closed
+    descriptors is the pipe for the output of the command. If this process kept the pipe open, the
+    readers of the output would wait for more."""
     with os.scandir("/proc/self/fd") as entries:
         found = {int(entry.name) for entry in entries}
     for descriptor in found - kept:
@@ -113,7 +114,7 @@ def leave_descriptors(kept: set[int]) -> None:
 
 def join_namespaces(libc: ctypes.CDLL, pid: int) -> None:
     """Joins first the user namespace that owns the network namespace of the process, and then the
-    network namespace. The process itself may be in another user namespace."""
+    network namespace. The process `pid` may itself be in a different user namespace."""
     network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     owner = fcntl.ioctl(network, _NS_GET_USERNS)
     # A process can't join the user namespace that it is in.
@@ -179,8 +180,8 @@ class JoinedSockets:
             for source in [one for one in self.sources() if one in ready]:
                 self._receive(source)
         except BlockingIOError:
-            # A ready socket may be ready for reading only, or for writing only. The operation is
-            # tried again when a socket is ready the next time.
+            # A socket that is ready for reading may not be ready for writing, or the reverse. The
+            # failed operation is tried again when a socket is ready the next time.
             pass
         except OSError:
             self._open.clear()

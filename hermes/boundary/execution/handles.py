@@ -25,11 +25,10 @@ _PID_NAMESPACE = Path("/proc/self/ns/pid")
 
 @cache
 def boot_id() -> str:
-    """Returns an id that changes with every boot of the machine. Containers on one machine have
-    different ids, because each container has its own process numbers.
-
-    Two machines never have the same id, so a process number that another machine has recorded is
-    never mistaken for a process of this machine.
+    """Returns an id that changes with every boot of the machine. Two machines never have the same
+    id. So if another machine has recorded a process number, Hermes never mistakes this number for a
+    process of this machine. Two containers on one machine have different ids too, because each
+    container has its own process numbers.
     """
     try:
         number = "".join(filter(str.isdecimal, str(_PID_NAMESPACE.readlink())))
@@ -40,8 +39,8 @@ def boot_id() -> str:
 
 @cache
 def _machine_boot() -> str:
-    """Returns the boot id that earlier versions used. If the system has no boot id, returns the
-    machine's name."""
+    """Returns the boot id in the form that earlier versions used: the id of the system, or the
+    machine's name if the system has no boot id."""
     try:
         return _BOOT_ID.read_text().strip()
     except OSError:
@@ -76,9 +75,8 @@ def end_handle(handle: str) -> bool:
 
 def end_command(group: ProcessGroup, mark: str, supervisor: ProcessGroup | None) -> bool:
     """Ends the command and everything that it has started. Returns False if nothing was running.
-
-    The process group and the processes with the mark are also ended, in case the supervisor was
-    killed.
+    Also ends the process group and the processes with the mark: if the supervisor was killed, they
+    are no longer its descendants.
     """
     ended = end_supervised(supervisor) if supervisor else False
     ended = end_group(group) or ended

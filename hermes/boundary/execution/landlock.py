@@ -21,8 +21,8 @@ _ALL_FILES = (1 << 16) - 1
 _ALL_TCP = 0b11
 _SIGNALS_AND_ABSTRACT_SOCKETS = 0b11
 _READING = _EXECUTE | _READ_FILE | _READ_DIR
-# This includes the right to create devices in a workspace. That is harmless, because creating a
-# device also needs a capability, which commands do not have.
+# This includes the right to create devices in a workspace. The right is harmless, because creating
+# a device also needs a capability, and commands have no capabilities.
 _WRITING = _ALL_FILES & ~_IOCTL
 _ON_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 
@@ -44,8 +44,8 @@ def restrict_files(
     readable: Iterable[str], listable: Iterable[str], writable: Iterable[str]
 ) -> None:
     """Allows this process and its children to read and execute some files, to list some folders,
-    and to read and write other files. They can open no other file, make no TCP connection, and send
-    no signal to other processes. Paths that do not exist are left out."""
+    and to read and write other files. The processes can open no other files, can make no TCP
+    connections, and can send signals only to each other. Paths that do not exist are left out."""
     _set(_PR_SET_NO_NEW_PRIVS, 1)
     attributes = struct.pack("QQQ", _ALL_FILES, _ALL_TCP, _SIGNALS_AND_ABSTRACT_SOCKETS)
     ruleset = _call(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
@@ -65,7 +65,7 @@ def drop_privileges() -> None:
         _set(_PR_CAP_AMBIENT, _CLEAR_ALL)
     for number in range(_LAST_CAPABILITY + 1):
         # This call fails in a process without privileges. The error is ignored, because the
-        # children of such a process can't get capabilities in any case.
+        # programs that such a process executes can't get capabilities in any case.
         with contextlib.suppress(OSError):
             _set(_PR_CAPBSET_DROP, number)
     header, none = struct.pack("Ii", _CAPABILITY_VERSION, 0), bytes(24)
@@ -76,7 +76,8 @@ def drop_privileges() -> None:
 def install_filter(program: bytes) -> None:
     """Installs a seccomp filter for this process and its children."""
     code = ctypes.create_string_buffer(program, len(program))
-    # The struct has a length in instructions, which have 8 bytes each, and a pointer.
+    # The struct contains the number of instructions, which have 8 bytes each, and a pointer to the
+    # instructions.
     described = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(code))
     buffer = ctypes.create_string_buffer(described, len(described))
     _set(_PR_SET_NO_NEW_PRIVS, 1)

@@ -47,8 +47,8 @@ class Restrictions(Value):
     seccomp: str = ""
     """The seccomp filter, in base64; empty if there is no filter."""
     wrapped: bool = False
-    """Whether the executed program is bubblewrap. Bubblewrap installs the filter itself, and its
-    own two processes must outlive a SIGTERM to the command."""
+    """Whether the executed program is bubblewrap. Bubblewrap installs the filter itself, and a
+    SIGTERM for the command must not end the two processes of bubblewrap itself."""
     group: str = ""
     """The control group in which each command gets a subgroup; empty if there is no such group."""
 
@@ -112,8 +112,8 @@ class Launcher(Protocol):
         self, command: str, folder: Path, *, background: bool, place: CommandPlace | None = None
     ) -> CommandLaunch:
         """Returns everything that is needed to start a shell command in a folder of this machine.
-        If `place` is given, the command runs only in exactly this place. Raises ToolFailed if
-        commands can't run."""
+        If `place` is given, the command runs only if its folder, environment and scripts are still
+        the ones in `place`. Raises ToolFailed if commands can't run."""
         ...
 
     def shell(self) -> tuple[str, ...]:

@@ -284,8 +284,8 @@ def with_remark(outcome: CommandOutcome, remark: str) -> CommandOutcome:
 
 
 def folder_in(workspace: Path, wanted: str) -> Path:
-    """Returns the folder in which a command begins. Raises ToolFailed if this is not a folder of
-    the workspace. The command itself can `cd` anywhere."""
+    """Returns the folder in which a command begins. Raises ToolFailed if `wanted` is not a folder
+    of the workspace. The command itself can `cd` to any folder."""
     try:
         folder = Path(workspace, wanted).resolve()
         is_folder = folder.is_dir()

@@ -37,8 +37,9 @@ MEBIBYTE = 1 << 20
 
 
 class ModalProvider:
-    """Implements `CloudProvider`. The workspace of each sandbox is a volume with the same name, so
-    it outlives the sandbox, which Modal ends after a day at the latest."""
+    """Implements `CloudProvider`. The workspace of each sandbox is a volume of Modal with the name
+    of the sandbox. So the workspace outlives the sandbox, which Modal ends after a day at the
+    latest."""
 
     def __init__(self, options: BackendOptions, load: Callable[[], ModuleType]) -> None:
         """`load` imports the SDK, which is slow."""
@@ -47,8 +48,8 @@ class ModalProvider:
         self._sdk: Any = None
         self._client: Any = None
         self._sandboxes: dict[str, Any] = {}
-        """The SDK's objects for the sandboxes that were running when this process last used them,
-        by name."""
+        """Maps the name of a sandbox to the SDK's object for it. Contains the sandboxes that were
+        running when this process last used them."""
 
     async def check(self) -> None:
         client = await self._connected()

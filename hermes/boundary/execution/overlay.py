@@ -13,8 +13,8 @@ _TRIAL_SECONDS = 10.0
 
 def overlay_arguments(folder: Path, shown: Path, work: Path) -> tuple[str, ...]:
     """Returns the options of bubblewrap that show the folder at the path `shown` through an
-    overlay. What a command writes is stored in the folder itself. `work` contains the files of the
-    overlay itself."""
+    overlay. What a command writes is stored in `folder`. `work` is the folder for the internal
+    files of the overlay."""
     lower, upper = ("--overlay-src", str(work / "empty")), ("--overlay", str(folder))
     return (*lower, *upper, str(work / "work"), str(shown))
 

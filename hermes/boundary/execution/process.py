@@ -21,8 +21,9 @@ from hermes.boundary.execution.process_tree import (
 )
 from hermes.types.value import Value
 
-# The command waits for a line from a pipe until its group is recorded.
-# If this process dies before that, the pipe closes and the command never begins.
+# The command waits for a line from a pipe. This process sends the line after it has recorded the
+# process group of the command. If this process dies earlier, the pipe closes and the command never
+# begins.
 GATE = 'read -r go && [ "$go" = go ] && exec "$@" </dev/null'
 KILL_GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -104,7 +105,8 @@ def signal_group(process: ProcessGroup, number: signal.Signals) -> bool:
 def end_supervised(supervisor: ProcessGroup) -> bool:
     """Kills everything that a supervisor has started. Returns True if anything was running.
 
-    A supervisor without descendants ends by itself. If it does not end in time, it is killed.
+    When its descendants have ended, the supervisor ends by itself. If it does not end in time, this
+    function kills it.
     """
     if not runs(supervisor):
         return False

@@ -28,8 +28,8 @@ class ProcessEntry(NamedTuple):
 
     pid: int
     started: int
-    """The start time, in clock ticks since boot. It distinguishes the process from a later one with
-    the same number."""
+    """The start time, in clock ticks since boot. The start time distinguishes the process from a
+    later process with the same number."""
     parent: int
     group: int
     state: bytes
@@ -109,7 +109,8 @@ def _stop_descendants(root: int, deadline: float) -> set[tuple[int, int]]:
     stopped: set[tuple[int, int]] = set()
     while True:
         alive = [one for one in descendants(root) if one.state not in DEAD]
-        # Parents are stopped before their children, because a parent may start more processes.
+        # Parents are stopped before their children, because a parent that still runs may start more
+        # processes.
         fresh = [(one.pid, one.started) for one in alive if (one.pid, one.started) not in stopped]
         for pid, started in fresh:
             send_signal(pid, started, signal.SIGSTOP)
@@ -122,8 +123,8 @@ def terminate_wrapped(root: int) -> None:
     """Sends SIGTERM to the processes in a sandbox of bubblewrap. The process `root` has started
     bubblewrap.
 
-    The first two descendants of `root` are processes of bubblewrap itself, and get no signal. They
-    end when the command ends. If they ended first, the command could not clean up.
+    The first two descendants of `root` are processes of bubblewrap itself, and get no signal. These
+    two processes end when the command ends. If they ended earlier, the command could not clean up.
     """
     for entry in descendants(root)[2:]:
         send_signal(entry.pid, entry.started, signal.SIGTERM)
@@ -133,8 +134,9 @@ def end_at_once(root: int, group: int, *, wrapped: bool) -> None:
     """Kills the processes of a command faster than they can start others. `root` is their
     supervisor, and `group` is the process group of the command.
 
-    The kernel ends a namespace, and also a process group, as a whole. A process of an unwrapped
-    command that has left the group is not killed.
+    A wrapped command runs in a namespace of bubblewrap. The kernel kills all processes of a
+    namespace, or of a process group, at once. If the command is not wrapped, a process that has
+    left the group is not killed.
     """
     if wrapped:
         # The first two descendants are bubblewrap and the first process of the namespace. To read

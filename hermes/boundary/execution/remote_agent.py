@@ -45,8 +45,8 @@ class RemoteAgent:
     """The operations on one workspace. Each method answers one kind of request."""
 
     def __init__(self, home: Path, root: str, shown: str) -> None:
-        """`root` is the path of the workspace on this machine, and `shown` is another path that the
-        gateway may use for the workspace."""
+        """`root` is the path of the workspace on the remote machine, where this program runs.
+        `shown` is another path that the gateway may use for the workspace."""
         self._commands = home / ".hermes-commands"
         self._root = Path(root)
         self._workspace = Workspace(self._root, None, Path(shown))

@@ -17,8 +17,8 @@ from hermes.types.errors import ToolFailed
 from hermes.types.value import Value
 
 REMOTE_ANSWER_SECONDS = 60.0
-"""Seconds within which the remote machine must answer. The waiting time that a request allows is
-added."""
+"""Seconds within which the remote machine must answer. If a request allows the machine to wait,
+this waiting time is added."""
 
 RECONNECT_PAUSES = (0.5, 2.0, 5.0)
 """Seconds to wait before each new attempt to reach a machine after its connection was lost."""
@@ -39,7 +39,8 @@ class RemoteMachine(Protocol):
         ...
 
     async def start(self) -> str:
-        """Starts the machine if it is not running. Returns the path of the workspace on it."""
+        """Starts the machine if it is not running. Returns the path of the workspace on the
+        machine."""
         ...
 
     async def execute(self, arguments: Sequence[str], data: bytes, seconds: float) -> bytes:

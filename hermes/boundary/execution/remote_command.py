@@ -90,8 +90,8 @@ class CommandFolder:
         self.path = path
 
     def claim(self) -> bool:
-        """Creates the folder. Returns False if the folder exists, because the command was started
-        or ended before."""
+        """Creates the folder of the command. Returns False if the folder already exists. In this
+        case, another call has already started or ended the command."""
         try:
             self.path.mkdir(mode=0o700)
         except FileExistsError:
@@ -127,8 +127,8 @@ class CommandFolder:
 
     def output(self, piece: int, position: int, most: int) -> tuple[bytes, int, int, bool]:
         """Reads output from a position in one of the numbered output files (pieces). Returns the
-        data, the piece and position at which to continue, and whether older output was dropped
-        before it could be read."""
+        data, the piece and the position at which the next call must continue, and whether older
+        output was dropped before it could be read."""
         numbers = self._pieces()
         lost = bool(numbers) and piece < numbers[0]
         if lost:
@@ -187,7 +187,8 @@ def start(root: Path, id: str, workdir: int, order: CommandOrder) -> CommandFold
         os._exit(0)
     os.close(writing)
     os.waitpid(starter, 0)
-    # The supervisor writes the reason if the command can't begin. The pipe closes in both cases.
+    # If the command can't begin, the supervisor writes the reason to the pipe. If the command
+    # begins, the pipe closes without a text.
     with os.fdopen(reading, "rb") as pipe:
         problem = pipe.read()
     if problem or folder.record() is None:
@@ -288,8 +289,8 @@ class _Supervisor:
         self._poll.register(self._wakeups, select.POLLIN)
 
     def _wait(self, seconds: float | None) -> bool:
-        """Waits until the shell has ended. For a background command, waits until all its processes
-        have ended. Returns True if the time is up first."""
+        """Waits until the shell of a foreground command has ended, or until all processes of a
+        background command have ended. Returns True if the time is up first."""
         deadline = None if seconds is None else time.monotonic() + seconds
         timed_out = False
         self._reap()
@@ -360,7 +361,8 @@ def end(folder: CommandFolder, grace: float) -> bool:
     first get SIGTERM, and have this number of seconds to end by themselves. Returns False if the
     command was not running. If the command has not begun yet, this call prevents its start."""
     # A supervisor that is just starting writes its record, and then looks for the file ENDED. This
-    # process creates ENDED, and then reads the record. So at least one of them notices the other.
+    # process creates ENDED, and then reads the record. So the supervisor finds ENDED, or this
+    # process finds the record, or both.
     folder.path.mkdir(mode=0o700, exist_ok=True)
     (folder.path / ENDED).touch()
     record = folder.record()

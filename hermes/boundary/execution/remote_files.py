@@ -1,9 +1,7 @@
-"""Works on the files of one workspace of another machine, for a gateway that sends this program
-there.
-
-The program reads requests from stdin, each a line of JSON and then data, and answers each with a
-line of JSON and then data. It needs only the standard library and two modules that the gateway
-sends with it (`file_program`): `Workspace` and `scan`.
+"""Reads and writes the files of a workspace on another machine. The gateway sends this program to
+that machine. The program reads requests from stdin and writes the answers to stdout. Each request
+and each answer is a line of JSON, followed by data. The program needs only the standard library and
+the modules `workspace` and `scan`, which the gateway sends with it (`file_program`).
 """
 
 import hashlib
@@ -33,8 +31,8 @@ class FileRequest(TypedDict, total=False):
     length: int
     """Number of bytes of data after the request."""
     expected: int | None
-    """The data of a write ends with the content that the file must have before the write. This is
-    the length of that content in bytes; None if the file may have any content."""
+    """The length in bytes of the content that the file must have before a write. The data of the
+    request ends with this content. None if the file may have any content."""
     task: dict[str, object]
 
 

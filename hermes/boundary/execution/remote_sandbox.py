@@ -79,8 +79,8 @@ class _Done(Value):
 
 
 class RemoteSandbox:
-    """The files and commands of one session on a remote machine. The settings say which sessions
-    share the machine."""
+    """The files and commands of one session on a remote machine. The setting `terminal.scope` says
+    which sessions share the machine."""
 
     private_files = True
 

@@ -21,7 +21,8 @@ responsive."""
 CPU_GRACE = 5
 """Seconds of CPU time between SIGXCPU and SIGKILL."""
 _SIGNAL_CODES = range(129, 129 + 64)
-"""Exit codes with which a shell and bubblewrap report that a signal ended the command."""
+"""The exit codes of a shell or of bubblewrap if a signal ended the command. The code is 128 plus
+the number of the signal."""
 _LIMIT_SIGNALS = {-signal.SIGXFSZ: "file size", -signal.SIGXCPU: "CPU time"}
 
 
@@ -44,13 +45,13 @@ class RestrictionFields(TypedDict):
 
 def restrict(fields: RestrictionFields) -> None:
     """Restricts this process and everything that it executes. Raises OSError if a restriction can't
-    be applied. The command must not run in that case."""
+    be applied. The caller must then not execute the command."""
     if fields["limits"] is not None:
         _limit(fields["limits"])
     program = base64.b64decode(fields["seccomp"])
     if fields["wrapped"] and program:
-        # Bubblewrap itself needs system calls that the filter forbids. So it installs the filter
-        # itself, after these calls.
+        # Bubblewrap itself needs system calls that the filter forbids. So bubblewrap gets the
+        # filter as data, and installs it after these calls.
         _pass_on(program)
     if fields["landlock"] is not None:
         # The rules are made before the privileges are dropped, because finding the paths may need

@@ -206,8 +206,9 @@ class ConfinedLauncher:
         match level:
             case "bubblewrap":
                 copies = checks.copies(place, self._own.approved) if place else ()
-                # In an overlay, a process does not see the files that others replace later. Only a
-                # background command runs long enough for that to matter.
+                # In an overlay, a process does not see the new files if other processes replace
+                # files later. Only a background command runs long enough for this to matter, so it
+                # gets no overlay.
                 overlays = {} if lasting else self._overlays(checks.files, copies)
                 view = self._view(tuple(copies), overlays)
                 arguments = wrapped_arguments(view, shown, command, lasting=lasting)
@@ -257,8 +258,9 @@ class ConfinedLauncher:
     def _overlays(
         self, files: ScriptFiles, copies: Sequence[tuple[Path, str]]
     ) -> Mapping[Path, Path]:
-        """Prepares an overlay of each folder that contains the original of a file in `copies`.
-        Returns the work folder of each overlay, by the path at which commands see the folder."""
+        """Prepares an overlay of each folder that contains the original of a file in `copies`. The
+        keys of the result are the paths at which commands see these folders. The values are the
+        work folders of the overlays."""
         program, folders = find_bubblewrap(), files.folders_of(path for _, path in copies)
         works = work_folders(folders, self._own.overlays).items()
         return {
@@ -344,8 +346,9 @@ class ConfinedLauncher:
 
 
 def findings(level: Level | None) -> tuple[BackendFinding, ...]:
-    """Returns a finding that names the isolation level of commands. If the level is the weakest, or
-    None because no sandbox works, the finding also says why the better levels do not work."""
+    """Returns a finding that names the isolation level of commands. `level` is None if no level
+    works. If the level is the weakest or None, the finding also says why the better levels do not
+    work."""
     better = SANDBOX_LEVELS[: SANDBOX_LEVELS.index(level)] if level else SANDBOX_LEVELS
     problems = [f"{one}: {level_problem(one)}" for one in better]
     if level is None:

@@ -95,7 +95,8 @@ class SandboxFolder:
 
 def _make_devices(folder: Path) -> None:
     """Creates separate devices for a sandbox. If the gateway runs as root, commands own the devices
-    of the machine, and could change their permissions."""
+    of the machine. Without separate devices, they could change the permissions of the machine's
+    devices."""
     # This fails if the kernel does not let root create devices, as in many containers, or if the
     # file system has no usable devices.
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory(dir=folder.parent) as name:

@@ -29,8 +29,8 @@ SHOWN_HOSTS = 10
 
 class SandboxNetwork:
     """The network of all sandboxes of a backend. Commands have no network if the policy allows
-    none. They also have none if they run without a network namespace of their own, because nothing
-    would then keep them away from the programs of this machine."""
+    none. Commands without a network namespace of their own also have no network, because nothing
+    would keep them away from the programs that listen on this machine."""
 
     def __init__(
         self,
@@ -85,8 +85,8 @@ class SandboxNetwork:
         return self._proxy is not None
 
     def connected(self, arguments: tuple[str, ...], session: SessionKey) -> tuple[str, ...]:
-        """Returns the command line that runs bubblewrap with these arguments and connects its
-        network namespace with the proxy."""
+        """Returns the command line that runs bubblewrap with these arguments, and connects the
+        network namespace of bubblewrap with the proxy."""
         if self._proxy is None:
             return arguments
         return tuple(script(forwarder, str(self.folder), str(session), *arguments))
@@ -96,8 +96,8 @@ class SandboxNetwork:
         return {} if self._proxy is None else proxy_environment()
 
     def remark(self, sandbox: str) -> str:
-        """Returns a sentence for the model about the hosts that were refused to the sandbox since
-        the last call; empty if no host was refused."""
+        """Returns a sentence for the model about the hosts that the proxy has refused to the
+        sandbox since the last call of this method; empty if the proxy has refused no host."""
         refused = self._proxy.take_refused(sandbox) if self._proxy else ()
         if not refused:
             return ""

@@ -27,9 +27,10 @@ def seatbelt_profile(
     hidden: Sequence[str],
     private: Sequence[str],
 ) -> str:
-    """Returns a profile. The command can read the system and the readable folders, can write the
-    writable folders, and has no network. It can't use the hidden folders, except for the private
-    folders inside them, which it can write."""
+    """Returns a profile. With this profile, a command can read the files of the system and the
+    `readable` folders, can write to the `writable` folders, and has no network. It can't use the
+    `hidden` folders. A `private` folder inside a hidden folder is an exception: the command can
+    write to it."""
     return "\n".join((_ALWAYS, *_rules(readable, writable, hidden), *_writing(private)))
 
 

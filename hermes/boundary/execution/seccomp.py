@@ -112,8 +112,9 @@ _SHARED_SYSTEM_CALLS = {
     "fsetxattr": (190, 7),
     "fremovexattr": (199, 16),
 }
-"""Calls that act on other processes of the user, or on files outside of the workspace. Landlock
-does not check these calls. In a namespace they are harmless."""
+"""Calls that act on other processes of the user, or on files outside of the workspace. They are
+forbidden for commands without a namespace, because Landlock does not check these calls. In a
+namespace the calls are harmless."""
 _CLONE, _CLONE3 = (56, 220), (435, 435)
 _SOCKET, _IOCTL, _PRLIMIT = (41, 198), (16, 29), (302, 261)
 
@@ -122,16 +123,16 @@ NAMESPACE_FLAGS = 0x7E020000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 """Requests that put characters into the input of a terminal."""
 _X32 = 0x40000000
-"""The smallest number of a system call in the x32 ABI. That ABI has its own numbers for the same
-calls."""
+"""The smallest number of a system call in the x32 ABI. The filter refuses the calls of this ABI,
+because they are the same calls with other numbers."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16
 
 Instruction = tuple[int, int, int, int]
-"""An instruction of the filter: its code, the number of instructions to skip if its test is true,
-the number to skip if the test is false, and the operand."""
+"""An instruction of the filter: its code, the number of instructions to skip if the test of the
+instruction is true, the number to skip if the test is false, and the operand."""
 
 
 def filter_program(machine: str, families: Sequence[int], *, namespaces: bool) -> bytes:

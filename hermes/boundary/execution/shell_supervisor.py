@@ -14,8 +14,8 @@ _LONGEST_INPUT_LINE = 4000
 """Maximum length of a line of input in bytes. A pipe takes a line of this length completely or not
 at all."""
 
-# `collect` sets `others` to the processes that carry the mark and the descendants of the process
-# `$top`. The processes in `own` are left out.
+# `collect` sets `others` to two kinds of processes: those that carry the mark, and the descendants
+# of the process `$top`. The processes in `own` are left out.
 _FIND = r"""
 descend() {
   for file in /proc/"$1"/task/*/children; do
@@ -62,7 +62,8 @@ self() { read -r me rest < /proc/self/stat; }
 SUPERVISOR = (
     r"""
 exec 3>&2 2>/dev/null
-# This trap does nothing. If PIPE were ignored instead, the command would also ignore it.
+# This trap does nothing when the signal PIPE arrives. If this script ignored the signal instead,
+# the command would inherit that and ignore the signal too.
 trap : PIPE
 """
     + _FIND
@@ -131,8 +132,8 @@ follow | run
 """
 )
 """Runs one command. The script has three arguments: the mark, which is a text in the environment by
-which the processes of the command are found; `foreground` or `background`; and 1 if processes
-without a mark that have lost their parent are ended, too.
+which the processes of the command are found; `foreground` or `background`; and 1 if the script also
+ends processes that carry no mark and have lost their parent.
 
 The script reads its orders from stdin: lines of shell code that begin with `+` and set the
 variables `hermes_folder` and `hermes_command` and the environment, then `begin`, then `go`. The
@@ -155,7 +156,7 @@ self
 shelter
 finish
 # From here on, the supervisor has a second to report the end of the command and to exit. A
-# supervisor that has not done so is killed.
+# supervisor that still runs after this second is killed.
 own=$me
 for pause in 0.1 0.2 0.3 0.4; do collect || break; sleep "$pause"; done
 finish
@@ -163,8 +164,8 @@ echo "$left"
 """.replace("NAME", SUPERVISOR_NAME)
 )
 """Ends all processes with a mark, and prints the number of killed processes. The first argument is
-the mark. The second is 1 if processes without a mark that have lost their parent are ended, too,
-and otherwise 0."""
+the mark. The second argument is 1 if the script also ends processes that carry no mark and have
+lost their parent, and otherwise 0."""
 
 
 def orders(command: str, folder: str, environment: Mapping[str, str]) -> bytes:
@@ -185,8 +186,8 @@ def orders(command: str, folder: str, environment: Mapping[str, str]) -> bytes:
 
 
 def input_lines(data: bytes) -> list[bytes]:
-    """Returns the lines that the supervisor of a background command must read to pass this input on
-    to the command."""
+    """Returns the lines with which this input is sent to the supervisor of a background command.
+    The supervisor passes the input on to the command."""
     lines, line = [], b""
     for byte in data:
         plain = 32 <= byte < 127 and byte != ord("\\")

@@ -193,8 +193,8 @@ class ContainerLauncher:
         return {**variables_elsewhere(self._options.environment), **self._options.secrets}
 
     def _environment(self, inside: Mapping[str, str]) -> dict[str, str]:
-        """Returns the environment of the program that starts the container. The program passes the
-        variables of the command on."""
+        """Returns the environment of the program that starts the container. This program passes the
+        variables in `inside` on to the command."""
         prefix = "SINGULARITYENV_"
         if self._program and Path(self._program).name == "apptainer":
             prefix = "APPTAINERENV_"

@@ -84,8 +84,8 @@ class SshBackend:
             await self._connection.prepare()
             return await self._commands.end(mark)
         except ToolFailed as error:
-            # The supervisor on the other machine ends the command, because the connection to its
-            # gateway is gone.
+            # Nothing more needs to be done: the supervisor on the other machine ends the command by
+            # itself, because the connection to its gateway is gone.
             log.warning("a command of an earlier gateway could not be looked for: %s", error)
             return False
 

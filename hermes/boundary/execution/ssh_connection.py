@@ -1,4 +1,5 @@
-"""The connection to another machine, through the program `ssh`. All commands share it."""
+"""The connection to another machine, through the program `ssh`. All foreground commands and file
+operations share this connection."""
 
 import contextlib
 import shlex
@@ -19,8 +20,8 @@ from hermes.types.execution_clients import ClientOptions
 SSH_NAME = "ssh"
 SSH_CONNECT_SECONDS = 20
 ALIVE_SECONDS = 15
-"""Seconds without an answer after which the client checks the connection. After three checks
-without an answer, the client gives up."""
+"""Seconds without data from the other machine after which `ssh` checks the connection. After three
+checks without an answer, `ssh` closes the connection."""
 SSH_ADVICE = (
     "Check terminal.ssh_host, ssh_user, ssh_port and ssh_key_file, and connect once by hand with"
     " `{}`, so that the key of the machine is known. Commands never run on this machine instead."

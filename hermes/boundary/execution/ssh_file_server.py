@@ -29,7 +29,7 @@ class ServerAnswer(Value):
 
 class FileServers:
     """The running file programs of one connection. A program serves one request at a time. If a
-    request is cancelled, its program is not used again."""
+    request is cancelled or fails, its program is ended and not used again."""
 
     def __init__(self) -> None:
         self._idle: list[FileServer] = []

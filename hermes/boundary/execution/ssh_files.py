@@ -26,7 +26,8 @@ class SshFiles:
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
         """`root` is the path of the workspace on the other machine. `shown` is another path of the
-        workspace, which the model may use. `prepare` records that the workspace is used."""
+        workspace, which the model may use. `prepare` is called before each request, and records
+        that the workspace is used now."""
         self._prepare = prepare
         self._connection = connection
         self._root = root

@@ -129,8 +129,8 @@ class ForkServerClient:
 
 
 class ServerProcess:
-    """A running fork server, or another module that serves a socket. The process ends when this
-    object is garbage-collected."""
+    """A process that runs the fork server, or another module that serves a socket. The process ends
+    when this object is garbage-collected."""
 
     def __init__(
         self, module: ModuleType = fork_server, listener: socket.socket | None = None
@@ -222,8 +222,8 @@ class SupervisedCommand:
         self.ending_seconds = SUPERVISOR_SECONDS
         self._code: int | None = None
         self._left: int | None = None
-        """Number of processes that had to be killed. This number and the exit code in `_code` are
-        known when all processes have ended."""
+        """Number of processes that the supervisor had to kill; None until all processes have ended.
+        Then the exit code in `_code` is known, too."""
         self._exceeded = ""
         self._lost = False
 
@@ -256,7 +256,7 @@ class SupervisedCommand:
     async def end(self) -> CommandEnd | None:
         """Ends everything that the command has started. Returns None if the result is unknown."""
         # The command may have stopped its supervisor with SIGSTOP. A stopped supervisor reads no
-        # orders.
+        # orders, so it is resumed first.
         send_signal(self._supervisor.group, self._supervisor.started, signal.SIGCONT)
         with anyio.move_on_after(self.ending_seconds):
             while self._left is None and not self._lost:

@@ -121,7 +121,8 @@ def _record(
     group: ControlGroup | None,
 ) -> str:
     """Writes the output of the command until all its processes have closed the output. Ends the
-    command if it exceeds a limit. Returns the name of the limit; empty if none was exceeded."""
+    command if it exceeds a limit. Returns the name of the exceeded limit; empty if the command
+    exceeded none."""
     limits, exceeded = restrictions["limits"], ""
     watchdog = Watchdog(os.getpid(), limits, restrictions["folders"], group) if limits else None
     poll = select.poll()

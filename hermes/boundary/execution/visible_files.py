@@ -42,7 +42,8 @@ def _examined_at(instant: int) -> SettingsFiles:
 
 
 def examined(folder: str) -> SettingsFiles:
-    """Divides the files in the folder into those that every user may read and the others."""
+    """Divides the files in the folder into two groups: the files that every user may read, and all
+    other files."""
     opened: list[str] = []
     mixed: list[str] = [folder]
     closed: list[str] = []

@@ -35,9 +35,9 @@ class Watchdog:
         folders: Sequence[str],
         group: ControlGroup | None = None,
     ) -> None:
-        """`root` is the process whose descendants are the processes of the command. `limits` are
-        the fields of CommandLimits, and `folders` contain the files that are measured. `group` is
-        the control group of the command, if there is one."""
+        """`root` is the process whose descendants are the processes of the command. `limits` maps
+        the names of the fields of CommandLimits to their values. The files in `folders` are
+        measured. `group` is the control group of the command, if there is one."""
         self._root = root
         self._group = group
         self._processes = limits["processes"]
@@ -69,29 +69,30 @@ class Watchdog:
             for device, size in deleted_files(pids).values()
             if not os.major(device) and device not in self._files.devices
         )
-        # The quick sum counts shared pages once for each process, so it is only an upper bound.
+        # The quick sum counts shared pages once for each process, so it is only an upper bound. The
+        # exact sum is slow, and is needed only if the upper bound exceeds the limit.
         if sum(map(_resident, pids)) + held <= self._memory:
             return False
         return sum(map(_proportional, pids)) + held > self._memory
 
 
 class FileMeter:
-    """Measures folders only as often as necessary: the free space of the disk tells how much can
-    have been written since the last measurement."""
+    """Measures folders only as often as necessary: the free space of the disk shows how much can
+    have been written at most since the last measurement."""
 
     def __init__(self, folders: Sequence[str], limit: int) -> None:
         self._folders = folders
         self._limit = limit if folders else 0
         self.devices = set(_devices(folders))
-        """The device numbers of the folders. The watchdog needs them to tell deleted files on a
-        disk from files in memory, such as a `memfd`."""
+        """The device numbers of the folders. With these numbers, the watchdog distinguishes deleted
+        files on a disk from files in memory, such as a `memfd`."""
         self._room = SLACK_BYTES
         self._free = self._free_bytes()
         self._next = 0.0
 
     def full(self, pids: Sequence[int]) -> bool:
-        """Returns whether the files use more bytes than the limit. The files are those in the
-        folders, and the deleted files that these processes still hold open."""
+        """Returns whether the files use more bytes than the limit. The sum includes the files in
+        the folders, and the deleted files that the processes `pids` still hold open."""
         if not self._limit:
             return False
         now = time.monotonic()
