@@ -1,5 +1,5 @@
-"""Tests the program that works on files of another machine. Here it is a child process on this
-machine."""
+"""Tests the program that works on files of another machine. In the tests, the program is a child
+process on this machine."""
 
 import json
 import sys
