@@ -12,8 +12,8 @@ ScriptLanguage = Literal["shell", "python", "program", "other", "several"]
 """How a script is run: by a shell, by Python, as a program (its first line names the interpreter),
 by another program, or in several of these ways."""
 VerdictOutcome = Literal["run", "ask", "never"]
-"""What happens to a command. `run`: it runs without an approval. `ask`: it needs an approval.
-`never`: it is refused, even if all approvals are switched off."""
+"""The decision about a command. `run`: the command runs without an approval. `ask`: the command
+needs an approval. `never`: the command is refused, even if all approvals are switched off."""
 
 
 class Verdict(Value):
