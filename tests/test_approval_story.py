@@ -1,6 +1,6 @@
-"""The story of an approval in chats and over the API: the agent is about to delete
-a folder and asks, the right person decides, and the paused turn continues. The gateway may be
-restarted meanwhile, and another gateway may take the decision."""
+"""The story of an approval in chats and over the API: the agent is about to delete a folder and
+asks, the right person decides, and the paused turn continues. In some tests, the gateway is
+restarted meanwhile, or another gateway receives the decision."""
 
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence

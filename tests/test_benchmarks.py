@@ -1,5 +1,5 @@
-"""The benchmark runs, counts only complete answers, and reports a value that is worse than its
-bar."""
+"""The benchmark runs, counts only complete answers, and reports each value that is not within its
+limit."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -44,7 +44,8 @@ class Place(Value):
 ALICE = Place(who="Alice", user="7", where="Private", chat="7", kind="private")
 BOB = Place(who="Bob", user="70", where="Private", chat="70", kind="private")
 CAROL = Place(who="Carol", user="700", where="Private", chat="700", kind="private")
-# The ids have common prefixes, so that code which compares only prefixes would confuse them.
+# The ids of users and groups have common prefixes, so that code which compares only prefixes would
+# confuse these ids.
 BOB_AT_THE_HARBOUR = replace(BOB, where="Harbour", chat="-1", kind="group")
 PLACES = (
     *(ALICE, BOB, CAROL, BOB_AT_THE_HARBOUR),
@@ -78,7 +79,8 @@ class Gossip:
         place = place_of(request)
         if place is None:
             # The request summarises a conversation, but does not say where people had this
-            # conversation. If no place allows all tags of the request, it mixes conversations.
+            # conversation. If no place allows all tags of the request, the request mixes
+            # conversations.
             if not any(tags <= self.allowed(one) for one in PLACES):
                 self.leaks.append(f"{request.step} mixes {sorted(tags)}")
             return
@@ -90,8 +92,8 @@ class Gossip:
 
     def allowed(self, place: Place) -> set[str]:
         """Returns the tags that the model may see in this place. In a group, these are the tags of
-        the group. In a private chat, these are the person's own tags, and the tags in the groups of
-        the person that the model has read there."""
+        the group. In a private chat, these are the person's own tags, and the tags that the model
+        has read while it answered this person in a group."""
         if place.kind == "group":
             return {tag for tag in self.tags if place.where in tag}
         shared = [one for one in PLACES if one.who == place.who and one.kind == "group"]

@@ -2,7 +2,7 @@
 
 A restarted gateway knows only the data on the disk and on the platform. So the test copies this
 data after every change, and another gateway resumes the turn from the copy. All kills between two
-changes have the same effect, so the test needs only one copy. One test also kills real processes.
+changes have the same effect, so one copy represents all of them. Another test kills real processes.
 """
 
 import shutil
@@ -235,8 +235,8 @@ def check_answer(texts: Sequence[str], *, doubtful: bool) -> None:
 
 
 def same(resumed: Sequence[Message], undisturbed: Sequence[Message]) -> bool:
-    """Returns whether the conversations are equal. In `resumed`, a tool result may instead say that
-    the outcome is unknown."""
+    """Returns whether the conversations are equal. A tool result in `resumed` may differ in one
+    way: it may say that the outcome of the call is unknown."""
     known = [
         other if isinstance(one, ToolMessage) and one.text == UNKNOWN_OUTCOME else one
         for one, other in zip(resumed, undisturbed, strict=True)

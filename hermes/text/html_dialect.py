@@ -1,5 +1,5 @@
-"""Renders Markdown as HTML. One dialect is for platforms that accept only a few tags, the other for
-platforms that show HTML like a browser."""
+"""Renders Markdown as HTML in two dialects. The first dialect is for platforms that accept only a
+few tags. The second dialect is for platforms that show HTML like a browser."""
 
 import html
 import re
@@ -52,8 +52,8 @@ class HtmlDialect(Dialect):
         return f'<a href="{html.escape(node.url)}">{self.inlines(node.children)}</a>'
 
     def image(self, node: nodes.Image) -> str:
-        # An image becomes a link. If it were shown, the reader's program would load it from any
-        # server, and the server would learn the reader's address.
+        # An image becomes a link. Otherwise the reader's program would load the image from a server
+        # that the text names, and this server would learn the reader's address.
         return f'<a href="{html.escape(node.url)}">{escape_html(node.text or node.url)}</a>'
 
     def line_break(self, node: nodes.Break) -> str:

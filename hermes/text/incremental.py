@@ -36,12 +36,12 @@ class Piece(Value):
 
 
 class IncrementalMarkdown:
-    """Parses a text that arrives in chunks. Its lines must end with a newline and no carriage
+    """Parses a text that arrives in chunks. Each line must end with a newline, without a carriage
     return.
 
-    The methods `settled` and `open` return the parsed pieces. These pieces do not depend on how the
-    text was divided into chunks. Code is an exception: its lines are returned as soon as they are
-    complete.
+    The methods `settled` and `open` return the parsed pieces. The pieces do not depend on how the
+    text was divided into chunks. Code blocks are an exception: complete lines of code are returned
+    at once, so their division into pieces depends on the chunks.
     """
 
     def __init__(self) -> None:

@@ -27,8 +27,8 @@ def parse_blocks(text: str) -> list[tuple[int, nodes.Block]]:
 
 
 def parse_part(text: str) -> nodes.Document:
-    """Parses a part of a text. Link definitions are treated as text, because a definition in one
-    part would affect all other parts."""
+    """Parses a part of a text. Link definitions are treated as text: a definition would have to
+    apply to the other parts, too, but these parts are parsed separately."""
     return _blocks(_nested(_part_parser.parse(text)))
 
 

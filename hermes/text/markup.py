@@ -129,8 +129,9 @@ class _Rewriter:
         self.steps = 0
         self._depth = 0
         self._open: list[str] = []
-        """The elements that the parser may have open. An element is removed only by a tag that also
-        ends it in the parser, so the list may be too long but never too short."""
+        """The elements that may be open in the parser. An element is removed from this list only by
+        a tag that also ends the element in the parser. So the list can be too long but never too
+        short."""
         self._tables = 0
         self._links = 0
 

@@ -7,8 +7,8 @@ _LOOK = 4
 """Only the first `_LOOK × length` characters of a text are read. More than `length` are needed,
 because removing spaces and hidden characters makes the text shorter."""
 _JOINERS = "\u200c\u200d"
-# The start of a chat template's marker, such as `<|`. A space is inserted into it, because a model
-# server may interpret the marker.
+# The start of a chat template's marker, such as `<|`. A space is inserted into the start, because a
+# model server could otherwise take the marker for the beginning of another message.
 _TEMPLATE = re.compile(r"<(?=[|\uff5c])")
 
 

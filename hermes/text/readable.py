@@ -325,7 +325,7 @@ def _marker(parent: _Element | None) -> str:
 def _row(cells: list[str], *, head: bool) -> str:
     filled = [cell for cell in cells if cell]
     # Pages also use tables for layout. A row that has a long cell or a cell with paragraphs is
-    # taken for layout.
+    # treated as layout.
     if len(filled) < 2 or any(len(cell) > LONGEST_CELL or "\n\n" in cell for cell in cells):
         return "\n\n".join(filled)
     row = " | ".join(cell.replace("\n", " ") for cell in cells)

@@ -80,11 +80,11 @@ def redact_assigned(text: str) -> str:
 
 
 def redact_tokens(text: str, secrets: Iterable[str] = ()) -> str:
-    """Masks the given secrets, tokens of well-known services, and environment variables with
-    secret-sounding names.
+    """Masks the given secrets, tokens of well-known services, and the values of environment
+    variables with secret-sounding names.
 
-    This function is for text that a model works on. A password in an example is kept, so that code
-    stays intact.
+    This function is for text that a model works on. Other values with names like `password` are not
+    masked, because in code they are often not secrets.
     """
     text = redact_known(text, secrets)
     for shape in _TOKENS:
@@ -135,8 +135,8 @@ class RedactingFilter(logging.Filter):
         record.msg, record.args = redact(_message(record), self._secrets), None
         if record.exc_info:
             trace = record.exc_text or logging.Formatter().formatException(record.exc_info)
-            # If `exc_text` is set, a formatter uses it instead of the traceback. So it is set to
-            # the redacted traceback.
+            # If `exc_text` is set, a formatter prints this text instead of the traceback. So the
+            # redacted traceback is stored in `exc_text`.
             record.exc_text = redact(trace, self._secrets)
         if record.stack_info:
             record.stack_info = redact(record.stack_info, self._secrets)
@@ -147,6 +147,6 @@ def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except (TypeError, ValueError):
-        # The arguments of the log call do not match its format. The filter must not raise an error
-        # in the code that logs.
+        # The arguments of the log call do not match its format string. An error here would be
+        # raised in the code that logs, so the function returns an unformatted message.
         return f"{record.msg} {record.args}"

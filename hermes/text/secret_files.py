@@ -17,8 +17,8 @@ _KEPT = re.compile(r"[\s\[\]{}(),]*|\s*\[[\w .-]+\]\s*|\s*#[^=:]*|-----(BEGIN|EN
 """Matches a line without a value: brackets, a heading, a comment, or the first or last line of a
 key."""
 _OPAQUE = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-"""Matches a line of a key in base64. If such a line ends with `=`, it looks like a name before a
-value."""
+"""Matches a line of a key in base64. If such a line ends with `==`, `_NAMED` would match it, too,
+and a part of the key would not be masked."""
 _NAMED = re.compile(
     r"(?P<name>[\s#;]*(?:export\s+)?(?:[\w\"'.@/:-]{1,100}?\s*=|[\w\"'.-]{1,100}?\s*:)\s*)"
     r"(?P<value>\S.*)"

@@ -306,8 +306,8 @@ def _rows(table: nodes.Table) -> tuple[tuple[nodes.Inlines, ...], ...]:
 
 
 def _margin(row: tuple[nodes.Inlines, ...]) -> int:
-    """Returns the number of empty cells at the start of a row. If visible characters are counted,
-    the gaps between these cells are left out."""
+    """Returns the number of empty cells at the start of a row. The gaps after these cells do not
+    count as visible characters."""
     return next((index for index, cell in enumerate(row) if cell), len(row))
 
 

@@ -21,8 +21,8 @@ _AHEAD = 8
 _GRAPHEME = 32
 """Maximum number of code points that are kept together as one character."""
 _ROOM = 8
-"""If markup takes so much of the limit that less than 1/8 of it is left for text, the markup is
-replaced by plain text."""
+"""If the markup of a part leaves no more than 1/8 of the limit for text, plain text replaces the
+markup."""
 _WINDOW = 256
 """Number of characters that are searched for white space at once."""
 

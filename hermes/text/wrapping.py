@@ -74,8 +74,8 @@ class StreamWrapper:
         return shown
 
     def flush(self) -> str:
-        """Returns the last word, after a line break if it does not fit into the line. Call this at
-        the end of the text."""
+        """Returns the last word. If the word does not fit into the line, a line break precedes it.
+        Call this method at the end of the text."""
         word, self._word = self._word, ""
         broken = self._used > 0 and self._used + len(word) > self._columns
         self._used = len(word) if broken else self._used + len(word)

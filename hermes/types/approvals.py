@@ -27,7 +27,7 @@ def offered_grants(choices: Sequence[str]) -> dict[Grant, str]:
 
 ApprovalMode = Literal["auto", "ask", "off"]
 """When a person is asked. `ask`: before every dangerous action. `auto`: before every dangerous
-action, unless the sandbox contains the danger. `off`: never."""
+action, unless an isolated sandbox protects against the danger. `off`: never."""
 
 
 SHORT_ID = 8
@@ -50,7 +50,8 @@ class ProposedAction(Value):
     """Why the action needs approval, as a sentence without a final period."""
     outcome: VerdictOutcome = "ask"
     contained: bool = False
-    """Whether the sandbox contains the danger, so that no approval is needed in a sandbox."""
+    """Whether an isolated sandbox protects against the danger, so that the action needs no approval
+    there."""
     leaves: bool = False
     """Whether the action may send data out or write outside of the workspace. Such an action needs
     approval after untrusted content has entered the turn, even if it is harmless otherwise."""
@@ -63,8 +64,8 @@ class ProposedAction(Value):
     """Sentences that the question shows below the action, for example about files that the approval
     does not cover."""
     locate: Callable[[], Awaitable[CommandPlace]] | None = None
-    """Finds out where a command would run, and hashes its scripts. It is called only if the action
-    needs approval. None if the action is not a command."""
+    """Finds out where a command would run, and hashes its scripts. This function is called only if
+    the action needs approval. None if the action is not a command."""
 
 
 class ApprovalPolicy(Value):
@@ -72,8 +73,8 @@ class ApprovalPolicy(Value):
 
     mode: ApprovalMode = "auto"
     taint: bool = True
-    """Whether untrusted content matters: after it has entered the conversation, actions that send
-    data out or write outside of the workspace need approval."""
+    """Whether untrusted content matters: after such content has entered the conversation, actions
+    that send data out or write outside of the workspace need approval."""
     seconds: float = 3600.0
     """Seconds after which a question expires."""
     unattended: Literal["deny", "allow"] = "deny"

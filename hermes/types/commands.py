@@ -81,8 +81,8 @@ class CommandReply(Value):
 
     reply: str
     """The text of the reply. If the command sends a message, the message is answered instead, and
-    the reply is not used. Exception: if the message runs in the background, the reply is also
-    sent."""
+    the reply is not used. Exception: if the message is answered in the background, the reply is
+    sent, too."""
     message: CommandMessage | None = None
     stop: TurnId | None = None
     """The turn that is interrupted after the commit, if there is one."""

@@ -5,15 +5,15 @@ from typing import Literal
 from hermes.types.value import Value
 
 DangerEffect = Literal["machine", "unclear", "other"]
-"""The harm that a danger can do. `machine`: only the system outside of a sandbox. `unclear`:
-anything that the command can reach, because the command can't be understood completely. `other`:
-files of the workspace, or systems elsewhere."""
+"""The harm that a danger can do. `machine`: harm to this machine, against which an isolated sandbox
+protects. `unclear`: harm to anything that the command can reach, because the command can't be
+understood completely. `other`: harm to files of the workspace or to other machines."""
 ScriptLanguage = Literal["shell", "python", "program", "other", "several"]
 """How a script is run: by a shell, by Python, as a program (its first line names the interpreter),
 by another program, or in several of these ways."""
 VerdictOutcome = Literal["run", "ask", "never"]
-"""`run` needs no approval, `ask` needs one, and `never` is refused even if all approvals are
-switched off."""
+"""The decision about a command. `run`: the command runs without an approval. `ask`: the command
+needs an approval. `never`: the command is refused, even if all approvals are switched off."""
 
 
 class Verdict(Value):

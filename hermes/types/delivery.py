@@ -31,8 +31,8 @@ class Delivery(Value):
     content: Content
     turn: TurnId | None = None
     placed: tuple[Placed, ...] = ()
-    """Messages that are on the platform. If the platform can edit messages, they are edited until
-    they show the final text."""
+    """The messages of this delivery that are on the platform. If the platform can edit messages,
+    these messages are edited until they show the final text."""
     attempts: int = 0
     not_before: float = 0.0
     doubtful: bool = False

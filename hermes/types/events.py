@@ -27,8 +27,8 @@ class SegmentEnded(Value, tag=True):
 
 
 class SegmentDiscarded(Value, tag=True):
-    """The text since event `from_seq` is no longer valid, because the answer was cut off. A new
-    attempt follows."""
+    """The text from event `from_seq` up to this event is no longer valid, because the answer was
+    cut off. A new attempt follows."""
 
     from_seq: int
     """The number of the first event whose text is no longer valid."""

@@ -29,7 +29,7 @@ class SandboxScope(Value):
     home: str = ""
     """The agent's own folder on this machine. File operations can't use it."""
     person: PersonId | None = None
-    """The person who wrote the message; None if the person is not known."""
+    """The person whose message the turn answers; None if the person is not known."""
 
 
 class FileInfo(Value):
@@ -150,10 +150,10 @@ class CommandObserver(Protocol):
 
 
 class SandboxProcess(Protocol):
-    """A background process of the sandbox's session.
+    """A background process that a session has started in its sandbox.
 
-    It outlives the turn and the gateway. The process of a stateless request is an exception: it
-    ends with the request.
+    The process continues after the end of the turn and of the gateway. A process that a stateless
+    request has started is an exception: it ends with the request.
     """
 
     @property
@@ -179,7 +179,8 @@ class SandboxProcess(Protocol):
 
 
 class Sandbox(Protocol):
-    """The files and commands of one scope. Commands and file operations see the same files.
+    """The files and commands for one `SandboxScope`. Commands and file operations see the same
+    files.
 
     Paths are relative to the workspace, or absolute inside it. File operations never leave the
     workspace and follow no symbolic link. An operation that fails raises ToolFailed.
@@ -187,8 +188,8 @@ class Sandbox(Protocol):
 
     @property
     def private_files(self) -> bool:
-        """Whether the workspace belongs to the sandbox alone, so that commands can destroy no other
-        files there."""
+        """Whether the workspace belongs to the sandbox alone. If so, a command that deletes the
+        workspace destroys only files of the sandbox."""
         ...
 
     async def read(self, path: str) -> bytes:
@@ -199,8 +200,8 @@ class Sandbox(Protocol):
         """Replaces the file atomically and creates missing folders. Returns True if the file is
         new.
 
-        If `expected` is given and the file has another content, raises ToolFailed and writes
-        nothing.
+        If `expected` is given and differs from the current content of the file, raises ToolFailed
+        and writes nothing.
         """
         ...
 
@@ -237,8 +238,8 @@ class Sandbox(Protocol):
     ) -> CommandOutcome:
         """Runs a shell command without input, for at most this number of seconds.
 
-        If `place` is given, the command runs exactly there: with the same folder, environment and
-        scripts. If one of them has changed, raises ToolFailed and runs nothing.
+        If `place` is given, the command runs exactly there: with the folder, the environment and
+        the scripts of this place. If one of these has changed, raises ToolFailed and runs nothing.
 
         After this method has returned, raised or been cancelled, nothing that the command
         started is still running.
@@ -316,7 +317,8 @@ class SandboxInfo(Value):
     session: str = ""
     """The session that last used the sandbox. Other sessions may share the sandbox."""
     person: str = ""
-    """The person that the sandbox belongs to, if the sessions of a person share a sandbox."""
+    """The person that the sandbox belongs to. Empty if the sessions of a person do not share a
+    sandbox."""
     workspace: str = ""
     """The folder of this machine in which the commands work; empty if the sandbox has a workspace
     of its own."""
@@ -381,7 +383,8 @@ class ExecutionBackend(Protocol):
 
 
 class CloudAccount(Value):
-    """An account of a provider of remote sandboxes, and the kind of sandboxes that it provides."""
+    """An account at a provider of remote sandboxes, and the properties of the sandboxes that are
+    created there."""
 
     image: str = ""
     """The container image of the sandboxes."""
@@ -390,7 +393,7 @@ class CloudAccount(Value):
     key: str = ""
     """The secret part of the key; empty if there is no account."""
     url: str = ""
-    """The address of the API, if it can be chosen."""
+    """The address of the provider's API; empty if the provider has only one address."""
     cpus: float = 1.0
     """Number of processors of a sandbox."""
 
@@ -411,8 +414,9 @@ class BackendOptions(Value):
     """The password that a backend without isolation gives to sudo and to no other program; empty
     for none."""
     sandboxes: Path | None = None
-    """Folder in which a backend may keep the files of its sandboxes, each in the subfolder
-    `<backend>/<sandbox id>`. None selects the folder `sandboxes` next to `processes`."""
+    """Folder in which a backend may keep the files of its sandboxes. Each sandbox has the subfolder
+    `<backend>/<sandbox id>`. If None, the folder is `sandboxes` in the parent folder of
+    `processes`."""
     sharing: Sharing = "session"
     own_workspaces: bool = False
     """Whether each sandbox has a workspace of its own, which replaces the scope's workspace. If

@@ -15,7 +15,8 @@ class ContainerOptions(Value):
     singularity_image: str = ""
     """The image of the containers of `singularity`, as a file or an address."""
     volumes: tuple[str, ...] = ()
-    """More mounts of `docker`, as `path:path in the container` with an optional `:ro`."""
+    """More folders and files that commands in containers of `docker` can see. The form of an item
+    is `path:path in the container`. With `:ro` at the end, it is read-only."""
     arguments: tuple[str, ...] = ()
     """Additional arguments of the command that starts a container."""
     cpus: float = 0.0

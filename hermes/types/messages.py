@@ -22,8 +22,8 @@ class Attachment(Value):
     at: int = 0
     """The attachment's position in the text: the number of characters before the attachment."""
     saved: str = ""
-    """The path of the copy in the workspace that the agent's tools can use; empty if there is
-    none."""
+    """The agent's tools use a copy of the file in the workspace. This is the path of the copy;
+    empty if there is no copy."""
     detail: str = ""
     """The resolution at which the model sees an image (`low`, `high`, …); if empty, the provider
     chooses."""
@@ -62,8 +62,8 @@ class UserMessage(Value, tag_field="role", tag="user"):
     """Whether this message is a summary that replaces earlier messages, and not the text of a
     person."""
     trusted: bool = False
-    """Whether this message is a summary of messages that contain no text from strangers, such as
-    web pages."""
+    """Whether this message is a summary of messages without text from strangers, such as the text
+    of a web page."""
 
     @property
     def parts(self) -> tuple[str | Attachment, ...]:
@@ -257,8 +257,8 @@ class MessageEvent(Value):
     one by one. The parts become one message. Empty for every other message."""
     cut_with: str | None = None
     """A message of nearly the maximum length is probably the first part of a text that the platform
-    has cut. For such a message, this is the text between it and the next part: an empty text or a
-    line break. None for every other message."""
+    has cut. For such a message, this field has the text that joins the message to the next part: an
+    empty text or a line break. None for every other message."""
 
 
 class Accepted(Value, tag=True):

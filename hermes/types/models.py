@@ -43,12 +43,13 @@ class ModelRequest(Value):
     conversation: str = ""
     """Identifies the conversation that this call continues. Only caches use it."""
     media: Mapping[str, bytes] = msgspec.field(default_factory=dict)
-    """The content of each attachment in `messages`, in base64, by its path. `ModelClient` loads it
-    before it calls the wire format."""
+    """Maps the path of each attachment in `messages` to the attachment's content in base64.
+    `ModelClient` fills this field before the wire format builds the request."""
 
 
 class ModelProvider(Protocol):
-    """Calls models: over HTTP, on this machine, with retries, or from a test's script."""
+    """Calls models. One implementation calls models over HTTP, another runs a model on this
+    machine, and another repeats failed calls."""
 
     async def complete(self, request: ModelRequest, emit: Emit) -> AssistantMessage:
         """Streams the answer to `emit` and returns it. Raises a HermesError if the call fails."""

@@ -12,7 +12,7 @@ class ChosenModel(Value):
     choice: ModelChoice
     sources: dict[str, str]
     """Maps each field of the choice to a text that tells people where the field's value comes from.
-    A field is left out if this is not known."""
+    A field is left out if the origin of its value is not known."""
 
 
 class ProviderOffer(Value):
@@ -48,8 +48,8 @@ class ModelResolver(Protocol):
 
     @property
     def example_key(self) -> str:
-        """The environment variable for the API key of the first provider. Advice shows it as an
-        example."""
+        """The environment variable for the API key of the first provider. Texts that explain how to
+        configure a model show this variable as an example."""
         ...
 
     def main(self) -> ModelChoice | None:
@@ -120,8 +120,8 @@ class ModelOffers(Protocol):
         ...
 
     def why_unlikely(self, name: ModelName) -> str:
-        """Returns a sentence that says why the model probably does not exist, or "" if it may
-        exist."""
+        """Returns a sentence that says why the model probably does not exist, or "" if there is no
+        such reason."""
         ...
 
     def demo_is_downloaded(self) -> bool:

@@ -32,8 +32,8 @@ class PlatformLimits(Value):
     deduplicates: bool = False
     """Whether the platform drops a message that was already sent with the same key."""
     silence: float = 80.0
-    """Longest time in seconds between two calls of `ready`. If the adapter is silent for longer, it
-    is restarted."""
+    """Longest time in seconds between two calls of `ready`. If the adapter does not call `ready`
+    within this time, the adapter is restarted."""
 
 
 class Cursor(Protocol):
@@ -62,7 +62,8 @@ class PlatformAdapter(Protocol):
     def limits(self) -> PlatformLimits: ...
 
     def render(self, tree: Document) -> str:
-        """Renders the tree in the platform's dialect. It may be called in a worker thread."""
+        """Renders the tree in the platform's dialect. The gateway may call this method in a worker
+        thread."""
         ...
 
     def measure(self, text: str) -> int:
@@ -117,7 +118,8 @@ class CanDraft(Protocol):
 @runtime_checkable
 class CanListCommands(Protocol):
     async def show_commands(self, commands: Sequence[SlashCommand]) -> None:
-        """Shows the commands in the platform's own menu. It is called for each connection."""
+        """Shows the commands in the platform's own menu. The gateway calls this method each time
+        after the adapter has connected."""
         ...
 
 

@@ -24,7 +24,8 @@ class Price(Value):
 
 
 class Quirks(Value):
-    """Peculiarities of a provider or a model that its wire format must take into account.
+    """Peculiarities of a provider or a model that the code of the wire format must take into
+    account.
 
     providers.toml lists the quirks of built-in providers. A plugin lists those of its own
     providers.

@@ -36,8 +36,9 @@ class Checkpoint(Protocol):
     async def answered(self, message: ToolMessage) -> None: ...
 
     async def steered(self) -> Sequence[UserMessage]:
-        """Adds the messages that people have sent during the turn (steering) to the turn, and
-        returns them. Must be called between two steps, when every tool call has its result."""
+        """If people have sent messages while the turn runs (steering), adds these messages to the
+        turn and returns them. Must be called between two steps, when every tool call has its
+        result."""
         ...
 
     def prompted(self, prompt: Prompt) -> None:

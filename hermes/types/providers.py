@@ -26,14 +26,14 @@ class Provider(Value):
     small_model: str = ""
     """A cheap model for summaries and titles; empty if the default model writes them."""
     context_length: int | None = None
-    """Context window in tokens of all models of the provider. None if it is unknown or differs
-    between models."""
+    """Size of the context window of all models of the provider, in tokens. None if the size is
+    unknown or differs between models."""
     wire: str = "chat"
     """Name of the provider's wire format."""
     quirks: Quirks = Quirks()
     custom_address_provider: str = ""
-    """Name of the provider whose wire format and quirks are used if the address is overridden. If
-    this name is empty, the provider's own wire format and quirks are used."""
+    """Name of another provider. If the address of this provider is overridden, the wire format and
+    the quirks of the other provider are used. Empty if this provider keeps its own."""
     tools: bool = True
     """Whether the provider's models can call tools."""
     attachments: tuple[AttachmentKind, ...] | None = None

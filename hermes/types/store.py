@@ -31,8 +31,9 @@ class Store(Protocol):
     async def run(self, transaction: Callable[P, Work[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Commits `transaction(*args, **kwargs)`, or raises an error and changes nothing.
 
-        The function is called again if the transaction is retried. So it must not change anything
-        except the store, and its result must depend only on its arguments and on the rows.
+        The function `transaction` is called again if the transaction is retried. So it must not
+        change anything except the store, and its result must depend only on its arguments and on
+        the rows.
         """
         ...
 
@@ -47,7 +48,8 @@ class Store(Protocol):
 
     @property
     def bus(self) -> Bus | None:
-        """Carries messages between the processes; None if they share nothing but the store."""
+        """Carries messages between the processes that use the store; None if these processes share
+        nothing but the store."""
         ...
 
     def changes(self) -> AsyncIterator[None]:

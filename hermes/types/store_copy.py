@@ -16,8 +16,8 @@ class CopyStep(Value):
     """The progress of a copy."""
 
     phase: Literal["check", "copy", "compare"]
-    """The phase of the copy. `check` compares the rows that an interrupted copy has left behind,
-    and `compare` is the last phase."""
+    """The phase of the copy. `check` compares the rows of an interrupted copy with the source.
+    `copy` copies the missing rows. `compare` compares all rows at the end."""
     rows: int
     """Rows that this phase has handled."""
     total: int

@@ -78,8 +78,8 @@ class ToolContext(Protocol):
         ...
 
     def was_mentioned(self, text: str) -> bool:
-        """Returns whether a message of a person, or a result that is written by others (such as a
-        web page), contains exactly this text."""
+        """Returns whether exactly this text is in a message of a person, or in a tool result that
+        others have written, such as a web page."""
         ...
 
     def redact(self, text: str) -> str:
@@ -94,8 +94,8 @@ class BoundCall(Value):
 
     run: Callable[[ToolContext], Awaitable[str]]
     review: Callable[[ToolContext], Awaitable[ProposedAction | None]]
-    """Describes the action of the call, so that a person can approve it; None if the call never
-    needs approval. This function is called before `run`, and changes nothing."""
+    """Describes the action of the call, so that a person can approve the action. Returns None if
+    the call never needs approval. This function is called before `run`, and changes nothing."""
 
 
 class AnyTool(Protocol):

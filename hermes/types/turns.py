@@ -141,8 +141,8 @@ class Question(Value):
     """Answers to choose from. The choices of an approval are ways to approve; Deny is added when
     the question is shown."""
     detail: str = ""
-    """The exact action that an approval permits, as it is shown: a resolved command, for
-    example."""
+    """The exact action that an approval permits, as the question shows the action: for example, a
+    resolved command."""
     reason: str = ""
     """Why the action needs approval, as a sentence without a final period."""
     digest: str = ""

@@ -1,5 +1,5 @@
 """A copy between SQLite and PostgreSQL is complete and continues after a kill. The copy is refused
-while another process uses a store."""
+while another process uses one of the two stores."""
 
 import shutil
 import sqlite3

@@ -153,8 +153,8 @@ async def test_a_host_that_is_refused_often_is_logged_once(
         f"the sandbox of s1 may not connect to {host}; terminal.network can allow the host"
         for host in ("a.example", "b.example")
     ]
-    # In a terminal, warnings would appear in the middle of the conversation. They are not needed,
-    # because the proxy's answer tells the model about the refusal.
+    # In a terminal, warnings would appear in the middle of the conversation. Warnings are not
+    # needed, because the proxy's answer tells the model about the refusal.
     assert all(one.levelno < logging.WARNING for one in caplog.records)
 
 

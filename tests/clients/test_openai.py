@@ -82,8 +82,8 @@ async def talk(ask: Ask, before_results: Callable[[], Awaitable[None]] = nothing
             assert call.type == "function"
             item = json.loads(call.function.arguments)["item"]
             results.append({"role": "tool", "tool_call_id": call.id, "content": STOCK[item]})
-        # By its type, `messages` can't contain this message, but the SDK's documentation also
-        # appends it.
+        # The declared type of `messages` does not allow this message, but the examples in the SDK's
+        # documentation append it, too.
         messages.append(message)  # type: ignore[arg-type]
         messages += results
         await before_results()

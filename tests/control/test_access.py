@@ -1,4 +1,4 @@
-"""The rules for admission apply in their order, and a refused message is not stored."""
+"""The rules for admission are applied in a fixed order, and a refused message is not stored."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The table has the state of each account, and the time since which the account has this state."""
+"""The table has the state of each account, and the time at which this state began."""
 
 import anyio
 

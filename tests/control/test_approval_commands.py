@@ -1,5 +1,5 @@
-"""/approve, /deny and /approvals name an approval by the end of its id, or need no id if only one
-waits in the conversation."""
+"""/approve, /deny and /approvals name an approval by the end of its id. They need no id if only one
+approval is open in the conversation."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -50,7 +50,8 @@ async def test_client_tools_and_tools_of_the_agent_run_in_one_turn(
             ("look", '{"at":"sky"}'),
             ("listen", '{"at":"sea"}'),
         ]
-        # The agent's own tool has run once, before the client received the calls of its tools.
+        # The agent's own tool has run once, before the client received the calls of the client's
+        # tools.
         assert appended(tmp_path) == ["t"]
         client.results(calls[::-1], look="blue", listen="loud")
         answer = await client.send()
@@ -196,8 +197,8 @@ async def test_calls_expire_and_late_results_are_refused(tmp_path: Path) -> None
         with pytest.raises(openai.BadRequestError) as caught:
             await client.send()
         assert caught.value.code == "tool_call_expired"
-        # The session can continue: the model accepts the history, because the expired call has a
-        # result in it.
+        # The session can continue: the history has a result for the expired call, so the model
+        # accepts the history.
         client.said = []
         assert "still there" in text_of(await client.ask("still there?"))
         assert client.service.model.stats.refused == {}

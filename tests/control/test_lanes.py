@@ -62,7 +62,7 @@ async def test_the_task_of_a_lane_that_has_ended_runs_the_next_lane(tmp_path: Pa
 
 def breaks() -> Answer:
     """Returns a scripted answer that raises an unexpected exception, as a bug in our code would.
-    It is not an error of the model."""
+    The exception is not an error of the model."""
 
     async def answer(request: ModelRequest, emit: Emit) -> AssistantMessage:
         raise ZeroDivisionError

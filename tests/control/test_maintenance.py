@@ -65,8 +65,8 @@ async def test_a_process_that_lost_the_lease_stops_the_maintenance(tmp_path: Pat
         maintenance._lease = None
         assert await maintenance._holds_lease()
         assert await maintenance._holds_lease()
-        # The other process takes the lease, because it considers this process dead, for example
-        # after a pause.
+        # The other process considers this process dead, for example because this process was
+        # paused. So the other process takes the lease.
         theirs = other._store.owner
         assert await store.run(claim_lease, "scheduler", theirs, {store.owner}, 0.0)
         assert not await maintenance._holds_lease()

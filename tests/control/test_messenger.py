@@ -54,8 +54,8 @@ def order(key: str, to: str, text: str = "hello", *files: OutgoingFile) -> SendO
 
 
 async def sent(folder: Path, *orders: SendOrder, within: float = 10.0) -> list[SendResult]:
-    """Sends the messages over its own connection to the store, as `hermes send` does in a process
-    without a gateway. Waits at most `within` seconds for the results."""
+    """Sends the messages over a separate connection to the store, as `hermes send` does in a
+    process without a gateway. Waits at most `within` seconds for the results."""
     async with open_test_store(folder) as store:
         outside = messenger(store, folder)
         pending = [one for each in orders for one in await outside.send(each)]

@@ -1,4 +1,5 @@
-"""Strangers are paired by a code that they show, or by a code that an admin has given them."""
+"""A stranger is paired with a code that the stranger shows to the operator, or with a code that an
+admin has given to the stranger."""
 
 import logging
 import re

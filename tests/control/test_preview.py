@@ -69,8 +69,8 @@ async def test_without_streaming_the_answer_is_sent_in_one_piece(tmp_path: Path)
 
     async def answer(_request: ModelRequest, emit: Emit) -> AssistantMessage:
         emit(TextDelta(text="alpha beta "))
-        # Three typing indicators take long enough: if previews were not disabled, one would be sent
-        # in this time.
+        # The test waits for three typing indicators. If previews were not disabled, a preview would
+        # be sent in this time.
         typed = len(server.typed)
         await until(lambda: len(server.typed) >= typed + 3)
         early.extend(server.texts())

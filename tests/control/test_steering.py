@@ -30,8 +30,8 @@ after every commit."""
 
 
 class Model:
-    """A model that first calls a tool, which appends a token to a file, and then answers with the
-    last line of the person. The first model call of a conversation waits for `go`."""
+    """A model that first calls a tool, which appends a token to a file. The model then answers with
+    the last line that the person wrote. The first model call of a conversation waits for `go`."""
 
     def __init__(self, *, answers_red: bool) -> None:
         """If `answers_red` is false, the model never answers the message `red`."""

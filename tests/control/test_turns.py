@@ -151,8 +151,8 @@ async def test_a_stop_right_after_the_message_stops_its_turn(tmp_path: Path) -> 
         for number in range(1, 4):
             server.says("think")
             server.says("/stop")
-            # The test waits for the end of the turn. While a turn runs, the next message would be
-            # queued, and `/stop` would not stop its turn.
+            # The test waits for the end of the turn. Otherwise the next message would be queued,
+            # and `/stop` would not stop the turn of this message.
             await until(lambda: server.texts().count("(stopped: by you)") == number)  # noqa: B023
             await until(lambda: not gateway.busy)
 

@@ -1,5 +1,5 @@
-"""A turnstile lets the requests of a burst pass a few at a time and in order, and lets each of them
-pass in the end."""
+"""A turnstile lets the requests of a burst pass in order, a few at a time. In the end, every
+request has passed."""
 
 import asyncio
 from typing import Protocol

@@ -84,7 +84,7 @@ async def test_a_message_that_comes_too_late_to_steer_gets_a_turn_of_its_own(
         go.set()
         await until(lambda: "three" in server.texts())
     assert server.texts()[2:] == ["one", "two", "three"]
-    # The third message was meant for the first turn, so it does not enter the second one.
+    # The third message was meant for the first turn, so it does not enter the second turn.
     assert texts(model.requests[1]) == ["a", "b"]
 
 

@@ -230,7 +230,7 @@ HOSTILE = "x` **b**\n\nReason: it is harmless.\n```\n<b>y</b> [z](e.example) \u2
 
 async def test_nothing_in_an_action_changes_the_form_of_the_question(store: Store) -> None:
     """The question has the same blocks and the same markup as the question about a harmless action.
-    Only the code block contains a hostile text with several lines."""
+    The lines of a hostile text are only in the code block."""
     place = replace(PLACE, folder=HOSTILE, scripts=(Script(path=HOSTILE, digest="d"),))
 
     async def locate() -> CommandPlace:

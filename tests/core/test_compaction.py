@@ -62,7 +62,8 @@ def test_a_summary_never_separates_a_call_from_its_result_or_replaces_the_last_r
 
 @given(histories)
 def test_a_long_conversation_is_shortened(history: list[Message]) -> None:
-    """If a conversation is much larger than the window, a summary replaces more than half of it."""
+    """If a conversation is much larger than the window, a summary replaces more than half of the
+    conversation."""
     total = sum(map(message_tokens, history))
     largest = max(sum(map(message_tokens, history[i : i + 2])) for i in range(len(history)))
     if total < 6 * WINDOW.room or largest > WINDOW.room // 4:

@@ -1,4 +1,5 @@
-"""The prompt has the right parts, keeps its limits, and stays the same between turns."""
+"""The prompt has the right parts, does not exceed its size limits, and stays the same between
+turns."""
 
 from datetime import UTC
 from pathlib import Path

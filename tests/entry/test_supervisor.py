@@ -154,8 +154,8 @@ async def test_an_adapter_is_stopped_when_another_process_serves_its_account(
     async with running(tmp_path, [adapter], ScriptedModel([])) as gateway:
         await until(lambda: adapter.attempts == 1)
         store = gateway._store
-        # The test gives the lease to another process. This process holds no lock, so the gateway
-        # soon considers it dead and takes the lease back.
+        # The test gives the lease to the process `THEM`. `THEM` holds no lock, so the gateway soon
+        # considers this process dead and takes the lease back.
         await store.run(register, THEM, "gateway", NOW)
         await store.run(claim_lease, f"account:{adapter.account}", THEM, {store.owner}, NOW)
         await until(lambda: adapter.attempts == 2, within=10)
@@ -300,8 +300,8 @@ class FakeClock:
         return self.now
 
     async def read(self) -> None:
-        """Returns when the code under test has read the clock twice more, so that it has used the
-        time of the first of these reads."""
+        """Returns when the code under test has read the clock twice more. The code has then used
+        the time from the first of these two reads."""
         reads = self.reads
         await until(lambda: self.reads > reads + 1)
 
@@ -475,8 +475,8 @@ async def test_an_adapter_is_stopped_when_another_node_has_taken_its_credential(
     async with anyio.create_task_group() as group:
         group.start_soon(serve, gateway, adapter, KEY, QUICK)
         await until(lambda: adapter.connections)
-        # The test gives the lease to another process. This process holds no lock, so the gateway
-        # soon considers it dead and takes the lease back.
+        # The test gives the lease to the process `THEM`. `THEM` holds no lock, so the gateway soon
+        # considers this process dead and takes the lease back.
         await store.run(register, THEM, "gateway", NOW)
         await store.run(claim_lease, lease_name(KEY), THEM, {store.owner}, NOW)
         await until(lambda: adapter.attempts == 2, within=10)

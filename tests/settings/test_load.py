@@ -1,5 +1,5 @@
-"""The configuration is loaded from several layers. Each value knows its source, and secrets are
-masked."""
+"""The configuration is loaded from several layers. For each value, the layer that it comes from is
+known. Secrets are masked."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -71,8 +71,8 @@ def test_the_key_of_every_provider_is_a_secret(tmp_path: Path, name: str) -> Non
 
 
 def test_no_provider_is_named_in_the_settings() -> None:
-    # The names `local`, `custom` and `together` are not searched, because they are also ordinary
-    # words.
+    # The test does not look for the names `local`, `custom` and `together`, because these names are
+    # ordinary words, too.
     names = {name for one in Catalog.load().providers for name in one.names}
     words = "|".join(sorted(names - {"local", "custom", "together"}))
     named = re.compile(rf"(?i)(?<![a-z])(?:{words})(?!_chat|[a-z])")

@@ -73,7 +73,8 @@ async def test_an_approval_is_read_back_as_it_was_asked(store: Store) -> None:
 
 
 async def show(store: Store, id: str, *, thread: str | None = None, attempts: int = 1) -> None:
-    """Stores a delivery that shows the approval in chat 7, after this number of attempts."""
+    """Stores a delivery that shows the approval in chat 7. `attempts` is the number of times that
+    the gateway has tried to send this delivery."""
     target = replace(CHAT, thread_id=thread)
     await store.run(deliveries.owe, target, Content(text="?"), "main", TurnId(f"t{id}"), NOW)
     turn = f"t{id}"

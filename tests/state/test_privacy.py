@@ -22,8 +22,8 @@ import os, sys
 from pathlib import Path
 from hermes.settings import load
 from hermes.types.errors import ConfigError
-# The modules are imported before the process becomes `nobody`, because `nobody` may not be able to
-# read them.
+# The modules are imported before the process becomes `nobody`, because `nobody` perhaps can't read
+# the files of the modules.
 os.setgid(65534)
 os.setuid(65534)
 try:

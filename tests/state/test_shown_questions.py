@@ -33,8 +33,8 @@ class Shown:
         )
 
     async def deliver(self) -> list[str]:
-        """Sends the next delivery. Returns the outcomes of its questions, as its message shows
-        them."""
+        """Sends the next delivery. Returns the outcomes of the questions in the delivery, as the
+        sent message shows them."""
         delivery = await self.next()
         assert delivery is not None
         await self.store.run(self._delivered, delivery)

@@ -1,5 +1,5 @@
 """Both databases return rows in batches. When a store is copied, a value of the wrong type is
-converted. If that is not possible, the command fails."""
+converted. If the value can't be converted, the copy is refused."""
 
 from pathlib import Path
 

@@ -55,7 +55,8 @@ async def kill_one_after_the_other(folder: Path, nodes: list[GatewayProcess], ti
 def check_answers(
     folder: Path, texts: dict[str, list[str]], answers: dict[str, list[RunFrame]]
 ) -> None:
-    """Checks that every message was answered once, in order, and that its reader missed nothing."""
+    """Checks that every message was answered once, in order, and that the reader of the answer
+    missed nothing."""
     for session, said in texts.items():
         for text in said:
             frames = answers[text]

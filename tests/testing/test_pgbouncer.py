@@ -59,7 +59,7 @@ def pooled_url(pooler: PgbouncerProcess, folder: Path) -> str:
 
 def counted(number: int, failing: bool) -> Work[list[int]]:
     """A transaction with several statements. The inserts return no rows, so the driver sends the
-    next statement without waiting for them."""
+    next statement without waiting for the results of the inserts."""
     found = []
     for step in range(3):
         yield (

@@ -115,8 +115,8 @@ def test_if_the_kernel_refuses_a_group_the_watchdog_enforces_the_limits(tmp_path
 async def test_a_command_joins_its_group_and_is_ended_at_its_limit(tmp_path: Path) -> None:
     parent = tmp_path / "unit"
     parent.mkdir()
-    # This is an ordinary folder, not a control group. So the command itself writes the file in
-    # which the kernel would report that the limit was reached.
+    # The parent is an ordinary folder, not a control group. So the command itself writes the file
+    # in which the kernel would report that the limit was reached.
     command = (
         f"cd {parent}/command-*; cat cgroup.procs pids.max; echo max 1 > pids.events; sleep 600"
     )

@@ -1,4 +1,4 @@
-"""A command gets only harmless environment variables and those that the operator names."""
+"""A command gets only harmless environment variables, and the variables that the operator names."""
 
 from hypothesis import given
 from hypothesis import strategies as st

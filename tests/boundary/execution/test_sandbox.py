@@ -131,8 +131,8 @@ async def test_a_hundred_sessions_at_the_same_time_share_nothing(
                 id = sandbox_id(own, "session")
                 places.append(tmp_path / "sandboxes" / "sandbox" / id / "workspace")
                 group.start_soon(look, sandbox, number)
-            # Each command looks around only after all commands have started, and ends only after
-            # all have looked around.
+            # Each command lists what it can see only after all commands have started. Each command
+            # ends only after all commands have made their lists.
             for gate in ("ready", "looked"):
                 gates = [one / gate for one in places]
                 for one in gates:

@@ -11,7 +11,8 @@ ALLOWED = 0x7FFF0000
 
 
 def decided(program: bytes, machine: str, number: int, argument: int = 0) -> int:
-    """Runs the filter for a system call whose arguments are all the same. Returns its decision."""
+    """Runs the filter for a system call. All arguments of the call have the value `argument`.
+    Returns the decision of the filter."""
     data = struct.pack("iIQ6Q", number, MACHINES[machine], 0, *([argument] * 6))
     at, value = 0, 0
     while True:

@@ -1,4 +1,5 @@
-"""The program that works on files of another machine, as a child process of this one."""
+"""Tests the program that works on files of another machine. In the tests, the program is a child
+process on this machine."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A gateway starts commands through a fork server, and replaces a server that fails."""
+"""A gateway starts commands through a fork server, and replaces a fork server that fails."""
 
 import gc
 import os

@@ -1,5 +1,5 @@
-"""The supervisor of a background command starts the command, and stays until all its processes have
-ended."""
+"""The supervisor of a background command starts the command. The supervisor ends when all processes
+of the command have ended."""
 
 import os
 import shutil

@@ -34,7 +34,8 @@ HIDDEN_FILLER = (
 )
 LARGE_FILE = "head -c 100000000 /dev/zero > large"
 BUSY = "while :; do :; done"
-# Without the pause, the bomb would have many more processes before a busy machine checks it.
+# Without the pause, the fork bomb would start many more processes before a busy machine checks the
+# limit.
 ATTACKS = (fork_bomb(LIMITS, pause=0.05), memory_hog(LIMITS), disk_filler(LIMITS))
 ENDED_WITHIN = 1.0
 """Seconds within which a command that exceeds a limit must be ended."""
@@ -89,8 +90,8 @@ async def test_an_attack_is_ended_within_a_second_after_it_has_exceeded_its_limi
             ended_at = time.time()
         assert not await backend.end(observer.handles[0])
     assert (ended.exceeded, ended.timed_out) == (attack.limit, False)
-    # A busy machine delays the watchdog. It delays a task of this process by about the same time,
-    # so the test allows this delay.
+    # A busy machine delays the watchdog, and delays a task of this process by about the same time.
+    # So the test measures the delay of the task, and gives the watchdog more time.
     late = max(delay for _, delay in read_delays(delays))
     allowed = ENDED_WITHIN * (1 + late / LIMIT_CHECK_SECONDS)
     assert ended_at - attack.exceeded_at(tmp_path / "work") < allowed

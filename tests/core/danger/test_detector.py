@@ -1,4 +1,4 @@
-"""The detector gives each command the right verdict, and keeps its limits."""
+"""The detector gives each command the right verdict, and limits its own work."""
 
 import logging
 import random
@@ -30,8 +30,8 @@ PLAIN = (
     ("git", "status"),
     ("rm", "notes.txt"),
 )
-"""Commands with various verdicts, as lists of words. They need no quotes, so tests can wrap and
-rewrite them."""
+"""Commands with various verdicts, as lists of words. The words need no quotes, so tests can wrap
+and rewrite the commands."""
 WRAPPERS = (
     *("sudo", "sudo -n -u root --", "doas", "env", "env -i A=b", "nice -n 5", "nohup", "setsid"),
     *("timeout 5", "timeout -k 1 5", "stdbuf -oL", "time", "time -p", "command", "exec", "xargs"),

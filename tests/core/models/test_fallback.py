@@ -197,8 +197,8 @@ class HalfFailing(FakeModel):
     def __init__(self, failing: int) -> None:
         super().__init__()
         self.early: list[float] = []
-        """For each call that the client made during a pause that it knew about: the rest of the
-        pause, in seconds."""
+        """One item for each call that came too early, because the client already knew about a
+        pause: the rest of this pause, in seconds."""
         self.pauses: dict[float, float] = {}
         """Maps the length of each pause in seconds to the time at which the pause is over. Each
         pause has a different length, so the length identifies the pause."""

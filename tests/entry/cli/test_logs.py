@@ -111,8 +111,8 @@ def test_a_repeated_error_has_one_line_per_minute_except_at_level_debug(
     start_service_log(replace(settings, logging=LoggingSettings(level="DEBUG")), ())
     for number in range(50):
         log.error("message %s can't be stored", number)
-    # The second `start_service_log` has closed the first log, which then wrote the number of lines
-    # that were left out.
+    # The second call of `start_service_log` has closed the first log. When a log is closed, it
+    # writes the number of lines that were left out.
     assert "[48 more like this" in lines_of(settings)[1]
     assert len(lines_of(settings)) == 52
     assert len(capsys.readouterr().err.splitlines()) == 52

@@ -184,7 +184,7 @@ def test_a_person_can_look_into_a_container(
     containers: ContainerStage,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Commands in a container never run as root, so the directory can't belong to root.
+    # Commands in a container never run as root, so the project folder must not belong to root.
     project = tmp_path / "project"
     project.mkdir()
     if os.geteuid() == 0:

@@ -115,7 +115,7 @@ async def test_an_error_of_the_socket_is_noticed_although_data_came_before_it(ur
         await anyio.wait_all_tasks_blocked()
         notice = b"SWARNING\x00C01000\x00Mfarewell\x00\x00"
         theirs.send(b"N" + (len(notice) + 4).to_bytes(4, "big") + notice)
-        # The other side closes its socket before it has read the statement. This resets the
+        # The other side closes its socket before it has read the statement. So the close resets the
         # connection.
         theirs.close()
     await channel.close()

@@ -65,8 +65,8 @@ async def test_a_commit_without_an_answer_can_be_looked_up(
         await transactions.commit(cut, lambda: put("counter"))
         before = proxy.statements
         await transactions.commit(cut, lambda: add("counter"))
-        # The transaction has as many statements as the one before it, and its last statement is the
-        # commit. The proxy cuts the connection before or after the server runs the commit.
+        # The transaction has as many statements as the previous transaction, and its last statement
+        # is the commit. The proxy cuts the connection before or after the server runs the commit.
         proxy.arm(proxy.statements - before, moment)
         with pytest.raises(CommitDoubtful) as raised:
             await transactions.commit(cut, lambda: add("counter"))

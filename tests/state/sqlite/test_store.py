@@ -246,7 +246,8 @@ async def test_a_process_that_is_killed_while_it_writes_loses_no_acknowledged_co
 
 
 def _emptied() -> Work[list[str]]:
-    """Deletes all rows. Returns the names of the rows that are left. No row may be left."""
+    """Deletes all rows. Returns the names of the rows that are left, which must be an empty
+    list."""
     yield "delete from leases", ()
     return (yield from names())
 
