@@ -170,7 +170,7 @@ async def burst(record: Record, sizes: Sizes) -> None:
 
 
 async def _deliver(stage: TelegramStage, sizes: Sizes) -> list[DeliveryResult]:
-    """Delivers the messages from another process, so that the fake server in this process does not
+    """Lets another process deliver the messages, so that the fake server in this process does not
     slow the delivery down."""
     planned = []
     for number in range(sizes.burst):

@@ -34,7 +34,7 @@ async def agent_builders(
     settings: Settings, stored: Settings
 ) -> AsyncIterator[tuple[dict[AgentId, AgentBuilder], Plugins]]:
     """Yields a builder for every agent of `settings`, and the plugins. The builders use the store
-    that the settings `stored` name."""
+    of the settings in `stored`, which can differ from the store of `settings`."""
     builtins = Builtins()
     plugins = all_plugins(builtins)
     # Wrong settings of a platform raise no error here, because `check` reports them separately.

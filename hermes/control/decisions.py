@@ -217,7 +217,8 @@ def may_decide(
 
 
 def approvers_of(person: PersonId, source: Source) -> frozenset[PersonId]:
-    """Returns the person ids under which the settings may list the sender as an approver."""
+    """Returns the ids of the sender. The settings can list an approver by any of these ids: the id
+    of the person, or the id of the user on the platform."""
     return frozenset((person, person_of(source.platform, source.user_id)))
 
 

@@ -16,8 +16,8 @@ FREE_TASKS = 64
 
 
 class Lanes:
-    """The open lanes. A lane exists while its session has work. All state of a session is in the
-    store.
+    """The open lanes. A lane runs the turns of one session, one after the other, and ends when the
+    session has no more work. All state of a session is in the store.
 
     When a lane has ended, its task can run another lane. Starting a new task for each lane would
     cost two or three percent of the CPU instructions of a turn.

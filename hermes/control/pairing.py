@@ -202,7 +202,7 @@ class Pairing:
         code, account, user = parse_code(text), source.account, source.user_id
         if code is None:
             return False
-        # Hashing is slow, so it is done only for strangers who are not locked.
+        # Hashing is slow, so it is done only for strangers who are not locked out.
         if await self._store.read(pairing.locked_until, account, user, time.time()) is not None:
             return False
         digest = hash_code(source.account, code)

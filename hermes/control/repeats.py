@@ -10,7 +10,7 @@ from hermes.types.value import Value
 
 
 class Repeated(Value):
-    """The receipt for a repeated request."""
+    """The answer to a repeated request: its receipt, and its turn if the turn is run again."""
 
     receipt: Accepted | Duplicate
     claim: Claim | None = None

@@ -74,8 +74,9 @@ class PromptWriter:
     async def prompt(self, turn: Turn, choice: ModelChoice, tools: Mapping[str, AnyTool]) -> Prompt:
         """Returns the session's prompt. If the session has no prompt, or its prompt no longer
         matches the turn, writes a new prompt and returns it."""
-        # The prompt contains notes for the people who read the answers (the audience). If an
-        # account passes to another person, that person must get a new prompt.
+        # The prompt contains the notes of the audience, which are the people who read the answers.
+        # If the audience changes, for example because an account now belongs to another person,
+        # the prompt must be written again.
         made_for = f"{self._fingerprint(turn, choice, tools)} {audience_of(turn)!r}"
         if turn.personality:
             made_for += f" {hashlib.sha256(turn.personality.encode()).hexdigest()[:32]}"

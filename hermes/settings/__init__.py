@@ -75,7 +75,8 @@ class Settings(Value):
     human_delay: HumanDelaySettings = HumanDelaySettings()
     """Pauses between the messages of a long answer."""
     access: AccessSettings = AccessSettings()
-    """The people who may talk to the agent on any platform."""
+    """The people who may talk to the agent on all platforms. The section of a platform can admit
+    more people."""
     platforms: dict[str, PlatformSettings] = msgspec.field(default_factory=dict)
     """The settings of each messaging platform, by its name. Platforms without settings are left
     out."""

@@ -36,8 +36,8 @@ def awaited(event: MessageEvent) -> str | None:
 
 
 def first_part(session: str, event: MessageEvent, now: float) -> Work[FirstPart | None]:
-    """Returns the waiting message by the same sender that the event continues; None if the event
-    continues no message. The caller must hold the lock of the session."""
+    """Returns the waiting message that the event continues. The two have the same sender. Returns
+    None if the event continues no message. The caller must hold the lock of the session."""
     if event.album:
         rows = yield (
             "select id, awaits from inbox where session = ? and state = 'pending'"

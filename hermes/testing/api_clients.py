@@ -75,8 +75,8 @@ def installed_clients(folder: Path = CLIENTS_FOLDER) -> ApiClients:
 
 def _install(clients: ApiClients) -> None:
     _install_python(clients, (*PYTHON_CLIENTS, NODE))
-    # The script `npm` of the Node.js package does not find npm's library, so this file is run
-    # instead.
+    # The script `npm` of the Node.js package does not find npm's library, so `npm-cli.js` is run
+    # directly.
     npm = clients.node.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     options = ("--no-audit", "--no-fund", "--no-package-lock", "--prefix", str(clients.folder))
     _run(str(clients.node), str(npm), "install", *options, *NODE_CLIENTS)

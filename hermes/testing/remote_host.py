@@ -75,7 +75,8 @@ class HostMachine:
 
 
 async def _forked(code: str, data: bytes, environment: Mapping[str, str]) -> bytes:
-    """Runs a Python program in a fork of a process that has already imported its modules."""
+    """Runs a Python program in a fork of another process, which has already imported the modules
+    that the program needs."""
     # A fork starts with the environment of the process from which it was forked.
     code = f"from os import environ; environ.update({environment!r}); {code}"
     request = json.dumps({"code": code, "folder": environment["HOME"]}).encode()

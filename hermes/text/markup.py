@@ -79,8 +79,8 @@ class SanitizedPage(Value):
     text: str
     """The HTML of the page, with only the tags and attributes that matter to a reader."""
     depth: int = 0
-    """The nesting depth of the page: the largest number of elements that are open in the parser at
-    the same time. Elements that the parser adds are not counted."""
+    """The nesting depth of the page: the largest number of elements that are open in the HTML
+    parser at the same time. Elements that the parser adds are not counted."""
     cut: bool = False
     """Whether the end of the page was left out because the page is nested too deep."""
 
@@ -121,17 +121,17 @@ def sanitized(html: str) -> SanitizedPage:
 
 
 class _Rewriter:
-    """Collects the sanitized page, and computes an upper bound for the number of elements that are
-    open in the parser."""
+    """Collects the sanitized page, and computes an upper bound for the number of elements that the
+    HTML parser will have open at the same time."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
         self.steps = 0
         self._depth = 0
         self._open: list[str] = []
-        """The elements that may be open in the parser. An element is removed from this list only by
-        a tag that also ends the element in the parser. So the list can be too long but never too
-        short."""
+        """The elements that may be open in the HTML parser, which will read the sanitized page. An
+        element is removed from this list only by a tag that surely ends the element in that parser.
+        So the list can be too long but never too short."""
         self._tables = 0
         self._links = 0
 

@@ -43,7 +43,7 @@ class Intake:
 
     async def accept(self, event: MessageEvent) -> Said:
         async def download(url: str, limit: int) -> WebFile:
-            raise AssertionError("nothing is downloaded by URL")
+            raise AssertionError("no file may be downloaded by URL")
 
         media = MediaIntake(self.cache, download)
         accept = accept_with_files(

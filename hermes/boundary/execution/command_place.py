@@ -143,8 +143,9 @@ class PlaceCheck:
         return data
 
     def copies(self, place: CommandPlace, folder: Path) -> list[tuple[Path, str]]:
-        """Copies the scripts that commands could change into a folder of this machine that commands
-        can't see. Returns each copy, with the path at which the command expects the script."""
+        """Copies scripts to `folder`, a folder of this machine that commands can't see. Only
+        scripts that commands could change are copied. Returns each copy, with the path at which the
+        command expects the script."""
         found: list[tuple[Path, str]] = []
         for script in place.scripts:
             above = self.files.folder_of(script.path)

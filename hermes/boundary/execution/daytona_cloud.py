@@ -189,8 +189,8 @@ class DaytonaProvider:
             ) from error
         except sdk.DaytonaError as error:
             raise ToolFailed(
-                f"Daytona has refused the request: {error}. Hermes does not use this machine"
-                " instead."
+                f"Daytona has refused the request: {error}. The command was not run on the"
+                " machine of Hermes instead."
             ) from error
 
 

@@ -199,7 +199,8 @@ class ModalProvider:
             ) from error
         except errors.Error as error:
             raise ToolFailed(
-                f"Modal has refused the request: {error}. Hermes does not use this machine instead."
+                f"Modal has refused the request: {error}. The command was not run on the machine of"
+                " Hermes instead."
             ) from error
 
 

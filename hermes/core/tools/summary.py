@@ -81,8 +81,8 @@ def _summary(arguments: str, redact: Redact, margin: int) -> CallSummary:
 
     try:
         decoded = msgspec.json.decode(arguments or "{}", type=dict[str, object])
-        # If an argument is the path of a secret file, the other strings may be lines of that file.
-        # So the values in these lines are masked.
+        # If an argument is the path of a secret file, the other arguments may contain lines of that
+        # file. So the values in these lines are masked.
         text_of = shorten_line if any(map(_is_secret_path, _texts(decoded))) else shorten
         kept: dict[str, object] = {}
         for name, value in decoded.items():

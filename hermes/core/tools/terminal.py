@@ -102,7 +102,7 @@ async def _script_verdict(
 ) -> Verdict:
     """Returns the verdict on a script that a command runs in `workdir`. Only scripts for a shell or
     for Python are judged. Programs in other languages are not judged, and neither are the programs
-    that a build runs."""
+    that a build tool such as `make` runs."""
     path = posixpath.normpath(posixpath.join(workdir, script))
     try:
         if script.startswith("~") or await sandbox.stat(path) is None:

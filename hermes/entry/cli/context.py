@@ -56,7 +56,7 @@ def allow(runtime: Runtime, path: Path) -> None:
 @click.pass_obj
 @plainly
 def revoke(runtime: Runtime, path: Path) -> None:
-    """Do not load the context file PATH until it is allowed, even if the agent has not written
-    it."""
+    """Stop loading the context file PATH until it is allowed again. This also works for a file that
+    the agent has not written."""
     runtime.context_files(configuration.load()).revoke(path.absolute())
     say(f"revoked: {path} is not loaded in new conversations")

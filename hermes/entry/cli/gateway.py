@@ -48,7 +48,8 @@ MOST_LINES = 3
 STORE_POLL_SECONDS = 1.0
 """Seconds between two attempts to open the store during the start."""
 STOP_WAIT_SECONDS = 10.0
-"""Seconds that `stop` waits in addition to the time limit of running turns."""
+"""Seconds that `stop` waits in addition to the time that running turns get to finish
+(`agent.drain_seconds`)."""
 
 
 @click.command(cls=Commands, default="run")

@@ -264,7 +264,8 @@ class ResponseTransport:
         self.request_complete = False
         self._connection = connection
         self._waits = has_body
-        """Whether the next data is the head and waits for the body."""
+        """Whether the next data is the head of a response with a body. Such a head is held back, to
+        be written together with the first part of the body."""
         self._head = b""
 
     def write(self, data: bytes) -> None:

@@ -16,7 +16,8 @@ the server may need some time to notice this and to free the lock."""
 
 
 async def take_copy_lock(connection: psycopg.AsyncConnection[Any], place: str) -> None:
-    """Locks the database until the connection ends. Raises CopyRefused if another copy uses it.
+    """Locks the database until the connection ends. Raises CopyRefused if another
+    `hermes store copy` uses the database.
 
     After this call, the connection waits at most `COPY_LOCK_SECONDS` for any lock.
     """

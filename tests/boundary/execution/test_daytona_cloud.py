@@ -46,7 +46,7 @@ class TestDaytonaCloud(CloudContract):
         "DaytonaRateLimitError": "has reached a limit: wait a minute",
         "DaytonaConnectionError": "check the network",
         "DaytonaBadGatewayError": "check the network",
-        "DaytonaInternalServerError": "Hermes does not use this machine instead",
+        "DaytonaInternalServerError": "was not run on the machine of Hermes instead",
     }
     networks = (
         (NetworkPolicy(), (True, None, 2, 3, 1)),

@@ -44,7 +44,7 @@ class TestModalCloud(CloudContract):
         "ResourceExhaustedError": "has reached a limit: reset sandboxes",
         "ConnectionError": "check the network",
         "ServiceError": "check the network",
-        "InternalError": "Hermes does not use this machine instead",
+        "InternalError": "was not run on the machine of Hermes instead",
     }
     networks = (
         (NetworkPolicy(), (True, None, (2048, 2048), 1.0)),

@@ -1,5 +1,5 @@
-"""A program is recognized by the last part of its path. A nested program reads the same input, and
-a nested shell does not change the variables."""
+"""A program is recognized by the last part of its path. A program that another program starts reads
+the input of that program. A nested shell does not change the variables of the outer shell."""
 
 from collections.abc import Sequence
 
