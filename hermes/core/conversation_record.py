@@ -60,9 +60,9 @@ class ConversationRecord:
     def knows_file(self, path: str) -> bool:
         if self._files is None:
             self._files = {
-                self._normal(path)
+                self._normal(known)
                 for call, result in self._ended()
-                if call.name in FILE_TOOLS and not result.failed and (path := _path_of(call))
+                if call.name in FILE_TOOLS and not result.failed and (known := _path_of(call))
             }
         return self._normal(path) in self._files
 

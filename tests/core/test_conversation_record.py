@@ -42,6 +42,14 @@ def test_a_file_is_known_after_it_was_read_or_written(tmp_path: Path, tool: str)
     assert not record.knows_file("f")
 
 
+def test_a_file_is_not_known_because_another_file_was_read(tmp_path: Path) -> None:
+    record = ConversationRecord(a_turn(*exchange(called("read_file", "f")), workspace=tmp_path), ())
+    assert not record.knows_file("g")
+    record.add(called("write_file", "h"), ok())
+    assert not record.knows_file("g")
+    assert record.knows_file("h")
+
+
 def test_a_file_is_not_known_after_a_failed_call_or_another_tool(tmp_path: Path) -> None:
     failed = a_turn(*exchange(called("read_file", "f"), failed=True), workspace=tmp_path)
     assert not ConversationRecord(failed, ()).knows_file("f")
