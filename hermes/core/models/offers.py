@@ -151,6 +151,10 @@ class OfferedModels:
         used = self._catalog.find(choice.provider) if choice else None
         if not (choice and used and used.vendor_names) or used == named or name.count("/") > 1:
             return False
+        if named.name == CUSTOM:
+            # No vendor has this name. The address may be configured although the endpoint is not
+            # in use, so `ready` does not know it.
+            return False
         names = {one.model for one in self.listed(choice)}
         maker = named.key_required and not named.vendor_names
         return name in names or not named.ready(self._config.environ) or (maker and not names)

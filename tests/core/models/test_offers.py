@@ -95,6 +95,14 @@ def test_the_model_list_decides_whether_a_slash_separates_a_provider(tmp_path: P
     assert offers_of(found).read_name("anthropic/claude-y") == ModelName(model="anthropic/claude-y")
 
 
+@pytest.mark.parametrize("provider", ["ollama", "groq", "openrouter"])
+def test_custom_is_never_the_name_of_a_vendor(tmp_path: Path, provider: str) -> None:
+    config = f"model: {{provider: {provider}, default: m, base_url: 'http://x/v1'}}\n"
+    found = settings(tmp_path, config, GROQ_API_KEY="k", OPENROUTER_API_KEY="k")
+    expected = ModelName(model="m2", provider="custom")
+    assert offers_of(found).read_name("custom/m2") == expected
+
+
 @pytest.mark.parametrize("name", ["", " ", "two words", "openai/"])
 def test_text_that_is_not_a_model_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="is not the name of a model"):
