@@ -27,8 +27,8 @@ ASK_SECONDS = 60.0
 
 
 async def approvals(record: Record, sizes: Sizes) -> None:
-    """Counts the wrong effects of random decisions about pending approvals, in gateways that only
-    this phase uses."""
+    """Approves and denies pending actions at random, in gateways of its own. Counts the actions
+    that ran without an approval, or that got the decision about another action."""
     with tempfile.TemporaryDirectory(dir=DISK) as name:
         folder = Path(name)
         decided, swapped = await count_swapped(folder / "swapped", sizes.answered_rounds)

@@ -31,7 +31,7 @@ class GatewayOptions(Value):
     """Whether other processes with the same store may keep the files of their agents in another
     folder. With SQLite, all processes use the same folder."""
     credential_locks: CredentialLocks | None = None
-    """The locks on the credentials of accounts, which all homes of the user share; None if
+    """The locks on the credentials of accounts. All homes of the user share these locks. None if
     credentials are not locked, as in some tests."""
     redact: Callable[[str], str] = redact_tokens
     """Removes secrets from texts that everybody may read, such as the reason why an account is

@@ -41,7 +41,7 @@ class Lanes:
         self._runner.expect(claim)
         while self._free:
             free = self._free.pop()
-            # The future of a task that was cancelled is done.
+            # If a waiting task was cancelled, its future is already done.
             if not free.done():
                 free.set_result(claim)
                 return

@@ -77,8 +77,8 @@ class RemoteReader:
         log = self.log
         if log.finished:
             return LiveEvents(turn=log.turn, kept=log.kept, first=0, over=True)
-        # If the turn was suspended and resumed here, the numbers of its events start again at a
-        # higher number. The numbers in between belong to no event, so they are skipped.
+        # If the turn was suspended and resumed here, the number of its next event is not the next
+        # number but a much higher one. The numbers in between belong to no event and are skipped.
         self.sent = max(self.sent, log.epoch * EVENTS_PER_CLAIM)
         recorded = log.recorded(self.sent)
         if not recorded:

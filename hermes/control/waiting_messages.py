@@ -40,7 +40,8 @@ class WaitingMessages:
         if isinstance(stored, Duplicate):
             return IntakeResult(receipt=stored)
         due = yield from self._wait_for_parts(stored, message, now)
-        # The turn will have this id, so an API client can already wait for its events.
+        # The turn will have the id of the message, so an API client can already wait for the events
+        # of the turn.
         receipt = Accepted(id=stored, turn=stored)
         target = message.event.origin.reply_to
         if when is None or target is None:

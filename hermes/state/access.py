@@ -125,9 +125,8 @@ def link(platform: str, user_id: str, person: PersonId, now: float) -> Work[None
 
 def unlink(platform: str, user_id: str) -> Work[bool]:
     """Separates the user id from all ids that it is linked with. Returns False if the user id was
-    not linked. The other ids stay linked with each other. If `user_id` was the id of their person,
-    the id that was linked first becomes the id of the person.
-    """
+    not linked. The other ids stay linked with each other. One of several linked ids is the id of
+    the person. If this was `user_id`, the oldest of the other ids becomes the id of the person."""
     removed = yield (
         "delete from linked_ids where platform = ? and user_id = ? returning user_id",
         (platform, user_id),

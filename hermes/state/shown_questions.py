@@ -48,9 +48,9 @@ def _note(question: str, delivery: str) -> Work[bool]:
 
 
 def show_outcomes(delivery: str | None, now: float) -> Work[None]:
-    """Adds a delivery that edits the messages of the earlier delivery with the id `delivery`. The
-    edited messages show the outcomes of the closed questions. Does nothing if `delivery` is None,
-    or if the earlier delivery was not sent."""
+    """Adds a delivery that edits the messages with the questions, so that they show the outcomes of
+    the closed questions. `delivery` is the id of the delivery that sent these messages. Does
+    nothing if `delivery` is None or was not sent."""
     rows = yield (
         "select content, placed from deliveries where id = ? and state = 'delivered'",
         (delivery,),

@@ -14,7 +14,7 @@ from hermes.types.events import (
 
 
 class AnswerOutline:
-    """Finds the events whose texts make up the answer that an `EventFold` shows."""
+    """Finds the events that contain the text of an answer, as an `EventFold` would show it."""
 
     def __init__(self) -> None:
         self.usage: UsageReported | None = None

@@ -77,7 +77,7 @@ async def check_swapped_script(sandbox: Sandbox, workspace: Path, rounds: int) -
 
 
 async def check_pinned_script(sandbox: Sandbox, workspace: Path, home: Path) -> RecordedCommand:
-    """Changes an approved script after its command has begun. This process overwrites the script,
+    """Changes an approved script after its command has begun. The test overwrites the script,
     moves another file to the path of the script, and exchanges the script's folder. The command
     itself also tries to change the script. Checks that the approved script runs nevertheless.
     `workspace` and `home` are folders on this machine."""

@@ -121,7 +121,8 @@ class AgentProfile(Value):
     """Text that is sent with every model call and never stored. The next two fields are not stored
     either."""
     channel_prompts: dict[str, str] = msgspec.field(default_factory=dict)
-    """Text that is added to the prompt in single chats, by `platform:chat`."""
+    """Text that is added to the prompt in individual chats. The keys have the form
+    `platform:chat`."""
     prefill: tuple[Message, ...] = ()
     """Messages that are sent to the model before the history of every conversation."""
     busy_mode: BusyMode = "queue"

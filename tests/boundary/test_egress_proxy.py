@@ -59,7 +59,7 @@ def is_test_server(address: str, port: int) -> bool:
 
 
 class Stage:
-    """A proxy whose name server knows `site.example`, and a server at this name."""
+    """A proxy, and a server at `site.example`, a name that the proxy can resolve."""
 
     def __init__(self, folder: Path, proxy: EgressProxy, site: Site, names: Names) -> None:
         self.proxy, self.site, self.names = proxy, site, names

@@ -1,4 +1,5 @@
-"""The input of a turn comes from its message and from the choices for its session."""
+"""The input of a turn comes from its message, and from what a person has chosen for its session,
+such as a model."""
 
 from msgspec.structs import replace
 

@@ -102,8 +102,8 @@ def _judge_commands(strings: list[str], call: Invocation) -> None:
     if not commands:
         call.danger("runs commands that are known only when the command runs", effect="unclear")
     for text in commands:
-        # In code such as `"rm -rf " . $x`, more text follows the string. A hole stands for this
-        # text.
+        # In code such as `"rm -rf " . $x`, the string continues with unknown text. `ANYTHING`
+        # stands for this text.
         joined = ANYTHING if text.endswith((" ", "/", "=")) else ""
         call.run_text(text.replace('\\"', '"').replace("\\'", "'") + joined)
     if len(commands) > 1:

@@ -1,4 +1,4 @@
-"""Translates the reasons with which providers say why an answer ended, in all wire formats."""
+"""Translates the finish reasons of all wire formats into the reasons why an answer was cut off."""
 
 from collections.abc import Mapping
 

@@ -104,7 +104,8 @@ class Retrying:
 
 
 class TrackedEmit:
-    """Passes events on, and records whether they contain text that was not discarded."""
+    """Passes events on, and records whether the caller has received text that no later event has
+    discarded."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit

@@ -85,7 +85,8 @@ USUAL_LIMITS = ClientLimits()
 
 
 class ConnectionTable:
-    """All open connections, with the time at which each began to wait for its client.
+    """All open connections, with the time since which the server waits for the client of each
+    connection.
 
     A connection may be closed to make room for another client, but only while the server waits for
     the client of that connection.
