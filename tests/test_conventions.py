@@ -501,3 +501,34 @@ def test_docstrings_and_test_names_begin_with_a_named_subject() -> None:
         if FREE_RELATIVE.match(text)
     ]
     assert found == []
+
+
+def replaced_parameters(source: str) -> list[str]:
+    """Returns the parameters that an assignment expression (`:=`) replaces. In a comprehension, this
+    is easily overlooked, because the names of its loops stay inside the comprehension."""
+    return [
+        node.target.id
+        for function in ast.walk(ast.parse(source))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.NamedExpr)
+        and node.target.id
+        in {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("return {path for one in files if (path := one.path)}", ["path"]),
+        ("return {found for one in files if (found := one.path)}", []),
+        ("return {path for path in files}", []),
+    ],
+)
+def test_a_planted_replacement_of_a_parameter_is_found(body: str, found: list[str]) -> None:
+    assert replaced_parameters(f"def f(self, path, *, files):\n    {body}\n") == found
+
+
+def test_no_assignment_expression_replaces_a_parameter() -> None:
+    found = {str(path): replaced_parameters(path.read_text()) for path in MODULES}
+    assert {path: names for path, names in found.items() if names} == {}
