@@ -506,15 +506,13 @@ def test_docstrings_and_test_names_begin_with_a_named_subject() -> None:
 def replaced_parameters(source: str) -> list[str]:
     """Returns the parameters that an assignment expression (`:=`) replaces. In a comprehension, this
     is easily overlooked, because the names of its loops stay inside the comprehension."""
-    return [
-        node.target.id
-        for function in ast.walk(ast.parse(source))
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(function)
-        if isinstance(node, ast.NamedExpr)
-        and node.target.id
-        in {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
-    ]
+    found: list[str] = []
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            parameters = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+            named = (one.target for one in ast.walk(function) if isinstance(one, ast.NamedExpr))
+            found += [one.id for one in named if one.id in parameters]
+    return found
 
 
 @pytest.mark.parametrize(
