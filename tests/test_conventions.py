@@ -504,8 +504,8 @@ def test_docstrings_and_test_names_begin_with_a_named_subject() -> None:
 
 
 def replaced_parameters(source: str) -> list[str]:
-    """Returns the parameters that an assignment expression (`:=`) replaces. In a comprehension, this
-    is easily overlooked, because the names of its loops stay inside the comprehension."""
+    """Returns the parameters that an assignment expression (`:=`) replaces. In a comprehension,
+    this is easily overlooked, because the names of its loops stay inside the comprehension."""
     found: list[str] = []
     for function in ast.walk(ast.parse(source)):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
