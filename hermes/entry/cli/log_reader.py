@@ -1,5 +1,6 @@
 """`hermes logs`: shows the last lines of the service's log, and follows new lines."""
 
+import contextlib
 import os
 import re
 import time
@@ -46,8 +47,10 @@ def logs(follow: bool, lines: int, level: str) -> None:
     if not path.exists() and not follow:
         say(f"There is no log yet: `hermes gateway` writes it to {path}.", err=True)
         raise SystemExit(1)
-    for line in LogTail(path, follow=follow).last(lines, wanted):
-        say_unwrapped(printable_line(line))
+    # Ctrl-C is the usual end of `--follow`, so it is no error.
+    with contextlib.suppress(KeyboardInterrupt):
+        for line in LogTail(path, follow=follow).last(lines, wanted):
+            say_unwrapped(printable_line(line))
 
 
 class LevelFilter:

@@ -1,10 +1,15 @@
 """The command `hermes logs` shows and follows the log file."""
 
+import os
+import signal
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
+from anyio.streams.text import TextReceiveStream
 from click.testing import CliRunner, Result
 
 from hermes.entry.cli.log_reader import LevelFilter, LogTail, logs
@@ -48,6 +53,23 @@ def test_without_a_log_the_error_names_the_command_that_writes_one(tmp_path: Pat
     done = run(tmp_path)
     assert done.exit_code == 1
     assert "`hermes gateway` writes it to" in done.stderr
+
+
+async def test_ctrl_c_ends_a_followed_log_without_an_error(path: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hermes", "logs", "--follow"]
+    environment = {**os.environ, "HERMES_HOME": str(tmp_path)}
+    async with await anyio.open_process(command, env=environment) as process:
+        assert process.stdout
+        assert process.stderr
+        with anyio.fail_after(30):
+            seen = ""
+            async for part in TextReceiveStream(process.stdout):
+                seen += part
+                if "four" in seen:
+                    break
+            process.send_signal(signal.SIGINT)
+            assert await process.wait() == 0
+        assert [part async for part in process.stderr] == []
 
 
 @pytest.fixture
