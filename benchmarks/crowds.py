@@ -75,7 +75,7 @@ class Pressed(msgspec.Struct):
     delays: list[float]
     """Milliseconds that each GET /health took during the load."""
     open: int
-    """Number of conversations that waited for the model at the same time."""
+    """Largest number of conversations that waited for the model at the same time."""
     began: float
     ended: float
 

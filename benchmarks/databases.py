@@ -8,7 +8,7 @@ from hermes.testing.postgres import DURABLE, running_postgres
 
 
 async def postgres(stage: Stage, sizes: Sizes) -> None:
-    """Measures turns per second on the two databases, alternately and several times.
+    """Measures turns per second on SQLite and on PostgreSQL, alternately and several times.
 
     The results have no column for a second database, so the figures of SQLite are in the column of
     the pass-through proxy.

@@ -134,8 +134,8 @@ async def _attacked(stage: Stage, attack: ResourceAttack, workspace: Path) -> tu
 
 
 async def races(record: Record, sizes: Sizes) -> None:
-    """Uses the file tools on a path while another process keeps replacing one of its folders by a
-    link."""
+    """Uses the file tools on a path while another process keeps replacing a folder of this path by
+    a link."""
     escapes = refused = 0
     with tempfile.TemporaryDirectory() as name:
         root = Path(name, "outside", "work")

@@ -56,7 +56,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     session_names: int = 10_000
     """Number of requests with hostile session headers."""
     session_keys: int = 1_000_000
-    """Number of random conversations whose session keys are compared."""
+    """Number of random session keys that are built, to look for a key that two conversations
+    share."""
     fuzzed_commands: int = 10_000
     """Number of random shell commands that the danger detector judges."""
     answered_rounds: int = 1000

@@ -108,7 +108,7 @@ def svg(cells: list[list[Char]]) -> str:
 
 
 def image(console: Console, title: str) -> str:
-    """Returns the output that the console has recorded as an SVG image."""
+    """Returns an SVG image of the output that the console has recorded."""
     picture = console.export_svg(title=title, theme=MONOKAI, unique_id="hermes")
     # The reference to a web font is removed, so that a browser that shows the picture loads nothing
     # from the web.
