@@ -151,8 +151,8 @@ class MixedLoad:
 
 
 def _broken_off(answer: Answer) -> bool:
-    """Returns whether a stream ended with an error event. The gateway still finishes the run, and
-    answers a repeated request with the answer of this run."""
+    """Returns whether a stream ended with an error event. The run itself goes on in the
+    gateway, so a repeated request gets the answer of this run."""
     return b'data: {"error"' in answer.body
 
 
