@@ -341,7 +341,7 @@ def api_options(runtime: Runtime, settings: Settings) -> ApiOptions:
         port=api.port,
         model_name=api.model_name,
         aliases=frozenset({"hermes-agent", *own}),
-        reachable=runtime.reachable(settings),
+        model_problem=runtime.model_problem(settings),
         ignored_options=runtime.ignored_options(settings),
         cors_origins=api.cors_origins,
         most_bytes=api.max_body_bytes,
