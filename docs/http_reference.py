@@ -58,7 +58,8 @@ REQUEST_HEADERS = {
     " wants to send.",
 }
 RESPONSE_HEADERS = {
-    "X-Request-Id": "The id of the request. If the request fails, the log contains this id.",
+    "X-Request-Id": "The id of the request. If the request fails, the log contains this id."
+    " An error for a request that the gateway can't read has no id.",
     "X-Hermes-Run-Id": "The id of the run, on answers and run events.",
     "X-Hermes-Session-Id": "The session, if the request named one.",
     "X-Hermes-Ignored": "Names of fields of the request that had no effect.",
