@@ -151,7 +151,7 @@ def _refuse_twin(runtime: Runtime, settings: Settings) -> None:
     where = f", {other.url}" if other.url else ""
     say(
         f"A gateway for {settings.home.root} is running already (pid {other.pid}{where}):"
-        " `hermes gateway stop` ends it, --port chooses another port.",
+        " `hermes gateway stop` ends it, --port or API_SERVER_PORT chooses another port.",
         err=True,
     )
     sys.exit(1)
