@@ -47,7 +47,7 @@ another-python:
 	@echo 'installing into .venv, once'
 	@# uv needs a fifth of pip's time. pip is used where uv does not reach the packages.
 	@if command -v uv >/dev/null; then \
-		[ -x $(PY) ] || uv venv -q --python $(PYTHON) .venv; \
+		[ -x $(PY) ] || uv venv -q --seed --python $(PYTHON) .venv; \
 		uv $(UV_INSTALL) -e '.[$*]'; \
 	else \
 		[ -x $(PY) ] || $(PYTHON) -m venv .venv || { [ "$$(id -u)" = 0 ] && rm -rf .venv \

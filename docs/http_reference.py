@@ -58,7 +58,8 @@ REQUEST_HEADERS = {
     " wants to send.",
 }
 RESPONSE_HEADERS = {
-    "X-Request-Id": "The id of the request. If the request fails, the log contains this id.",
+    "X-Request-Id": "The id of the request. If the request fails, the log contains this id."
+    " An error for a request that the gateway can't read has no id.",
     "X-Hermes-Run-Id": "The id of the run, on answers and run events.",
     "X-Hermes-Session-Id": "The session, if the request named one.",
     "X-Hermes-Ignored": "Names of fields of the request that had no effect.",
@@ -132,7 +133,8 @@ ERRORS = {
     "missing_tool_results": "Some tool calls have no result. Send the results of all calls of a"
     " step at once.",
     "mixed_tool_results": "The tool results answer calls of different steps.",
-    "model_not_found": "There is no agent or model of this name; see `GET /v1/models`.",
+    "model_not_found": "There is no agent or model of this name, or its provider has no"
+    " key; see `GET /v1/models`.",
     "not_found": "The path does not exist.",
     "output_truncated": "The answer was cut off at the limit of output tokens. Raise `max_tokens`.",
     "question_expired": "A question of the same step expired. Send the results without further"

@@ -1,7 +1,7 @@
 """Runs an agent inside a Python program: `from hermes import Agent`."""
 
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +26,7 @@ from hermes.types.tools import AnyTool
 OWN_SET = ""
 """The toolset of every tool that names no toolset, such as a tool that you pass to `Agent`. The
 name of this toolset is empty."""
+_KEY = "HERMES_CUSTOM_API_KEY"
 ABANDON_SECONDS = 2.0
 """Maximum number of seconds that the agent spends on stopping a turn whose caller no longer waits
 for the answer."""
@@ -68,14 +69,16 @@ class Agent:
         instructions: str = "",
     ) -> None:
         """`tools` are your own tools. `toolsets` names the built-in toolsets that the agent may
-        use."""
-        given = {
-            "HERMES_MODEL": model,
-            "HERMES_CUSTOM_BASE_URL": base_url,
-            "HERMES_CUSTOM_API_KEY": api_key,
-        }
-        environ: Mapping[str, str] = {**ENVIRON, **{k: v for k, v in given.items() if v}}
-        settings = load(Path(home) if home else None, environ)
+        use. A key that was configured for another address is not sent to `base_url`: pass
+        `api_key`, if the server needs a key."""
+        root = Path(home) if home else None
+        given = {"HERMES_MODEL": model, "HERMES_CUSTOM_BASE_URL": base_url, _KEY: api_key}
+        environ = {**ENVIRON, **{k: v for k, v in given.items() if v}}
+        if base_url and not api_key:
+            configured = load(root).model.base_url.rstrip("/")
+            if configured not in ("", base_url.rstrip("/")):
+                environ.pop(_KEY, None)  # This key is for the configured address.
+        settings = load(root, environ)
         own = replace(
             settings.agent,
             toolsets=(OWN_SET, *toolsets),

@@ -106,6 +106,39 @@ async def test_a_refused_message_raises_an_error_instead_of_an_empty_answer(tmp_
         assert (await agent.ask("/status")).startswith("Idle")
 
 
+@pytest.mark.parametrize(
+    ("configured", "given", "sent"),
+    [
+        ("http://127.0.0.1:9/v1", "", ""),
+        ("http://127.0.0.1:9/v1", "own-key", "own-key"),
+        ("", "", "stored-key"),
+    ],
+)
+@pytest.mark.parametrize("in_dotenv", [True, False])
+async def test_the_key_of_another_address_is_not_sent(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    configured: str,
+    given: str,
+    sent: str,
+    in_dotenv: bool,
+) -> None:
+    (tmp_path / "config.yaml").write_text(f"model: {{base_url: '{configured}'}}\n", "utf-8")
+    if in_dotenv:
+        (tmp_path / ".env").write_text("HERMES_CUSTOM_API_KEY=stored-key\n", "utf-8")
+    else:
+        monkeypatch.setenv("HERMES_CUSTOM_API_KEY", "stored-key")
+    heard = bytearray()
+    async with FakeModel() as model:
+        model.listen = heard.extend
+        async with Agent(
+            home=tmp_path, base_url=model.base_url, model="scripted", api_key=given
+        ) as agent:
+            await agent.ask("hi")
+    keys = set(re.findall(r"(?i)authorization: bearer (\S*)", heard.decode()))
+    assert keys == ({sent} if sent else set())
+
+
 async def test_an_agent_that_is_not_running_raises_an_error(tmp_path: Path) -> None:
     with pytest.raises(TurnFailed, match="async with"):
         await Agent(home=tmp_path).ask("hi")

@@ -40,6 +40,10 @@ def test_another_python_can_be_named(checkout: Path) -> None:
     assert "--python python3 .venv" in make(checkout, "-n", "run").stdout
 
 
+def test_an_environment_that_uv_makes_has_pip(checkout: Path) -> None:
+    assert "uv venv -q --seed " in make(checkout, "-n", "run").stdout
+
+
 def test_an_environment_of_another_python_is_replaced(checkout: Path) -> None:
     python(checkout / ".venv" / "bin", "python", "3 11")
     (checkout / ".venv" / ".with-local,sandbox").touch()

@@ -76,7 +76,7 @@ class Office:
 
     def __init__(self, folder: Path, base_url: str) -> None:
         self.box, self.home, site = folder / "box", folder / "home", folder / "site"
-        for path in (self.box / "in", self.box / "out", self.home / "profiles" / "clerk", site):
+        for path in (self.box, self.home / "profiles" / "clerk", site):
             path.mkdir(parents=True)
         shutil.copy(EXAMPLE, site / "letterbox.py")
         info = site / "letterbox-1.0.dist-info"
@@ -130,8 +130,10 @@ class Office:
         before = set((self.box / "out").glob(f"{chat}-*"))
         letter = self.box / f"{chat}-{time.time_ns()}.txt"
         letter.write_text(text)
-        letter.rename(self.box / "in" / letter.name)
         give_up = time.monotonic() + ANSWER_SECONDS
+        while not (self.box / "in").exists() and time.monotonic() < give_up:
+            time.sleep(0.02)
+        letter.rename(self.box / "in" / letter.name)
         while time.monotonic() < give_up:
             if new := set((self.box / "out").glob(f"{chat}-*")) - before:
                 return new.pop().read_text()

@@ -31,6 +31,10 @@ class LetterboxConfig(msgspec.Struct, frozen=True):
     folder: str = ""
 
 
+def boxes(config: LetterboxConfig) -> Sequence[str]:
+    return ["letterbox"] if config.folder else []
+
+
 class Letterbox:
     limits = PlatformLimits(text=1000, deduplicates=True)
     render, measure = staticmethod(print_plain), staticmethod(len)
@@ -39,6 +43,8 @@ class Letterbox:
         self.account, self._folder = account, anyio.Path(config.folder)
 
     async def run(self, accept: Accept, ready: Callable[[], None], cursor: Cursor) -> None:
+        for name in ("in", "out"):
+            await (self._folder / name).mkdir(parents=True, exist_ok=True)
         while True:
             ready()
             for path in sorted([one async for one in (self._folder / "in").glob("*-*.txt")]):
@@ -113,14 +119,7 @@ def ping(command: CommandContext) -> Work[CommandReply]:
 class LetterboxPlugin:
     @hookimpl
     def register_platforms(self) -> Sequence[Platform[LetterboxConfig]]:
-        return [
-            Platform(
-                name="letterbox",
-                config=LetterboxConfig,
-                accounts=lambda config: ["letterbox"] if config.folder else [],
-                make=Letterbox,
-            )
-        ]
+        return [Platform(name="letterbox", config=LetterboxConfig, accounts=boxes, make=Letterbox)]
 
     @hookimpl
     def register_tools(self) -> Sequence[AnyTool]:

@@ -167,10 +167,10 @@ class Application:
 
         return OfferedModels(configured_models(settings, all_plugins()))
 
-    def reachable(self, settings: Settings) -> Callable[[str], bool]:
-        from hermes.app.models import reachable
+    def model_problem(self, settings: Settings) -> Callable[[str], str | None]:
+        from hermes.app.models import model_problem
 
-        return reachable(settings)
+        return model_problem(settings)
 
     def ignored_options(
         self, settings: Settings

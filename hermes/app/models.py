@@ -22,18 +22,21 @@ from hermes.types.profile import AgentProfile, ModelChoice
 from hermes.types.protocols import Emit
 
 
-def reachable(settings: Settings) -> Callable[[str], bool]:
-    # Plugins are loaded once, because `is_reachable` is called for many requests.
+def model_problem(settings: Settings) -> Callable[[str], str | None]:
+    # Plugins are loaded once, because `problem` is called for many requests.
     models, profile = configured_models(settings, all_plugins()), AgentProfile(id=DEFAULT_AGENT)
 
-    def is_reachable(model: str) -> bool:
+    def problem(model: str) -> str | None:
         try:
             choose_model(models, profile, model)
         except ConfigError:
-            return False
-        return True
+            provider = models.catalog.find(model.partition("/")[0])
+            if provider and provider.key_required and not provider.key(settings.sources.environ):
+                return f"The provider {provider.name!r} has no key: set {provider.keys[0]}"
+            return ""
+        return None
 
-    return is_reachable
+    return problem
 
 
 def ignored_options(settings: Settings) -> Callable[[str | None, Sampling], Collection[str]]:

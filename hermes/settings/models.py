@@ -8,7 +8,7 @@ from hermes.core.models.model_config import (
     SettingSource,
 )
 from hermes.settings import Settings, schema
-from hermes.settings.sources import Explanation
+from hermes.settings.sources import Explanation, Sources
 
 _SECTIONS = ("model.", "auxiliary.")
 
@@ -28,6 +28,7 @@ def model_config(settings: Settings) -> ModelConfig:
             model=model.default,
             base_url=model.base_url,
             api_key=model.api_key,
+            key_address=_key_address(sources, "model") or model.custom_base_url,
         ),
         auxiliary=EndpointConfig(
             section="auxiliary",
@@ -35,6 +36,7 @@ def model_config(settings: Settings) -> ModelConfig:
             model=auxiliary.model,
             base_url=auxiliary.base_url,
             api_key=auxiliary.api_key,
+            key_address=_key_address(sources, "auxiliary"),
         ),
         wire=model.wire.casefold() or "auto",
         fallbacks=model.fallbacks,
@@ -61,6 +63,12 @@ def model_config(settings: Settings) -> ModelConfig:
         models=home.models,
         cache=home.root / "cache" / "models",
     )
+
+
+def _key_address(sources: Sources, section: str) -> str:
+    layer = sources.layer(f"{section}.api_key")
+    found = sources.found.get(f"{section}.base_url", ())
+    return next((str(one.value) for one in reversed(found) if one.layer <= layer), "")
 
 
 def explain(settings: Settings, key: str) -> Explanation:

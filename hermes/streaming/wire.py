@@ -211,11 +211,11 @@ class SegmentEnd(RunEvent, tag="hermes.segment.ended"):
 
 
 class SegmentDiscard(RunEvent, tag="hermes.segment.discarded"):
-    """The answer was interrupted. Drop all text from the event `from_seq` on, because the model
-    writes this part of the answer again."""
+    """The answer was interrupted. Drop the text of all earlier events whose id is `from_seq` or
+    higher, because the model writes this part of the answer again."""
 
     from_seq: int
-    """The id of the first event whose text must be dropped."""
+    """The lowest id whose text must be dropped. There may be no event with exactly this id."""
 
 
 class ToolStart(RunEvent, tag="tool.started"):

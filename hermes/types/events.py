@@ -27,11 +27,12 @@ class SegmentEnded(Value, tag=True):
 
 
 class SegmentDiscarded(Value, tag=True):
-    """The text from event `from_seq` up to this event is no longer valid, because the answer was
-    cut off. A new attempt follows."""
+    """The text of all earlier events whose number is `from_seq` or higher is no longer valid,
+    because the answer was cut off. A new attempt follows."""
 
     from_seq: int
-    """The number of the first event whose text is no longer valid."""
+    """The lowest number whose text is no longer valid. There may be no event with exactly this
+    number."""
 
 
 class ToolStarted(Value, tag=True):

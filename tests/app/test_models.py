@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.app.models import call_model, ignored_options, reachable
+from hermes.app.models import call_model, ignored_options, model_problem
 from hermes.settings import load
 from hermes.state.paths import STORE_NAME
 from hermes.testing.upstream import STREAM, answering, choice_of
@@ -14,9 +14,11 @@ from hermes.types.messages import Sampling
 PAYLOADS = Path(__file__).parents[1] / "core" / "models" / "payloads"
 
 
-def test_a_model_can_be_reached_only_with_a_key(tmp_path: Path) -> None:
-    assert not reachable(load(tmp_path, {}))("openai/gpt-5")
-    assert reachable(load(tmp_path, {"OPENAI_API_KEY": "k"}))("openai/gpt-5")
+def test_a_model_can_be_called_only_with_a_key(tmp_path: Path) -> None:
+    expected = "The provider 'openai' has no key: set OPENAI_API_KEY"
+    assert model_problem(load(tmp_path, {}))("openai/gpt-5") == expected
+    assert model_problem(load(tmp_path, {"OPENAI_API_KEY": "k"}))("openai/gpt-5") is None
+    assert model_problem(load(tmp_path, {}))("nobody/gpt-5") == ""
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,20 @@ def test_every_setting_is_passed_on_with_its_source(tmp_path: Path) -> None:
     environ = {"HERMES_AUXILIARY_API_KEY": "k2", "OTHER": "1"}
     found = model_config(load(tmp_path, environ))
     assert found.main == EndpointConfig(
-        section="model", provider="p", model="m", base_url="http://x", api_key="key-of-model"
+        section="model",
+        provider="p",
+        model="m",
+        base_url="http://x",
+        api_key="key-of-model",
+        key_address="http://x",
     )
     assert found.auxiliary == EndpointConfig(
-        section="auxiliary", provider="q", model="a", base_url="http://y", api_key="k2"
+        section="auxiliary",
+        provider="q",
+        model="a",
+        base_url="http://y",
+        api_key="k2",
+        key_address="http://y",
     )
     assert (found.wire, found.fallbacks) == ("chat", ("a/b",))
     assert (found.context_length, found.max_tokens) == (5, 6)

@@ -35,6 +35,9 @@ class EndpointConfig(Value):
     model: str = ""
     base_url: str = ""
     api_key: str = ""
+    key_address: str = ""
+    """The address for which the key was stored: the address that was set in the same place as the
+    key, or in a place of lower precedence. Empty if there is none."""
 
     def __repr__(self) -> str:
         return f"EndpointConfig(section={self.section!r})"

@@ -243,21 +243,27 @@ class ConfiguredModels:
 
     def _addressed(self, wanted: EndpointConfig) -> _Endpoint:
         """Returns the endpoint at the address that a section names."""
-        config, section = self.config, wanted.section
+        section = wanted.section
         provider = self.catalog.at(wanted.base_url) or self.catalog.named(CUSTOM)
-        # A key in config.yaml must not be sent to an address that is configured elsewhere.
-        own = (
-            config.layer(f"{section}.base_url") <= SettingLayer.CONFIG
-            or config.layer(f"{section}.api_key") >= SettingLayer.DOTENV
-        )
-        key = wanted.api_key if own else ""
-        sources = self._sources(section, base_url=wanted.base_url, api_key=key)
+        key = wanted.api_key if self._key_belongs(wanted) else ""
+        sources = self._sources(section, base_url=wanted.base_url, api_key=wanted.api_key)
+        if wanted.api_key and not key:
+            sources["api_key"] = f"the key in {sources['api_key']} is for another address"
         return _Endpoint(
             provider=provider,
             base_url=wanted.base_url,
             api_key=key,
             sources={"provider": f"the address in {sources['base_url']}", **sources},
         )
+
+    def _key_belongs(self, wanted: EndpointConfig) -> bool:
+        """Returns whether the key of a section may be sent to the address of the section. A key
+        must not be sent to another address than the one for which it was stored."""
+        key_layer = self.config.layer(f"{wanted.section}.api_key")
+        if self.config.layer(f"{wanted.section}.base_url") <= key_layer:
+            return True
+        addresses = ("", wanted.base_url.rstrip("/"))
+        return key_layer == SettingLayer.DOTENV and wanted.key_address.rstrip("/") in addresses
 
     def _of_provider(self, wanted: EndpointConfig, provider: Provider) -> _Endpoint:
         """Returns the endpoint of the provider that a section names."""

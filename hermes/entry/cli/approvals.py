@@ -167,7 +167,7 @@ def explain(runtime: Runtime, words: tuple[str, ...], as_json: bool) -> None:
 
     \b
     hermes approvals explain 'find . -name "*.log" -delete'
-    echo '"rm -rf build"' | hermes approvals explain --json
+    echo '"rm -rf photos"' | hermes approvals explain --json
     """
     if len(words) > 1:
         raise click.UsageError("put the whole command in quotes, so that it is one argument")

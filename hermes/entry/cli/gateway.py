@@ -151,7 +151,7 @@ def _refuse_twin(runtime: Runtime, settings: Settings) -> None:
     where = f", {other.url}" if other.url else ""
     say(
         f"A gateway for {settings.home.root} is running already (pid {other.pid}{where}):"
-        " `hermes gateway stop` ends it, --port chooses another port.",
+        " `hermes gateway stop` ends it, --port or API_SERVER_PORT chooses another port.",
         err=True,
     )
     sys.exit(1)
@@ -341,7 +341,7 @@ def api_options(runtime: Runtime, settings: Settings) -> ApiOptions:
         port=api.port,
         model_name=api.model_name,
         aliases=frozenset({"hermes-agent", *own}),
-        reachable=runtime.reachable(settings),
+        model_problem=runtime.model_problem(settings),
         ignored_options=runtime.ignored_options(settings),
         cors_origins=api.cors_origins,
         most_bytes=api.max_body_bytes,

@@ -149,9 +149,10 @@ class Runtime(Protocol):
         """Returns the providers and models that can be configured."""
         ...
 
-    def reachable(self, settings: Settings) -> Callable[[str], bool]:
-        """Returns a function that tells whether a `provider/model` can be called with these
-        settings."""
+    def model_problem(self, settings: Settings) -> Callable[[str], str | None]:
+        """Returns a function that tells why a `provider/model` can't be called with these settings.
+        The function returns None if the model can be called, and "" if the provider is unknown or
+        the reason is not for clients."""
         ...
 
     def ignored_options(

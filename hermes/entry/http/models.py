@@ -47,13 +47,13 @@ class Models:
         self,
         agents: tuple[str, ...],
         aliases: frozenset[str],
-        reachable: Callable[[str], bool],
+        problem: Callable[[str], str | None],
         *,
         sole: bool,
     ) -> None:
         self._agents = agents
         self._aliases = aliases | {""}
-        self._reachable = reachable
+        self._problem = problem
         self._sole = sole
 
     async def listing(self, request: Request) -> JsonResponse:
@@ -64,7 +64,7 @@ class Models:
         """Returns the model whose id is in the path of the request. The id may contain slashes."""
         id = str(request.path_params["model_id"])
         if self._find(id) is None:
-            raise _not_found(id)
+            raise self._not_found(id)
         return json_response(Model(id=id))
 
     def requested(self, name: str) -> RequestedModel:
@@ -73,20 +73,17 @@ class Models:
             return found
         if self._sole and "/" not in name:
             return RequestedModel(ignored=True)
-        raise _not_found(name)
+        raise self._not_found(name)
 
     def _find(self, name: str) -> RequestedModel | None:
         if name in self._agents or name in self._aliases:
             return RequestedModel()
-        if "/" in name and self._reachable(name):
+        if "/" in name and self._problem(name) is None:
             return RequestedModel(override=name)
         return None
 
-
-def _not_found(name: str) -> ApiError:
-    return ApiError(
-        404,
-        f"The model {name!r} does not exist; GET /v1/models lists the models.",
-        "model_not_found",
-        param="model",
-    )
+    def _not_found(self, name: str) -> ApiError:
+        message = f"The model {name!r} does not exist; GET /v1/models lists the models."
+        if "/" in name and (problem := self._problem(name)):
+            message = f"{problem}, or choose a model of GET /v1/models."
+        return ApiError(404, message, "model_not_found", param="model")

@@ -83,8 +83,9 @@ class ApiOptions(Value):
     """The name under which the default agent is listed, in addition to its own name."""
     aliases: frozenset[str] = frozenset({"hermes-agent"})
     """Further names of the default agent."""
-    reachable: Callable[[str], bool] = lambda name: False
-    """A function that returns whether a `provider/model` can be called."""
+    model_problem: Callable[[str], str | None] = lambda name: ""
+    """A function that returns why a `provider/model` can't be called; "" if no reason is known, and
+    None if the model can be called."""
     ignored_options: IgnoredOptions = lambda model, sampling: ()
     """A function that returns the names of the sampling options that a model does not support. The
     model is a `provider/model`, or None for the agent's own model."""
@@ -114,7 +115,7 @@ def build_app(
     check_paths(webhooks, list(patterns.values()))
     listed = tuple(dict.fromkeys((options.model_name, "main")))
     sole = len(gateway.agents) == 1
-    models = Models(listed, options.aliases, options.reachable, sole=sole)
+    models = Models(listed, options.aliases, options.model_problem, sole=sole)
     functions: dict[str, EndpointFunction] = {
         "/v1/chat/completions": ChatCompletions(gateway, models, options.ignored_options),
         "/v1/models": models.listing,

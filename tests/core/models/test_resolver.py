@@ -68,6 +68,41 @@ def test_a_key_from_the_file_is_never_sent_to_an_address_from_the_environment(
     assert found == ("custom", "m", "http://y/v1", "")
 
 
+def test_a_key_that_is_stored_for_one_address_is_not_sent_to_another(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("HERMES_CUSTOM_API_KEY=of-x\n", encoding="utf-8")
+    stored = "model: {default: m, base_url: 'http://x/v1'}\n"
+    other = {"HERMES_CUSTOM_BASE_URL": "http://y/v1"}
+    assert choice(tmp_path, stored) == ("custom", "m", "http://x/v1", "of-x")
+    assert choice(tmp_path, stored, **other) == ("custom", "m", "http://y/v1", "")
+    same = {"HERMES_CUSTOM_BASE_URL": "http://x/v1/"}
+    assert choice(tmp_path, stored, **same) == ("custom", "m", "http://x/v1", "of-x")
+    kept = "model: {default: m, provider: openai, custom_base_url: 'http://x/v1'}\n"
+    assert choice(tmp_path, kept, **other) == ("custom", "m", "http://y/v1", "")
+    chosen = models_of(settings(tmp_path, stored, **other)).explain_main()
+    assert chosen
+    reason = f"the key in {tmp_path / '.env'} HERMES_CUSTOM_API_KEY is for another address"
+    assert (chosen.sources["api_key"], chosen.choice.key_place) == (reason, reason)
+
+
+def test_an_address_and_a_key_that_belong_together_are_used_together(tmp_path: Path) -> None:
+    dotenv, config = tmp_path / ".env", "model: {default: m, base_url: 'http://x/v1'}\n"
+    dotenv.write_text("HERMES_CUSTOM_API_KEY=of-x\n", encoding="utf-8")
+    address = {"HERMES_CUSTOM_BASE_URL": "http://y/v1"}
+    both = {**address, "HERMES_CUSTOM_API_KEY": "of-y"}
+    assert choice(tmp_path, config, **both) == ("custom", "m", "http://y/v1", "of-y")
+    assert choice(tmp_path, "model: m\n", **address) == ("custom", "m", "http://y/v1", "of-x")
+    dotenv.write_text("".join(f"{name}={value}\n" for name, value in both.items()), "utf-8")
+    assert choice(tmp_path, config) == ("custom", "m", "http://y/v1", "of-y")
+
+
+def test_the_key_of_an_auxiliary_endpoint_is_not_sent_to_another(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("HERMES_AUXILIARY_API_KEY=of-y\n", encoding="utf-8")
+    config = "auxiliary: {model: a, base_url: 'http://y/v1'}\n"
+    assert auxiliary(tmp_path, config) == ("custom", "a", "http://y/v1", "of-y")
+    environ = {"HERMES_AUXILIARY_BASE_URL": "http://z/v1"}
+    assert auxiliary(tmp_path, config, **environ) == ("custom", "a", "http://z/v1", "")
+
+
 def test_a_provider_in_the_environment_replaces_the_endpoint_of_the_file(tmp_path: Path) -> None:
     config = "model: {default: m, provider: custom, base_url: 'http://x/v1', api_key: of-x}\n"
     environ = {"HERMES_INFERENCE_PROVIDER": "openai", "OPENAI_API_KEY": "k"}

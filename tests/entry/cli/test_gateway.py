@@ -248,6 +248,7 @@ def test_a_second_service_for_the_same_home_and_port_is_refused(
         assert twin.returncode == 1
         assert str(service.process.pid) in twin.stderr
         assert "hermes gateway stop" in twin.stderr
+        assert "--port or API_SERVER_PORT chooses another port" in twin.stderr
         assert twin.stderr.count("\n") == 1
 
 

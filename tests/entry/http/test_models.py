@@ -11,8 +11,10 @@ from hermes.testing.asgi import call, http_scope
 
 def models(*, sole: bool) -> Models:
     """Returns the models of a gateway with one agent (`sole`) or with several agents."""
-    aliases, reachable = frozenset({"alias"}), {"vendor/known"}
-    return Models(("kim", "main"), aliases, reachable.__contains__, sole=sole)
+    problems = {"vendor/known": None, "vendor/keyless": "The provider 'vendor' has no key: set KEY"}
+    return Models(
+        ("kim", "main"), frozenset({"alias"}), lambda name: problems.get(name, ""), sole=sole
+    )
 
 
 ONE, SEVERAL = models(sole=True), models(sole=False)
@@ -56,6 +58,16 @@ def test_a_model_of_a_provider_that_can_not_be_used_is_not_found(known: Models) 
     with pytest.raises(ApiError) as caught:
         known.requested("vendor/unknown")
     assert not_found(caught.value)
+    assert "'vendor/unknown' does not exist; GET /v1/models lists" in str(caught.value)
+
+
+@both
+def test_the_error_for_a_provider_without_a_key_says_so(known: Models) -> None:
+    with pytest.raises(ApiError) as caught:
+        known.requested("vendor/keyless")
+    assert not_found(caught.value)
+    expected = "The provider 'vendor' has no key: set KEY, or choose a model of GET /v1/models."
+    assert str(caught.value) == expected
 
 
 @both
