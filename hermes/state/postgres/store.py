@@ -215,7 +215,8 @@ async def connected_store(
                 await presence.close()
                 await pool.close()
             group.cancel_scope.cancel()
-            # The caller's exception is not passed to the group, because the group would wrap it.
+            # The caller's exception is not passed to the task group, because the group would wrap
+            # the exception in an ExceptionGroup.
             await group.__aexit__(None, None, None)
 
 
