@@ -109,8 +109,7 @@ def find(session: str) -> Work[SessionRow | None]:
 
 
 def get(session: str) -> Work[SessionRow]:
-    """Returns the session. Call this only for a session that has a turn, because such a session
-    always exists."""
+    """Returns a session that certainly exists, for example because it has a turn."""
     found = yield from find(session)
     assert found is not None, f"a turn of {session} without its session"
     return found

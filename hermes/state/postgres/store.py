@@ -53,7 +53,8 @@ class PostgresStore:
         bound = partial(transaction, *args, **kwargs)
         for _ in range(ATTEMPTS):
             try:
-                # A cancelled caller must know whether the transaction was committed.
+                # The commit is not cancelled with its caller, because a cancelled caller must know
+                # whether the transaction was committed.
                 with anyio.CancelScope(shield=True):
                     return await self._committed(bound)
             except CommitDoubtful as doubt:
