@@ -88,8 +88,8 @@ def _change(
     for name, value in new.items():
         below = tree.get(keys.get(name, name))
         if name not in keys:
-            # The entry is not added at the end of its section, because a comment there may belong
-            # to the next section.
+            # In a section, a new entry comes first, because a comment at the end of the section may
+            # belong to the next section.
             tree.insert(len(tree) if top else 0, _node(name), _node(value))
         elif isinstance(below, type(tree)) and isinstance(value, Mapping):
             before = old.get(name)
@@ -97,7 +97,8 @@ def _change(
         elif value != old.get(name):
             if isinstance(below, str) and "\n" in below:
                 # If the old value is a text of several lines, ruamel has attached the comment of
-                # the next entry to this entry.
+                # the next entry to this entry. Without this line, ruamel would write the comment
+                # after the new value, too.
                 tree.ca.items.pop(keys[name], None)
             tree[keys[name]] = _node(value)
 
@@ -156,8 +157,8 @@ def _patched(lines: list[str], before: list[str], after: list[str]) -> list[str]
         if kind == "equal":
             result += lines[first:last]
             continue
-        # ruamel treats a comment as part of the entry before it, so the comments around a change
-        # are kept separately.
+        # ruamel treats a comment as part of the entry before it, so the new lines may lack the
+        # comments before and after the change. These comments are taken from the old lines.
         head = _comments(lines[first:last])
         tail = _comments(reversed(lines[first + len(head) : last]))
         new = after[new_start:new_end]

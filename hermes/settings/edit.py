@@ -30,8 +30,8 @@ class Change(Value):
     """A copy of the old file, if the new file has lost comments or has a new version; otherwise
     None."""
     overruled_by: str = ""
-    """The environment variable or the file with another value that overrides the changed value;
-    empty if nothing overrides the changed value."""
+    """The place of another value that overrides the changed value: an environment variable or a
+    file. Empty if nothing overrides the changed value."""
 
 
 def set_value(
@@ -160,11 +160,12 @@ def _verified(
     known: KnownSettings,
     change: tuple[str, str],
 ) -> str:
-    """Returns the environment variable or the file with another value that overrides the change; ""
-    if nothing overrides the change. Raises ConfigProblems if the change causes new problems.
+    """Returns the place of another value that overrides the change: an environment variable or a
+    file. Returns "" if nothing overrides the change. Raises ConfigProblems if the change causes new
+    problems.
 
-    `change` is a pair: the name of the setting, and the place where the new value was written.
-    `explain` must describe that place with a text that begins with the second item of the pair.
+    `change` is a pair: the name of the setting, and the beginning of the text with which `explain`
+    describes the place of the new value.
     """
     key, ours = change
     try:

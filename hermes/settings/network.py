@@ -11,8 +11,8 @@ _MODES = ("none", "open")
 
 
 def network_policy(terminal: TerminalSettings) -> NetworkPolicy:
-    """Returns the network policy of the settings. The caller must first check with
-    `network_problems` that they have no mistakes."""
+    """Returns the network policy that the settings describe. Before this call, the caller must
+    check with `network_problems` that these settings have no mistakes."""
     match terminal.network:
         case () | ("none",):
             return NetworkPolicy()

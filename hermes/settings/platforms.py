@@ -91,7 +91,8 @@ def describe_platform(platform: AnyPlatform) -> list[FieldDoc]:
 
 
 def platform_config(settings: Settings, platform: Platform[ConfigT]) -> ConfigT:
-    """Returns the platform's own settings. Raises a ConfigProblems that lists all problems.
+    """Returns the platform's own settings. If the settings have problems, raises a ConfigProblems
+    that lists all of them.
 
     A variable takes precedence over config.yaml, as for every setting.
     """

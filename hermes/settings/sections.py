@@ -31,9 +31,9 @@ class ModelSettings(Value):
     base_url: Annotated[str, Aliases(env=("HERMES_CUSTOM_BASE_URL",))] = ""
     """The address of another endpoint, instead of the provider's own."""
     custom_base_url: str = ""
-    """The address that the provider `custom` uses if `base_url` is empty. When another provider is
-    chosen, `hermes model` stores the address here, so that `hermes model custom/NAME` can use it
-    again."""
+    """The address that the provider `custom` uses if `base_url` is empty. When a person switches
+    from `custom` to another provider, `hermes model` moves the address from `base_url` to this
+    setting, so that `hermes model custom/NAME` can use the address again."""
     api_key: Annotated[str, Aliases(env=("HERMES_CUSTOM_API_KEY",), secret=True)] = ""
     """The key for `base_url`. The key of a provider belongs in .env."""
     context_length: Positive | None = None
@@ -93,8 +93,8 @@ class ApiServerSettings(Value):
         str,
         Aliases(env=("API_SERVER_KEY",), keys=("platforms.api_server.extra.key",), secret=True),
     ] = ""
-    """The API key that clients must send. It has 16 characters or more. If it is empty, the gateway
-    generates a key."""
+    """The API key that clients must send. A key must have at least 16 characters. If this setting
+    is empty, the gateway generates a key."""
     model_name: Annotated[
         str,
         Aliases(env=("API_SERVER_MODEL_NAME",), keys=("platforms.api_server.extra.model_name",)),
@@ -240,8 +240,8 @@ class PlatformSettings(Value):
     allow_all: Annotated[bool, Aliases(env=("{}_ALLOW_ALL_USERS",))] = False
     """Whether everybody may talk to the agent on this platform."""
     account_users: dict[str, str] = msgspec.field(default_factory=dict)
-    """Users who may talk to the agent on single accounts of the platform. Each entry maps the name
-    of an account to its users, separated by commas. For such an account, the other lists and
+    """Users who may talk to the agent on particular accounts of the platform. Each entry maps the
+    name of an account to its users, separated by commas. For such an account, the other lists and
     allow_all of the platform do not apply."""
     unauthorized_dm_behavior: Literal["", "pair", "ignore"] = ""
     """The reply to a stranger on this platform, instead of access.unauthorized_dm_behavior."""

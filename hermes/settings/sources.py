@@ -151,7 +151,8 @@ class ParsedYaml(Value):
 def read_sources(
     schema: Schema, home: Home, files: ConfigFiles, environ: Mapping[str, str]
 ) -> tuple[Sources, list[str]]:
-    """Returns the values of all layers, and the problems that were found."""
+    """Returns the values from config.yaml, .env and the environment, and the problems of
+    config.yaml."""
     dotenv, warnings = read_dotenv(home.dotenv, files.dotenv or "")
     process = {name: value for name, value in environ.items() if value}
     merged = {**dotenv, **process}

@@ -145,5 +145,6 @@ def unlink(platform: str, user_id: str) -> Work[bool]:
 
 
 def _forget_own_links() -> Work[None]:
-    """Deletes the rows that link an id to its own person, because these rows have no effect."""
+    """One of several linked ids is the id of the person. Deletes the rows that link such an id to
+    itself, because these rows have no effect."""
     yield "delete from linked_ids where person = platform || ':' || user_id", ()

@@ -119,8 +119,8 @@ class AuditTrail(Value):
 
 
 def trail(name: str) -> Work[AuditTrail | None]:
-    """Returns the trail of a message or a turn; None if it does not exist. `name` is the id or the
-    dedupe key of the message, or the id of the turn."""
+    """Returns the trail of a message or a turn; None if there is no such message or turn. `name` is
+    the id or the dedupe key of the message, or the id of the turn."""
     fields = ", ".join(AuditedMessage.__struct_fields__)
     found = yield (
         f"select {fields} from inbox where id = ? or dedupe_key = ? order by seq",  # noqa: S608

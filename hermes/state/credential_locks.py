@@ -15,8 +15,9 @@ from hermes.types.errors import ConfigError
 from hermes.types.identity import OwnerId
 from hermes.types.value import Value
 
-# XDG_RUNTIME_DIR is set in a login shell, but not in a system service of the same user. With it,
-# the two would use different folders.
+# XDG_RUNTIME_DIR is not used, because it is set in a login shell, but not in a system service of
+# the same user. A shell and a service would use different folders, and would not see each other's
+# locks.
 _FOLDER = Path("~/.local/state/hermes/credentials")
 
 

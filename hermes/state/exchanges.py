@@ -1,5 +1,5 @@
-"""The exchanges of a conversation. An exchange is a message of a person and everything that the
-turn that answers it has added."""
+"""The exchanges of a conversation. An exchange is a message of a person, together with everything
+that the answering turn has added."""
 
 from hermes.state import bodies, compactions
 from hermes.state.codec import decode_message

@@ -36,7 +36,8 @@ def home_folder(home: Home) -> NodeFolder:
 def shared_folder(folder: Path, home: Home) -> NodeFolder:
     """Returns the folder that the nodes share. If the folder has no id yet, creates its id.
 
-    Raises ConfigError if the folder can't be used, or if another folder was used at the last start.
+    Raises ConfigError if the folder can't be used, or if another folder was at this path at the
+    last start of a gateway.
     """
     check_shared_folder(folder)
     restrict_to_owner(folder)
@@ -68,8 +69,8 @@ def check_shared_folder(folder: Path) -> None:
 
 
 def _check_expected(folder: Path, found: FolderId | None, home: Home) -> None:
-    """Raises ConfigError if the folder at this path had another id at the last start of a
-    gateway."""
+    """Raises ConfigError if the folder at this path had another id at the last start of a gateway.
+    `found` is its present id; None if the folder has no id."""
     record = home.run / _EXPECTED
     try:
         id, _, path = record.read_text("utf-8").strip().partition(" ")

@@ -34,7 +34,8 @@ def hand_over(session: str, chat: PrivateChat, now: float) -> Work[str | None]:
     """Makes the current conversation of the session the current conversation of the chat. Returns
     the title of the moved conversation; None if there is no conversation.
 
-    The earlier conversation of the chat ends, as with /new. Neither session may have an open turn.
+    The earlier conversation of the chat ends, as with /new. The caller must make sure that neither
+    session has an open turn.
     """
     row = yield from sessions.find(session)
     found = yield from conversations.of_generation(session, row.generation if row else 0)

@@ -147,7 +147,7 @@ def count_wrong(account: str, user_id: str, now: float) -> Work[int]:
     enter before the user is locked out."""
     yield "delete from wrong_codes where since <= ?", (now - LOCKED_SECONDS,)
     # `since` is the time of the first wrong code. When the maximum number is reached, `since` is
-    # set to the time of the last wrong code, because the user is locked from that time on.
+    # set to the time of the last wrong code, because the user is locked out from that time on.
     rows = yield (
         "insert into wrong_codes (account, user_id, tries, since) values (?, ?, 1, ?)"
         " on conflict (account, user_id) do update set tries = wrong_codes.tries + 1,"

@@ -52,7 +52,7 @@ class Home(Value):
 
     @property
     def run(self) -> Path:
-        """The folder of the lock files that registered processes and gateways hold."""
+        """The folder of lock files, which show which processes and gateways of the home run."""
         return self.root / "run"
 
     @property

@@ -27,7 +27,7 @@ class PidFile:
         """Writes the description of this gateway into its file. The gateway is then listed until
         the block of `registered` ends. If the disk is full, the gateway is not listed until the
         next write."""
-        # The file never becomes shorter, so that no reader sees a truncated content.
+        # The file never becomes shorter, so that no reader sees a truncated description.
         data = msgspec.json.encode(running).ljust(self._length)
         self._length = len(data)
         try:

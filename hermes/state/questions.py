@@ -51,8 +51,8 @@ def ask_all(
     expires_at: float,
     now: float,
 ) -> Work[None]:
-    """Stores everything that a suspended turn waits for: the questions with these ids, and calls of
-    client tools, which expire at `expires_at`."""
+    """Stores everything that a suspended turn waits for: the questions `asked` with their `ids`,
+    and calls of client tools. These calls expire at `expires_at`."""
     agent = SessionKey.parse(turn.session).agent
     for id, question in zip(ids, asked, strict=True):
         yield from ask(id, turn, agent, question, now)

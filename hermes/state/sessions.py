@@ -46,8 +46,8 @@ class SessionRow(Value):
     """The reasoning effort that a person has chosen for the session; None for the default of the
     model."""
     personality: str | None = None
-    """The name of the personality that a person has chosen for the session; None if there is
-    none."""
+    """The name of the personality that a person has chosen for the session; None if nobody has
+    chosen a personality."""
     summarise: bool = False
     """Whether the next turn summarises the conversation first."""
 
@@ -109,7 +109,7 @@ def find(session: str) -> Work[SessionRow | None]:
 
 
 def get(session: str) -> Work[SessionRow]:
-    """Returns a session that has a turn. Such a session always exists."""
+    """Returns a session that certainly exists, for example because it has a turn."""
     found = yield from find(session)
     assert found is not None, f"a turn of {session} without its session"
     return found

@@ -27,7 +27,7 @@ _CHANGED = re.compile(
     r"^(create table|drop table|alter table) (\w+)(?: rename to (\w+))?", re.MULTILINE
 )
 _TYPES = {"integer": "bigint", "text": "text"}
-"""The SQL types of columns in primary keys, with names that SQLite and PostgreSQL both accept."""
+"""Maps the kind of a primary key's column to an SQL type that SQLite and PostgreSQL both accept."""
 _CLASSES: dict[ColumnKind, type] = {"integer": int, "real": float, "text": str, "bytes": bytes}
 
 

@@ -190,9 +190,9 @@ def close(
     *,
     temporary: bool = False,
 ) -> Work[None]:
-    """Ends the work of this process on the turn, and stores the new state of the turn. `reason` is
-    a pair of text and code if the turn did not complete. If the turn was stopped or has failed, its
-    open questions are cancelled."""
+    """Ends the work of this process on the turn, and stores the new state of the turn. If the turn
+    did not complete, `reason` is a pair: the reason in words, and its code. If the turn was stopped
+    or has failed, its open questions are cancelled."""
     used, amounts = _used(usage)
     rows = yield (
         f"update turns set state = ?, finished_at = ?, shown = steps, {used},"  # noqa: S608

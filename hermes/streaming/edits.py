@@ -79,8 +79,8 @@ class EditPlan:
         self._frame: tuple[str, str] | None = None
         """The last Markdown that was rendered, and the rendered text."""
         self._next: _Passed | None = None
-        """The text up to the end of the growing message, if this message is full and more text no
-        longer changes it; otherwise None."""
+        """The text up to the end of the growing message. It is set when the message is full, so
+        that more text can't change the message any more. Until then it is None."""
         self._tree = IncrementalTree()
         self._framed_at = -math.inf
         self._called_at = -math.inf
@@ -230,8 +230,8 @@ class _Passed(Value):
     """The text of all messages before the message that grows."""
 
     source: str = ""
-    """The beginning of the answer's Markdown. It contains the text of all these messages, and
-    perhaps also the first text of the message that grows."""
+    """The beginning of the answer's Markdown. It contains the text of all messages before the
+    message that grows, and perhaps also the first text of the message that grows."""
     characters: int = 0
     """Number of visible characters in the messages before the message that grows."""
 

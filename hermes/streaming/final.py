@@ -85,7 +85,8 @@ def _question_parts(question: QuestionAsked) -> tuple[str, str, str]:
 
 
 def end_remark(end: TurnFinished) -> str:
-    """Returns a line about an unusual end, such as a failure or a cut answer, or "" otherwise."""
+    """Returns a line that explains an unusual end, such as a failure or a cut answer. Returns ""
+    for any other end."""
     match end.outcome:
         case "completed":
             return _CUT_REMARKS.get(end.finish_reason, "")

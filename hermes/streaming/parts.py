@@ -25,7 +25,8 @@ class MessagePart(Value):
 
 
 def parts_of(content: Content, adapter: PlatformAdapter) -> list[MessagePart]:
-    """Returns the messages: first the text, then each question with buttons, then each attachment.
+    """Returns the messages that show the content on the platform: first the text, then each
+    question with buttons, then each attachment.
 
     The same content always gives the same messages.
     """

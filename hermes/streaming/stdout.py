@@ -228,8 +228,8 @@ def asked_text(event: QuestionAsked, *, answers: bool) -> str:
 
 
 def tool_label(event: ToolStarted | ToolFinished) -> str:
-    """Returns a line for a call. When a call starts, this is a text such as `terminal make all
-    timeout=5`. When it has finished, it is the name of the tool."""
+    """Returns a line for a call. For a call that starts, the line is a text such as `terminal make
+    all timeout=5`. For a finished call, the line is the name of the tool."""
     if isinstance(event, ToolFinished):
         return _one_line(event.name, LABEL_WIDTH)
     parts = [event.name, event.label]

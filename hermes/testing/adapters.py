@@ -318,8 +318,8 @@ class AdapterContract:
             if isinstance(adapter, CanEdit):
                 await adapter.edit(target, ref, Content(text=f"{text} again", plain=True))
                 text += " again"
-            # The fake server returns the text in the form in which it stores the text. A real
-            # server may store plain text in its markup language, so both forms are right.
+            # The fake server stores the text as plain text, or in its own markup language, as some
+            # real servers do. So plain text and rendered text are both right.
             rendered = adapter.render((Paragraph(children=(Text(text=text),)),))
             assert platform.shown() in ([text], [rendered])
 

@@ -182,8 +182,8 @@ async def count_accepted(home: Path, attempts: int) -> int:
 
 
 def _attempts(pending: OpenApproval) -> Iterator[MessageEvent]:
-    """Yields, without end, messages of other senders that try to approve the action, and messages
-    of the person that do not decide anything."""
+    """Yields, without end, messages that must not approve the action. Other senders try to approve
+    it. The person who is asked for the approval writes only messages that decide nothing."""
     texts = ("yes", "/approve", f"/approve {pending.short_id}", f"/approve {pending.id} always")
     while True:
         for sender in FORGERS:

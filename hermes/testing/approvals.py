@@ -39,6 +39,7 @@ def make_folders(workspace: Path, *names: str) -> None:
 
 
 def results(model: ScriptedModel, request: int = -1) -> list[str]:
-    """Returns the results of tools that the model got with a request."""
+    """Returns the tool results that a request to the model contained. `request` is the index of
+    the request in `model.requests`; -1 is the last request."""
     messages = model.requests[request].messages
     return [message.text for message in messages if isinstance(message, ToolMessage)]

@@ -39,8 +39,8 @@ def delete(key: str) -> Work[None]:
 
 
 class BodiesContract(StoreFixture):
-    """A body is the encoded content of a row, for example of a message. A long body is read in the
-    same way as a short body. It is stored in pieces, so that its row stays small."""
+    """A body is the encoded content of a row, for example of a message. A long body is stored in
+    pieces, so that its row stays small. It is read in the same way as a short body."""
 
     async def test_a_long_message_waits_in_a_small_row(self, store: Store) -> None:
         await store.run(inbox.insert, "i1", long_event(), session(), None, US)

@@ -78,7 +78,8 @@ def main() -> None:
 
 def signature_of(package: str, name: str) -> inspect.Signature:
     """Returns the recorded signature of a function or class."""
-    # The parameters are written in Python's syntax, so Python can read them.
+    # The record contains the parameters in Python's syntax, so a lambda with these parameters has
+    # the recorded signature.
     text = _record()[package]["calls"][name].replace("=", "=None")
     return inspect.signature(eval(f"lambda {text}: None"))  # noqa: S307  # our own record
 

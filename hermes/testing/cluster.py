@@ -26,8 +26,8 @@ RUN_END = "run."
 async def cluster(
     folder: Path, store: SharedStore, model_url: str, count: int
 ) -> AsyncIterator[list[GatewayProcess]]:
-    """Yields `count` started gateways, each with its own home. They are killed when the block
-    ends."""
+    """Yields `count` started gateways, each with its own home. The gateways are killed when the
+    block ends."""
     async with AsyncExitStack() as opened:
         yield [
             await opened.enter_async_context(

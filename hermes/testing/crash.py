@@ -39,8 +39,8 @@ from hermes.testing.stores import forget_store, stores_on_postgres
 
 AT_ONCE = 5
 ALIKE = 3
-"""A scenario may pass the same point several times. The gateway is killed once at each of the first
-passes, up to this number. A kill at a later pass would test nothing new."""
+"""Maximum number of passes at which the gateway is killed, if a scenario passes the same point
+several times. Each kill has a run of its own. A kill at a later pass would test nothing new."""
 SCENARIO_SECONDS = 20.0
 ISOLATED = "spawn-sandbox"
 """The name of the scenario that does the same as `spawn`, with commands that run in the sandbox."""

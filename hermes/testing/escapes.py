@@ -1,10 +1,10 @@
 """Attempts to escape from a sandbox, as a script that runs inside it.
 
-Each attempt is harmless if it succeeds: it opens files without writing to them, sets values to what
-they are, or uses files and processes that the test has planted. The script needs only the standard
-library. Its first argument is JSON that describes the planted things (see `Planted`). Further
-arguments are the names of the attempts to make. The script prints the names of the attempts that
-succeeded.
+Each attempt is harmless if it succeeds: it opens files without writing to them, sets values to
+their present values, or uses files and processes that the test has planted. The script needs only
+the standard library. Its first argument is JSON that describes the planted things (see `Planted`).
+Further arguments are the names of the attempts to make. The script prints the names of the attempts
+that succeeded.
 """
 
 import ctypes

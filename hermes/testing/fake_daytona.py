@@ -186,8 +186,8 @@ class _Sandbox:
     async def _exec(self, command: str, timeout: int) -> Any:
         self._check_started()
         assert timeout == int(timeout)
-        # The command reads its input from a file of the sandbox. On this machine the file has
-        # another path.
+        # The command reads its input from a file of the sandbox. On this machine, the file is in
+        # the folder of the fake host, so the path in the command is not used.
         program, _, rest = command.rpartition(" < ")
         path = rest.partition(";")[0]
         assert rest == f"{path}; rm -f {path}"

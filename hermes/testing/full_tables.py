@@ -61,8 +61,8 @@ def _value(
     if name in table.key and kind == "integer":
         return number
     absent = name in rules.nullable - set(table.key) and (number + len(name)) % 3 == 0
-    # `beat_at`, the time of a heartbeat, stays empty. Shortly after the server's start, a row with
-    # an earlier heartbeat would count as a living process.
+    # `beat_at`, the time of a heartbeat, stays empty. Shortly after the server's start, a process
+    # whose heartbeat is older than the start would count as alive.
     if absent or name == "beat_at":
         return None
     if name == "state" and rules.states:

@@ -46,8 +46,8 @@ class SharedStore(Value):
 
 
 def impatient_store(folder: Path) -> SharedStore | None:
-    """Returns the database of the home, with time limits so short that a killed gateway soon counts
-    as dead. Returns None for SQLite."""
+    """Returns the PostgreSQL database of the home `folder`, with time limits so short that a killed
+    gateway soon counts as dead. Returns None if the test uses SQLite."""
     url = store_url(folder)
     return SharedStore(url=url, beat_seconds=0.2, stale_seconds=2.0) if url else None
 

@@ -108,7 +108,7 @@ async def check_pinned_script(sandbox: Sandbox, workspace: Path, home: Path) -> 
     assert lines[-1] == "approved", outcome.text
     assert "cannot create tools/x.sh" in outcome.text
     assert script.read_text() == "echo evil"
-    # The file that the approved script wrote is in the workspace.
+    # The approved script has also written its file into the workspace.
     assert (workspace / "made").read_text() == "approved\n"
     go.unlink()
     return change

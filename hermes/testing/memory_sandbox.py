@@ -230,7 +230,8 @@ class MemorySandbox:
         hits: list[Hit] = []
         remarks = [f"stopped after {query.seconds:g} s"]
         with anyio.move_on_after(query.seconds):
-            # The search runs in another process, because only a kill can stop a running match.
+            # The search runs in another process, because Python can't interrupt the match of a
+            # regular expression. Only a kill of the process ends such a match.
             hits = await anyio.to_process.run_sync(_matches, files, task, cancellable=True)
             remarks = [f"stopped at {query.limit} results"] * (len(hits) > query.limit)
         return SearchResult(

@@ -90,7 +90,7 @@ class ChatServer:
         """The keys of all calls that sent a message, in order. If a message was sent twice, its key
         is in the list twice."""
         self.echoed = 0
-        """Number of messages of the bot that were returned to it as updates."""
+        """Number of the bot's own messages that the server has sent back to the bot as updates."""
         self.trouble: Callable[[str, str], Exception | None] = lambda kind, chat: None
         """A function that the server calls with the kind and the chat of each call of an adapter.
         If the function returns an error, the call fails with this error."""

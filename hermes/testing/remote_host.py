@@ -34,7 +34,8 @@ class RemoteHost:
         self.home = folder
         cache = self.home / ".cache/hermes"
         cache.mkdir(parents=True, exist_ok=True)
-        # The agent is installed already, because each installation takes time.
+        # The modules that Hermes installs on a remote machine are linked here from the start,
+        # because each installation takes time.
         cache.joinpath(agent_folder()).symlink_to(_programs().folder)
 
     async def run(self, arguments: Sequence[str], data: bytes) -> bytes:

@@ -39,8 +39,8 @@ def fork_bomb(limits: CommandLimits, pause: float = 0.0) -> ResourceAttack:
     `pause` seconds."""
     generations = (EXCESS * limits.processes).bit_length()
     wait = f"read -t {pause} -u 9" if pause else ":"
-    # The agent refuses a command that it recognises as a fork bomb. So the name of the function
-    # `bomb` is computed when the command runs.
+    # Hermes refuses a command that looks like a fork bomb. So the command computes the name of the
+    # function `bomb` when it runs, and contains no function that calls itself by its name.
     start = "$again $(($1-1)) | $again $(($1-1)) & wait"
     bomb = f"bomb() {{ step; {wait}; if (($1)); then {start}; fi; read -u 9; }}"
     name = "again=$(date +bomb)"

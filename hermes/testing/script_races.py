@@ -11,7 +11,7 @@ from hermes.types.errors import ToolFailed
 from hermes.types.execution import Sandbox
 
 LONGEST_DELAY = 0.05
-"""During a race, the script is changed at most this number of seconds after the start was
+"""During a race, the script is changed at most this number of seconds after its start was
 requested."""
 ScriptChange = Callable[[Path], object]
 

@@ -251,7 +251,8 @@ async def open_nats_bus(
         yield bus
     finally:
         group.cancel_scope.cancel()
-        # The caller's exception is not passed to the group, because the group would wrap it.
+        # The caller's exception is not passed to the task group, because the group would wrap the
+        # exception in an ExceptionGroup.
         await group.__aexit__(None, None, None)
 
 

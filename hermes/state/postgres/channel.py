@@ -284,6 +284,6 @@ def encoded(parameters: Sequence[object]) -> tuple[list[bytes | None], list[int]
 
 
 def text_bytes(text: str) -> bytes:
-    """Encodes the text as UTF-8. Raises UnicodeEncodeError if it can't be stored."""
+    """Encodes the text as UTF-8. Raises UnicodeEncodeError if a store can't hold the text."""
     require_storable(text)
     return text.encode()

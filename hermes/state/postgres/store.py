@@ -53,7 +53,8 @@ class PostgresStore:
         bound = partial(transaction, *args, **kwargs)
         for _ in range(ATTEMPTS):
             try:
-                # A cancelled caller must know whether the transaction was committed.
+                # The commit is not cancelled with its caller, because a cancelled caller must know
+                # whether the transaction was committed.
                 with anyio.CancelScope(shield=True):
                     return await self._committed(bound)
             except CommitDoubtful as doubt:
@@ -215,7 +216,8 @@ async def connected_store(
                 await presence.close()
                 await pool.close()
             group.cancel_scope.cancel()
-            # The caller's exception is not passed to the group, because the group would wrap it.
+            # The caller's exception is not passed to the task group, because the group would wrap
+            # the exception in an ExceptionGroup.
             await group.__aexit__(None, None, None)
 
 

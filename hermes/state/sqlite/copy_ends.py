@@ -147,7 +147,7 @@ async def sqlite_target(path: Path, source: str) -> AsyncIterator[SQLiteCopyEnd]
 
 
 def unfinished_copy(path: Path) -> Path:
-    """Returns the path of the file that becomes the database when the copy is complete."""
+    """Returns the path of the file that gets the name `path` when the copy is complete."""
     return path.with_name(f"{path.name}-copy")
 
 

@@ -153,9 +153,9 @@ def _reindex(connection: sqlite3.Connection) -> None:
 def _leave(home: Home, lock: FileLock) -> None:
     """Frees the shared lock.
 
-    If this is the last process and the WAL is checkpointed, no commit is lost. The lock files of
-    killed processes are then removed, because the next process would otherwise take the missing WAL
-    for a loss.
+    If this is the last process and there is no WAL any more, the database file contains all
+    commits. In this case, removes the lock files of killed processes. Otherwise the next process
+    would conclude from these files and the missing WAL that commits were lost.
     """
     if lock.try_acquire() and not wal_of(home.store).exists():
         sweep_up(home.run)
