@@ -402,7 +402,7 @@ class WireFormatContract(ToolsContract):
 
     async def _failure(self, response: bytes) -> HermesError:
         """Returns the error that a response causes. Fails if the error does not name the provider,
-        or if it contains the key."""
+        or if the error contains the API key."""
         async with answering(response) as base_url:
             with pytest.raises(HermesError) as caught:
                 await self._ask(self.choice(base_url))

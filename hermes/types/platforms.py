@@ -191,8 +191,8 @@ class WebhookRoute(Value):
 
 
 def no_ref(text: str) -> ChatRef | None:
-    """Returns None for every text. A platform uses this function if its chats are named only by ids
-    and names that the gateway has seen."""
+    """Returns None for every text. This function is the `parse` of a platform on which people can
+    name only chats that the gateway has seen."""
     return None
 
 
