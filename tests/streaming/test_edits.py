@@ -36,7 +36,7 @@ def plan(policy: StreamingPolicy = POLICY, limit: int = 4096) -> EditPlan:
 
 
 def standing(text: str, at: float = 0.0) -> EditPlan:
-    """Returns the plan of a preview whose message shows `text` since the time `at`."""
+    """Returns the plan of a preview whose message has shown `text` since the time `at`."""
     made = plan()
     made.shown(at, text)
     return made
