@@ -242,8 +242,9 @@ class Platform(Value, Generic[ConfigT]):
     make: Callable[[str, ConfigT], PlatformAdapter]
     """Returns the adapter of an account. This call imports the SDK."""
     credential: Callable[[str, ConfigT], str] = lambda account, config: ""
-    """Returns the secret with which an account logs in, such as its token. No two gateways can use
-    the same credential at a time. The result is empty if several gateways may use the account."""
+    """Returns the secret with which an account logs in, such as its token. Only one gateway at a
+    time can use a credential. The result is empty if the platform allows several gateways to use
+    one account."""
     extra: str = ""
     """The optional dependency group that installs the SDK."""
     routes: Callable[[ConfigT], Sequence[WebhookRoute]] = lambda config: ()

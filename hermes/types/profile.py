@@ -32,7 +32,8 @@ class Quirks(Value):
     """
 
     max_tokens_field: str = ""
-    """Name of the field that limits the answer; empty for the usual name of the wire format."""
+    """Name of the field that limits the length of the answer; empty for the usual name of the wire
+    format."""
     call_id_length: int = 0
     """Number of characters that the id of a tool call must have; 0 if our own ids are accepted."""
     extra_body: str = ""

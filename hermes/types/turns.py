@@ -60,7 +60,9 @@ class PromptPart(Value):
 
 
 class Prompt(Value):
-    """The system prompt of a session. It is reused until it must be replaced."""
+    """The system prompt of a session. It is stored and used in every turn. A new prompt is written
+    only in some cases, for example after `/new`, after a summary, after a change of the model, and
+    after an hour without a message."""
 
     fingerprint: str
     """Hash of the model, the tools and the persona that the prompt was made for."""
@@ -115,8 +117,8 @@ class Turn(Value):
     client_tools: tuple[ClientTool, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
     requested_at: int = 0
-    """The step of the first model call after the client's last request. `tool_choice` applies only
-    to this step."""
+    """The number of the first step (model call) after the client's last request. `tool_choice`
+    applies only to this step."""
     response_format: ResponseFormat | None = None
     """The format of the final answer; None for plain text."""
     decisions: dict[CallId, Decision] = msgspec.field(default_factory=dict)
