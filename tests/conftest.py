@@ -61,7 +61,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.fixture(scope="session")
 def containers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerStage]:
-    """A stage for containers. Without an engine its tests are skipped, except in CI."""
+    """A stage for containers. If this machine has no container engine, the tests that use the stage
+    are skipped, except in CI."""
     try:
         stage = container_stage(tmp_path_factory.mktemp("containers"))
     except Disconnected as error:

@@ -363,7 +363,7 @@ async def test_the_question_is_asked_on_one_gateway_and_answered_on_another(
 async def test_with_a_shared_folder_each_gateway_can_take_the_decision_for_the_other(
     tmp_path: Path,
 ) -> None:
-    """The gateway that takes the decision resumes the turn itself."""
+    """The gateway that receives the decision resumes the turn itself, because it has the files."""
     one, two = ScriptedModel([runs("rm -rf a")]), ScriptedModel([says("a is gone")])
     shared = tmp_path / "shared"
     make_folders(shared / "workspace", "a")

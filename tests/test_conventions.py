@@ -490,7 +490,7 @@ def test_a_planted_free_relative_is_found(planted: str, found: bool) -> None:
 
 
 def test_docstrings_and_test_names_begin_with_a_named_subject() -> None:
-    # The trees of the tests are not cached, because no other test needs them.
+    # The syntax trees of the test modules are not cached, because no other test needs them.
     trees = chain(
         ((path, tree_of(path)) for path in MODULES), ((path, parsed(path)) for path in TESTS)
     )

@@ -15,7 +15,8 @@ from hermes.testing.postgres import TestDatabases, shared_databases
 from hermes.types.store import OwnerKind, Row, Store
 
 _current: list[TestDatabases] = []
-"""The databases that tests use at the moment. The list is empty while tests use SQLite."""
+"""The PostgreSQL databases for the running test: the last item is in use. The list is empty while
+tests use SQLite."""
 _addresses: dict[Path, StoreSettings] = {}
 """Maps the home of a gateway to the gateway's store settings, if `store_reached_by` has set
 them."""

@@ -17,7 +17,7 @@ _PLACE = re.compile(r"\{(\d+|images)\}")
 
 
 class StrictModel(FakeModel):
-    """A server that answers every turn with the same plans, one for each step.
+    """A server that answers every turn with the same plans, one for each step (model call).
 
     In the text of a plan, `{0}` is replaced by the result of the turn's first tool call, and `{1}`
     by the result of the second. `{images}` is replaced by the types and sizes of the images in the

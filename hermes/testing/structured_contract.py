@@ -51,7 +51,7 @@ class StructuredWireContract:
     instruction in the prompt."""
 
     objects: bool = True
-    """Whether the wire format has a field that requests any JSON object."""
+    """Whether the wire format has a field that requests a JSON object without a schema."""
 
     def wire(self) -> WireFormat:
         raise NotImplementedError
@@ -61,8 +61,8 @@ class StructuredWireContract:
         raise NotImplementedError
 
     def asked(self, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Returns the part of the request body that asks for the format, with the schema under the
-        key `schema`. Returns None if the body has no such part."""
+        """Returns the part of the request body that sets the format of the answer, with the schema
+        under the key `schema`. Returns None if the body has no such part."""
         raise NotImplementedError
 
     def told_first(self, body: Mapping[str, Any]) -> str:

@@ -275,7 +275,8 @@ class BotApiServer:
                 " to delete the webhook first",
             )
         bot.poller.cancel()
-        # An offset that is much higher than the number of the last update deletes nothing.
+        # A request acknowledges all updates before its offset, so they are deleted here. An offset
+        # that is much higher than the number of the last update deletes nothing.
         if wanted.offset <= self._last_update + 10:
             bot.pending = [one for one in bot.pending if update_number(one) >= wanted.offset]
         with anyio.CancelScope() as bot.poller:

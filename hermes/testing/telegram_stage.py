@@ -56,8 +56,8 @@ class TelegramStage:
         self.errors: list[str] = []
         """Lines that the gateway has logged as errors."""
         self.delays: list[tuple[float, float]] = []
-        """For each wake-up of the measuring task in the last process: the time, and the seconds by
-        which the task was late. `finish` sets this list."""
+        """How late the event loop of the last gateway process woke a sleeping task. Each pair has
+        the time of a wake-up, and the seconds by which it was late. `finish` sets this list."""
         self.kills = 0
         self.begun: list[float] = []
         """The times at which the gateway was ready, one time for each of its starts."""
@@ -139,7 +139,8 @@ class TelegramStage:
         self.delays = read_delays(self.folder / DELAYS)
 
     async def forget_offset(self) -> None:
-        """Deletes the offset of the updates from the store. The gateway must not be running."""
+        """Deletes the saved offset from the store, so that the next gateway reads all updates that
+        Telegram still has. The gateway must not be running."""
         async with open_test_store(self.folder if self._store else self.home) as store:
             await store.run(_forget_cursors)
 

@@ -57,7 +57,7 @@ class ToolClient:
             return await stream.get_final_completion()
 
     def heard(self, answer: ChatCompletion) -> list[ChatCompletionMessageToolCall]:
-        """Adds the assistant's message to the conversation. Returns its calls."""
+        """Adds the assistant's message to the conversation. Returns the calls in the message."""
         message = answer.choices[0].message
         self.said.append(message.model_dump(exclude_none=True, exclude={"parsed"}))
         calls = message.tool_calls or []

@@ -52,8 +52,8 @@ def _adapter(wire: str) -> TypeAdapter[object]:
 
 
 def _read_through(value: object) -> None:
-    """Reads all values inside the value, because a validator checks some of them only when they are
-    read."""
+    """Reads `value` and everything inside it, because a validator checks some parts only when they
+    are read."""
     if isinstance(value, dict):
         for one in value.values():
             _read_through(one)

@@ -402,7 +402,7 @@ class WireFormatContract(ToolsContract):
 
     async def _failure(self, response: bytes) -> HermesError:
         """Returns the error that a response causes. Fails if the error does not name the provider,
-        or if it contains the key."""
+        or if the error contains the API key."""
         async with answering(response) as base_url:
             with pytest.raises(HermesError) as caught:
                 await self._ask(self.choice(base_url))
@@ -423,8 +423,9 @@ def _attachment(kind: AttachmentKind, at: int) -> Attachment:
 
 def _spoiled(value: object, wrong: object, at: int) -> tuple[object, int]:
     """Replaces one part of the JSON `value` by `wrong`. The parts are numbered depth-first, and
-    `at` is the number of the part. Returns the new JSON and a negative number. If `value` has too
-    few parts, returns it unchanged, and the number of parts that must still be skipped."""
+    `at` is the number of the part. Returns the JSON, and the number of parts that must still be
+    skipped. This number is negative if a part was replaced. Otherwise `value` has too few parts and
+    is returned unchanged."""
     if at == 0:
         return wrong, -1
     at -= 1

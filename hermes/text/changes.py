@@ -9,8 +9,8 @@ from hermes.text.quantity import counted
 from hermes.types.value import Value
 
 MOST_TOLERANT_LINES = 500
-"""Maximum number of lines of a passage for which white space may differ. A longer passage must
-match exactly."""
+"""Maximum number of lines of a passage that is also found if its white space differs from the text.
+A longer passage must match exactly."""
 CONTEXT_LINES = 2
 """Number of context lines that a diff shows around a change."""
 MOST_DIFF_LINES = 200
@@ -153,8 +153,8 @@ def _indentation(lines: list[str], first: int, wanted: list[str]) -> str | None:
 
 
 def _reindented(line: str, was: str, now: str) -> str:
-    """Returns a line of the replacement with the indentation of the file (`now`) instead of the
-    indentation that the request used (`was`)."""
+    """Returns a line of the replacement with the indentation of the file. `now` is the indentation
+    of the passage in the file, and `was` is its indentation in the request to replace it."""
     if not line.strip():
         return line
     if now.startswith(was):

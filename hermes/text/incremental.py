@@ -93,7 +93,7 @@ class IncrementalTree:
         tree = self._blocks + tuple(block for _, block in parsed)
         lines = rest.split("\n")
         # More text can change the last block.
-        # Until its first two lines are complete, the block may even join the block before it.
+        # Until its first two lines are complete, it can even become a part of the block before it.
         changing = 2 if parsed and parsed[-1][0] + 2 >= len(lines) else 1
         if len(parsed) > changing:
             self._closed += "".join(f"{line}\n" for line in lines[: parsed[-changing][0]])

@@ -54,9 +54,9 @@ _ENDED_BY_END: dict[str, frozenset[str]] = {
         frozenset({"li", "p"}),
     ),
 }
-"""Maps an element to the inner elements that its end tag closes, too. The end tag closes them only
-if no other elements are still open inside the element. `dd` and `dt` are not included, because the
-parser nests `dd`, `dt` and `li` in each other without a limit."""
+"""Maps an element to the inner elements that its end tag closes together with the element itself.
+The end tag closes them only if no other elements are still open inside the element. `dd` and `dt`
+are not included, because the parser nests `dd`, `dt` and `li` in each other without a limit."""
 _LEFT_OUT = frozenset(
     {
         *("area", "body", "col", "colgroup", "embed", "frame", "frameset", "head", "html", "input"),

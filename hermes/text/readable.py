@@ -31,8 +31,8 @@ _BLOCKS = _names(
     " summary table tbody td tfoot th thead tr ul"
 )
 _VOID = _names("base br hr img")
-# The tags of these elements do not change the text, only their content is used. They matter only if
-# they are hidden, because their content is then left out.
+# The tags of these elements do not change the text: only the content of the elements is used. The
+# elements matter only if they are hidden, because their content is then left out.
 _PASSED = _names(
     "abbr acronym b bdi bdo big cite em font i ins kbd label mark q s samp small span strike strong"
     " sub sup time tt u var html head body tbody thead tfoot"

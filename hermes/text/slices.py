@@ -110,8 +110,8 @@ def visible(tree: nodes.Document) -> str:
 
 
 def append_text(tree: nodes.Document, text: str) -> nodes.Document:
-    """Adds text after the last words of the tree, or as a new paragraph if the tree ends with a
-    block."""
+    """Adds text after the last words of the tree. If the tree does not end with words but, for
+    example, with a code block or a table, the text is added as a new paragraph."""
     if not text:
         return tree
     if tree:

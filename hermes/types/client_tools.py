@@ -24,5 +24,5 @@ class ToolChoice(Value):
     name: str = ""
     """The tool that must be called if the mode is `named`."""
     parallel: bool | None = None
-    """Whether one step may make several calls; None leaves the decision to the provider. Unlike
-    `mode`, this field applies to every model call of the turn."""
+    """Whether the model may call several tools in one answer; None leaves the decision to the
+    provider. Unlike `mode`, this field applies to every model call of the turn."""

@@ -36,8 +36,8 @@ class StoreNode(Value):
     """The name of the machine that the process runs on."""
     pid: int
     alive: bool
-    """Whether the process holds its lock. If not, another process takes over the work of this
-    process."""
+    """Whether the process holds the lock that proves that it is alive. If not, another process
+    takes over its work."""
     beat_age: float | None
     """Seconds since the last heartbeat of the process, by the clock of the database. None if the
     process has ended."""

@@ -138,7 +138,7 @@ class CommandPlace(Value):
 
 
 class CommandObserver(Protocol):
-    """Follows one foreground command. A ToolContext is an observer."""
+    """Follows one foreground command. For a tool call, its `ToolContext` is the observer."""
 
     async def started(self, handle: str) -> None:
         """Stores the handle of the command. The command starts after this method has returned."""
@@ -378,7 +378,8 @@ class ExecutionBackend(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Releases everything that belongs to this process. Background processes continue."""
+        """Releases the resources that the backend holds in this process, such as connections. The
+        background processes of the sandboxes continue."""
         ...
 
 
@@ -409,7 +410,8 @@ class BackendOptions(Value):
     environment: Mapping[str, str]
     """The environment variables that commands see."""
     secrets: Mapping[str, str] = {}
-    """More environment variables that commands see. Their values are redacted in all output."""
+    """Environment variables that commands see in addition to `environment`. Their values are
+    redacted in all output."""
     sudo_password: str = ""
     """The password that a backend without isolation gives to sudo and to no other program; empty
     for none."""

@@ -15,8 +15,9 @@ class ContainerOptions(Value):
     singularity_image: str = ""
     """The image of the containers of `singularity`, as a file or an address."""
     volumes: tuple[str, ...] = ()
-    """More folders and files that commands in containers of `docker` can see. The form of an item
-    is `path:path in the container`. With `:ro` at the end, it is read-only."""
+    """Folders and files that commands in containers of `docker` can see, in addition to the
+    workspace. The form of an item is `path:path in the container`. With `:ro` at the end, the
+    folder or file is read-only."""
     arguments: tuple[str, ...] = ()
     """Additional arguments of the command that starts a container."""
     cpus: float = 0.0

@@ -62,8 +62,8 @@ class UserMessage(Value, tag_field="role", tag="user"):
     """Whether this message is a summary that replaces earlier messages, and not the text of a
     person."""
     trusted: bool = False
-    """Whether this message is a summary of messages without text from strangers, such as the text
-    of a web page."""
+    """Whether this message is a summary, and the messages that it replaces contain no text from
+    strangers. For example, the text of a web page is text from strangers."""
 
     @property
     def parts(self) -> tuple[str | Attachment, ...]:
@@ -284,8 +284,8 @@ class Duplicate(Value, tag=True):
     same: bool = True
     """Whether the earlier message had the same body."""
     after: int = 0
-    """The number of the last event that the turn had when the earlier message was stored. Later
-    events belong to the answer."""
+    """The number of the last event that `turn` had when the earlier message with this key was
+    stored. Later events belong to the answer."""
 
 
 class Refused(Value, tag=True):

@@ -29,7 +29,7 @@ class ModelRequest(Value):
     """The system prompt. It stays the same for many turns, so that providers can cache it."""
     messages: Sequence[Message]
     step: str
-    """Prefix of the `CallId` of each tool call in this answer: `<turn>_<step>`."""
+    """Prefix of the `CallId` of each tool call in the model's answer: `<turn>_<step>`."""
     tools: Sequence[DeclaredTool] = ()
     tool_choice: ToolChoice = ToolChoice()
     sampling: Sampling = Sampling()
@@ -69,7 +69,7 @@ class AnswerBuilder(Protocol):
 
     finished: bool
     """Whether the model has reported the end of its answer. The parser sets this field. If it is
-    never set, the connection was lost."""
+    still False when the stream ends, the connection was lost."""
     cut: CutReason
     """Why the model was stopped: a token limit or a content filter. The parser sets this field."""
     usage: UsageReported | None

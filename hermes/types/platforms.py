@@ -191,8 +191,8 @@ class WebhookRoute(Value):
 
 
 def no_ref(text: str) -> ChatRef | None:
-    """Returns None for every text. A platform uses this function if its chats are named only by ids
-    and names that the gateway has seen."""
+    """Returns None for every text. This function is the `parse` of a platform on which people can
+    name only chats that the gateway has seen."""
     return None
 
 
@@ -242,8 +242,9 @@ class Platform(Value, Generic[ConfigT]):
     make: Callable[[str, ConfigT], PlatformAdapter]
     """Returns the adapter of an account. This call imports the SDK."""
     credential: Callable[[str, ConfigT], str] = lambda account, config: ""
-    """Returns the secret with which an account logs in, such as its token. No two gateways can use
-    the same credential at a time. The result is empty if several gateways may use the account."""
+    """Returns the secret with which an account logs in, such as its token. Only one gateway at a
+    time can use a credential. The result is empty if the platform allows several gateways to use
+    one account."""
     extra: str = ""
     """The optional dependency group that installs the SDK."""
     routes: Callable[[ConfigT], Sequence[WebhookRoute]] = lambda config: ()

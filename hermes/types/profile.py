@@ -32,7 +32,8 @@ class Quirks(Value):
     """
 
     max_tokens_field: str = ""
-    """Name of the field that limits the answer; empty for the usual name of the wire format."""
+    """Name of the field that limits the length of the answer; empty for the usual name of the wire
+    format."""
     call_id_length: int = 0
     """Number of characters that the id of a tool call must have; 0 if our own ids are accepted."""
     extra_body: str = ""
@@ -88,7 +89,7 @@ class ModelChoice(Value):
 BusyMode = Literal["queue", "steer", "interrupt"]
 """How a message is handled if it arrives while a turn of its session runs. `queue`: it is answered
 after the turn. `steer`: it enters the turn before the next model call. `interrupt`: it stops the
-turn and is answered then."""
+turn, and is answered in the next turn."""
 
 
 class Budget(Value):
@@ -118,8 +119,8 @@ class AgentProfile(Value):
     context_chars: int = 20_000
     """Maximum number of characters of the workspace's context file that the prompt contains."""
     ephemeral: str = ""
-    """Text that is sent with every model call and never stored. The next two fields are not stored
-    either."""
+    """Text that is sent with every model call and never stored. `channel_prompts` and `prefill` are
+    not stored either."""
     channel_prompts: dict[str, str] = msgspec.field(default_factory=dict)
     """Text that is added to the prompt in individual chats. The keys have the form
     `platform:chat`."""
@@ -128,7 +129,8 @@ class AgentProfile(Value):
     busy_mode: BusyMode = "queue"
     """How a chat message is handled if it arrives while a turn of its session runs."""
     chat_busy_modes: dict[str, BusyMode] = msgspec.field(default_factory=dict)
-    """Modes for single chats, by `platform:chat`. They replace `busy_mode`."""
+    """Modes for individual chats, which replace `busy_mode` there. The keys have the form
+    `platform:chat`."""
     approvals: ApprovalPolicy = ApprovalPolicy()
     toolsets: tuple[str, ...] = ("default",)
     """Names of the toolsets and single tools that the agent may use."""

@@ -33,7 +33,8 @@ class Provider(Value):
     quirks: Quirks = Quirks()
     custom_address_provider: str = ""
     """Name of another provider. If the address of this provider is overridden, the wire format and
-    the quirks of the other provider are used. Empty if this provider keeps its own."""
+    the quirks of the other provider are used. Empty if this provider then keeps its own wire format
+    and quirks."""
     tools: bool = True
     """Whether the provider's models can call tools."""
     attachments: tuple[AttachmentKind, ...] | None = None

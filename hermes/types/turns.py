@@ -60,7 +60,9 @@ class PromptPart(Value):
 
 
 class Prompt(Value):
-    """The system prompt of a session. It is reused until it must be replaced."""
+    """The system prompt of a session. It is stored and used in every turn. A new prompt is written
+    only in some cases, for example after `/new`, after a summary, after a change of the model, and
+    after an hour without a message."""
 
     fingerprint: str
     """Hash of the model, the tools and the persona that the prompt was made for."""
@@ -115,13 +117,14 @@ class Turn(Value):
     client_tools: tuple[ClientTool, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
     requested_at: int = 0
-    """The step of the first model call after the client's last request. `tool_choice` applies only
-    to this step."""
+    """The number of the first step (model call) after the client's last request. `tool_choice`
+    applies only to this step."""
     response_format: ResponseFormat | None = None
     """The format of the final answer; None for plain text."""
     decisions: dict[CallId, Decision] = msgspec.field(default_factory=dict)
     interrupted: frozenset[CallId] = frozenset()
-    """Calls that were running when the process died. Their outcome is unknown."""
+    """Tool calls that were running when the former process of this turn died. Their outcome is
+    unknown."""
     steps: int = 0
     """Number of model calls that this turn has already made."""
     live: bool = True
@@ -146,8 +149,8 @@ class Question(Value):
     reason: str = ""
     """Why the action needs approval, as a sentence without a final period."""
     digest: str = ""
-    """Hash of the action, its place and the session. If this hash has changed when the action is
-    about to run, the approval is not valid."""
+    """Hash of the action, of the place where it runs, and of the session. If this hash has changed
+    when the action is about to run, the approval is not valid."""
     lasting_digest: str = ""
     """Hash like `digest`, but without the session. It is stored if the person approves the action
     for all sessions."""
@@ -168,7 +171,8 @@ class Suspended(Value, tag=True):
 class Stopped(Value, tag=True):
     reason: str
     partial: str = ""
-    """The text that the model had written in the unfinished segment when the turn was stopped."""
+    """The text of the unfinished model call: what the model had written when the turn was
+    stopped."""
 
 
 class Failed(Value, tag=True):
@@ -181,8 +185,8 @@ class Failed(Value, tag=True):
     retry_after: float | None = None
     """Seconds after which a new attempt makes sense; None if unknown."""
     temporary: bool = False
-    """Whether the same request may succeed later. If a client repeats the request with the same
-    idempotency key, the request is run again."""
+    """Whether the same request may succeed later. If so, a client can repeat the request with the
+    same idempotency key, and the request is run again."""
 
     @classmethod
     def of(cls, error: HermesError) -> "Failed":

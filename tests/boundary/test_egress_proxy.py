@@ -189,7 +189,7 @@ async def test_the_number_of_connections_is_limited(tmp_path: Path) -> None:
             assert b"200" in await stream.receive()
         reply = await found.get("http://site.example/")
         assert reply.startswith("HTTP/1.1 503 ")
-        # Each sandbox has a limit of its own, so another sandbox can still connect.
+        # Each sandbox has its own limit on connections, so another sandbox can still connect.
         url = f"http://site.example:{found.site.port}/"
         assert (await found.get(url, sandbox="s2")).endswith("hello")
 

@@ -41,7 +41,7 @@ async def decide(home: Path, id: str, grant: Grant | None, reason: str = "") -> 
 
 
 def offer_only_once() -> Work[None]:
-    """Changes all questions, so that they can be approved for one call only."""
+    """Changes all questions, so that their actions can be approved for one call only."""
     yield "update questions set choices = ?", (encode(("Once",)),)
 
 

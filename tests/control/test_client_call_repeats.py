@@ -1,4 +1,4 @@
-"""Requests with results of the client's tools that are sent more than once."""
+"""A client may send a request with the results of its tools more than once."""
 
 from pathlib import Path
 

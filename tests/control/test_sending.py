@@ -1,5 +1,5 @@
-"""A delivery is sent as one or more rendered messages with buttons and files. Each message has a
-key."""
+"""A delivery is sent as one or more rendered messages with buttons and files. Each message has an
+idempotency key."""
 
 import threading
 from collections import Counter

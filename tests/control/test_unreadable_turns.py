@@ -148,8 +148,8 @@ async def test_a_message_that_can_not_be_read_does_not_hold_up_an_idle_session(
             server.says(text)
         await until(lambda: len(server.texts()) == 2)
         await damage_waiting(gateway, 2)
-        # Because of the damage, the next gateway closes the open turn at its start. So the session
-        # is idle when the gateway reads the waiting message.
+        # Because of the damage, the next gateway closes the open turn when the gateway starts. So
+        # the session is idle when the gateway reads the waiting message.
         await damage(gateway, step=0)
     async with running(tmp_path, [PlainAdapter(server)], living) as gateway:
         await until(lambda: server.texts()[2:] == [GIVEN_UP, GIVEN_UP, "three"])

@@ -186,8 +186,8 @@ def part(number: int, text: str, *, album: str = "", cut_with: str | None = None
 
 
 LATER = time.time() + 3600
-"""A time at which no test runs. A message that arrives at this time waits for parts until the test
-goes on."""
+"""A time that no clock reaches during a test. A message that seems to arrive at this time waits for
+its further parts until the test calls `release`."""
 
 
 async def take(gateway: Gateway, event: MessageEvent, now: float = LATER) -> IntakeResult:

@@ -155,7 +155,7 @@ async def test_an_adapter_is_stopped_when_another_process_serves_its_account(
         await until(lambda: adapter.attempts == 1)
         store = gateway._store
         # The test gives the lease to the process `THEM`. `THEM` holds no lock, so the gateway soon
-        # considers this process dead and takes the lease back.
+        # considers `THEM` dead and takes the lease back.
         await store.run(register, THEM, "gateway", NOW)
         await store.run(claim_lease, f"account:{adapter.account}", THEM, {store.owner}, NOW)
         await until(lambda: adapter.attempts == 2, within=10)
@@ -476,7 +476,7 @@ async def test_an_adapter_is_stopped_when_another_node_has_taken_its_credential(
         group.start_soon(serve, gateway, adapter, KEY, QUICK)
         await until(lambda: adapter.connections)
         # The test gives the lease to the process `THEM`. `THEM` holds no lock, so the gateway soon
-        # considers this process dead and takes the lease back.
+        # considers `THEM` dead and takes the lease back.
         await store.run(register, THEM, "gateway", NOW)
         await store.run(claim_lease, lease_name(KEY), THEM, {store.owner}, NOW)
         await until(lambda: adapter.attempts == 2, within=10)

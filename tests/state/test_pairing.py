@@ -1,4 +1,4 @@
-"""A pairing code expires, and works only once. Wrong codes lock only the user who has tried
+"""A pairing code expires, and works only once. Wrong codes lock out only the user who has tried
 them."""
 
 from pathlib import Path

@@ -128,8 +128,8 @@ async def test_a_model_accepts_the_history_after_any_damage(store: Store) -> Non
         found = await store.read(said_in, KEY, 0)
         check_pairs(found)
         assert {one.text for one in found} <= whole | {LOST_MESSAGE, LOST_RESULT}
-        # A marker never replaces a question or an answer that can be read. So each damaged row
-        # removes at most one question or answer from the history.
+        # The markers for damaged rows never replace a question or an answer that can be read. So
+        # each damaged row removes at most one question or answer from the history.
         kept = [one for one in found if one.text.startswith(("question", "answer"))]
         assert len(kept) >= 24 - len(hit)
         for row in hit:

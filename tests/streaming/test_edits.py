@@ -36,7 +36,7 @@ def plan(policy: StreamingPolicy = POLICY, limit: int = 4096) -> EditPlan:
 
 
 def standing(text: str, at: float = 0.0) -> EditPlan:
-    """Returns the plan of a preview whose message shows `text` since the time `at`."""
+    """Returns the plan of a preview whose message has shown `text` since the time `at`."""
     made = plan()
     made.shown(at, text)
     return made
@@ -266,8 +266,8 @@ def test_calls_keep_the_interval_and_show_the_newest_text(
             last = wish.part
             called(wish, taken=True)
     if text.strip() and messages:
-        # The cursor may be in a separate paragraph, for example after a code block. So it is
-        # compared without white space.
+        # The cursor, a mark at the end of the preview, may be in a separate paragraph, for example
+        # after a code block. So the texts are compared without white space.
         cursor = squeezed(policy.cursor)
         shown = "".join(squeezed(one).removesuffix(cursor) for one in messages[: last + 1])
         # If the markup would leave no room for the text, the preview shows plain text. So the test

@@ -143,8 +143,8 @@ def test_notices_reasoning_and_compaction_are_not_part_of_the_answer() -> None:
 
 @given(st.lists(events))
 def test_a_fold_can_start_from_the_view_of_another_fold(happened: list[AgentEvent]) -> None:
-    # SegmentDiscarded is left out: a view does not know where earlier segments begin, so it can't
-    # discard an earlier segment.
+    # SegmentDiscarded is left out. A view has the texts of the earlier model calls (the segments),
+    # but not the numbers of their events, so it can't discard an earlier segment.
     happened = [e for e in happened if not isinstance(e, SegmentDiscarded)]
     view = View()
     for seq, event in enumerate(happened, 1):

@@ -78,7 +78,7 @@ def test_a_group_sets_the_limits_of_a_command(tmp_path: Path) -> None:
         "pids.max": "9",
     }
     assert (tmp_path / "cgroup.subtree_control").read_text() == "+memory +pids"
-    # The supervisor of this group has been killed, and the group has no processes.
+    # `left` is the group of a supervisor that was killed. It has no processes, so it is deleted.
     assert not left.exists()
     group.join()
     assert (folder / "cgroup.procs").read_text() == "0"

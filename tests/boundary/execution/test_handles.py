@@ -164,9 +164,9 @@ ESCAPE = "env -i setsid /bin/sh -c 'echo $$ > left; exec sleep 600' & exec sleep
 
 @contextmanager
 def gateway(folder: Path, level: str = "") -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
-    """Starts a process that runs a command, in a sandbox if a level is given. The command starts a
-    process that hides from it: the hidden process has its own session and no environment variables.
-    Yields the first process, and the handle of the command."""
+    """Starts a process that runs a command like a gateway, in a sandbox if a level is given. The
+    command starts a hidden process, which has its own session and no environment variables. Yields
+    the process that runs the command, and the handle of the command."""
     code = SANDBOXED if level else RUNNING
     command = [sys.executable, "-c", code, str(folder), ESCAPE, level]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:

@@ -1,4 +1,5 @@
-"""A command on a remote machine begins at most once, and does not begin if it is ended first."""
+"""A command on a remote machine begins at most once. It never begins if the request to end it
+arrives before the request to start it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The command `hermes gateway` starts a service that leads a new user to an answer."""
+"""The command `hermes gateway` starts a service, and shows a new user how to get an answer."""
 
 import hashlib
 import json

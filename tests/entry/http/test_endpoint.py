@@ -1,4 +1,5 @@
-"""An endpoint is an ASGI app that calls a function and sends the response that it returns."""
+"""An endpoint is an ASGI app that calls a function and sends the response that the function
+returns."""
 
 import pytest
 from starlette.requests import ClientDisconnect, Request

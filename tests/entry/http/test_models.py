@@ -1,4 +1,4 @@
-"""The API lists the agents as models, and knows the meaning of a request's `model`."""
+"""The API lists the agents as models, and finds the agent or model that a request names."""
 
 import msgspec
 import pytest

@@ -192,7 +192,8 @@ def drained(slow: socket.socket) -> bytes:
 
 
 def unchunked_lines(data: bytes) -> bytes:
-    """Returns the complete frames. The last frame is left out, because it may be cut off."""
+    """Returns the complete server-sent events in the data. The last event is left out, because it
+    may be cut off."""
     return data.rpartition(b"\n\n")[0]
 
 

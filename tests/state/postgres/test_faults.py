@@ -62,7 +62,7 @@ async def one_turn(server: ChatServer, text: str, chat: str = "1") -> None:
 
 
 def check(server: ChatServer, home: Path, messages: int) -> None:
-    """Checks that every message was answered once, and that its tool ran once."""
+    """Checks that every message was answered once, and that the tool ran once for each message."""
     answers = Counter(shown.text for shown in server.messages.values())
     assert set(answers.values()) == {1}
     appended = (home / "workspace" / "appended").read_text().split()

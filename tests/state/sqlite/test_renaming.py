@@ -77,7 +77,8 @@ async def found(home: Home) -> list[str]:
 
 
 def contents(home: Home) -> dict[str, tuple[str, int]]:
-    """Returns every `state.db*` with its bytes and its modification time."""
+    """Maps the name of every file `state.db*` to the hash of its content and its modification
+    time."""
     return {
         path.name: (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
         for path in home.root.glob("state.db*")

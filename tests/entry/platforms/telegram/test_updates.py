@@ -1,4 +1,5 @@
-"""Updates become events with the facts that the gateway needs, and with stable keys."""
+"""Updates become events with the facts that the gateway needs. If an update is delivered again, its
+event has the same key as before."""
 
 import msgspec
 import pytest

@@ -140,7 +140,8 @@ async def test_an_album_that_is_delivered_by_webhook_is_one_message(tmp_path: Pa
             for number, message in enumerate(sent, 1):
                 body = msgspec.json.encode({"update_id": number, "message": message})
                 assert (await call(app, scope, [body])).status == 200
-            # The first turn lasts until both parts have arrived, so the test needs no pause.
+            # The first turn runs until both pictures of the album have arrived. This command stops
+            # it, so the test needs no pause.
             stop = {**plain, "message_id": 20, "text": "/stop"}
             body = msgspec.json.encode({"update_id": 9, "message": stop})
             await call(app, scope, [body])
