@@ -126,7 +126,7 @@ def _plugins() -> Plugins:
     try:
         return all_plugins()
     except ConfigError:
-        # The error is not lost: `check_plugins` reports the plugin that can't be loaded.
+        # This error is reported elsewhere: `check_plugins` names the plugin that can't be loaded.
         return Plugins([Builtins()])
 
 

@@ -58,7 +58,7 @@ THREADS = 3
 threads of the store (one writer and two readers), and one thread of libuv."""
 
 MEDIA_SECONDS = 20.0
-"""Longest time for the download of a file whose URL is in a message."""
+"""Longest time in seconds for the download of a file whose URL is in a message."""
 
 
 def limit_threads() -> None:
@@ -106,7 +106,7 @@ async def open_gateway(
     locks = CredentialLocks(home=settings.home.root, folder=overrides.credential_folder)
     if not terminal:
         check_workspaces(profiles.values())
-    # All agents share this folder: the entry points store files before an agent is chosen.
+    # All agents share this folder, because entry points store files before an agent is chosen.
     media = MediaCache(settings.files.media)
     async with (
         home_store(settings, "terminal" if terminal else "gateway", folder.id) as store,
@@ -209,8 +209,8 @@ def hosted_agents(
 async def log_commands(
     builders: Mapping[AgentId, AgentBuilder], plugins: Plugins, tools: Sequence[AnyTool] | None
 ) -> None:
-    """Logs which agents run commands on this machine, and the problems of the sandboxes of the
-    other agents."""
+    """Logs which agents run commands on this machine without a sandbox. For every other agent, logs
+    what is wrong with its sandbox."""
     for id, builder in builders.items():
         offered = plugins.tools(builder.profile) if tools is None else tools
         if builder.runs_commands_here(offered):

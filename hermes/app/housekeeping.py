@@ -25,9 +25,9 @@ from hermes.types.errors import HermesError
 log = logging.getLogger(__name__)
 
 SNAPSHOT_CHECK_SECONDS = 30.0
-"""Interval at which housekeeping checks whether a snapshot is due."""
+"""Seconds between two checks whether a snapshot is due."""
 SNAPSHOT_ERROR_SECONDS = 600.0
-"""Shortest time between two log messages about a failed snapshot."""
+"""Minimum number of seconds between two log messages about failed snapshots."""
 RESULT_DAYS = 7
 
 

@@ -155,7 +155,7 @@ class Workspace:
 
     def _relative(self, path: PurePosixPath) -> PurePosixPath:
         # If the configured path is a symbolic link, commands print the real path. The model may
-        # have read it in their output, so the configured path and the real path are both accepted.
+        # have read the real path in their output, so both paths are accepted.
         for root in (self._shown, self._shown.resolve(), self._root, self._root.resolve()):
             if path.is_relative_to(root):
                 return path.relative_to(root)

@@ -52,8 +52,8 @@ async def _with_files(said: Said, media: MediaIntake, fetch: FetchFile) -> Said:
 
 async def _stored(one: Attachment, media: MediaIntake, data: bytes) -> Attachment:
     found = media_type_of(data)
-    # The sender's client chose the stated type, so only a file with the first bytes of an image
-    # counts as an image.
+    # The sender's client chose the stated type, which can be wrong. So a file counts as an image
+    # only if its first bytes are those of an image.
     if found is not None:
         one = replace(one, kind=kind_of(found), media_type=found)
     elif one.kind == "image":

@@ -194,8 +194,8 @@ def _refuse_expired(row: TurnRow, results: tuple[ToolMessage, ...]) -> Work[None
 def _check_nothing_else_is_open(
     row: TurnRow, waiting: list[CallId], open_ones: list[OpenQuestion]
 ) -> Work[None]:
-    """Raises ResultsRefused if the same step has a call of one of the agent's own tools, and this
-    call has no result yet.
+    """The step of the client's calls may also have calls of the agent's own tools. Raises
+    ResultsRefused if one of these calls has no result yet.
 
     The client must then send its results without further messages, because no model accepts a
     message between a call and its result.
@@ -230,8 +230,8 @@ def _repeated(repeated: Repeated, row: TurnRow, open_ones: list[OpenQuestion]) -
         raise ResultsRefused(409, "tool_results_conflict", message)
     if receipt.after:
         return TakenResults(receipt=receipt, claim=repeated.claim)
-    # Without `after`, the results first arrived while a question was open. So they did not resume
-    # the turn.
+    # The receipt has no `after` if a question was open when the results first arrived. So the
+    # results did not resume the turn at that time.
     if open_ones:
         return TakenResults(receipt=Accepted(id=receipt.id, reply=_asked(open_ones)))
     followed = Accepted(id=receipt.id, turn=row.id, after=row.epoch * EVENTS_PER_CLAIM)

@@ -137,7 +137,8 @@ class Decisions:
         if turn is None or turn.state != "suspended" or turn.stop_requested:
             return (yield from _too_late(message, stored, now))
         if approval.expires_at <= now:
-            # The maintenance marks the question as expired, and the turn is then resumed.
+            # No decision is recorded: the maintenance marks the question as expired, and the turn
+            # is then resumed.
             return (yield from _too_late(message, stored, now))
         if not (yield from record_decision(approval, grant, reason, message.person, now, name)):
             return (yield from _too_late(message, stored, now))

@@ -39,7 +39,8 @@ def take_edit(
     if found is None:
         return TakenEdit(receipt=Refused(reason="the edited message does not wait for an answer"))
     body, said = replace(body, text=_message_text(body.text)), found.event.body
-    # Platforms also report an edit when only the preview of a link has changed.
+    # Platforms also report an edit when only the preview of a link has changed. Such an edit is
+    # refused, because the text is the same.
     if not isinstance(said, Said) or body.text in ("", said.text):
         return TakenEdit(receipt=Refused(reason="the edit changes no text"))
     id = new_id()

@@ -230,8 +230,8 @@ class Intake:
         attached = files_of(message.event)
         if not attached and not self._transactions.placement.terminal:
             return (yield from self._waiting.queue(message, None, now))
-        # The other nodes can't answer this message: they don't have its attachments, or the message
-        # comes from a terminal, which runs its turns itself.
+        # The other nodes can't answer this message, so it is refused. They don't have its
+        # attachments, or the message comes from a terminal, which runs its turns itself.
         place = yield from folders.place_of(folder)
         where = f"on {place.host}" if place else "on another machine"
         what = "send files there" if attached else "continue it there"
@@ -275,8 +275,8 @@ class Intake:
     def _go_on_without_results(
         self, message: Incoming, turn: TurnRow, now: float
     ) -> Work[IntakeResult]:
-        """Handles a message without results that arrives while the turn waits for results of client
-        tools."""
+        """Handles a message that arrives while the turn waits for results of client tools, and that
+        contains no such results."""
         stored = yield from self._waiting.store(message)
         if isinstance(stored, Duplicate):
             return IntakeResult(receipt=stored)

@@ -43,7 +43,8 @@ def mirror(delivery: Delivery, now: float) -> Work[None]:
         person=owner.person,
     )
     if (yield from transcript.is_empty(delivery.session, session.generation)):
-        # Models accept only a conversation that begins with a message of a user.
+        # Models accept only a conversation that begins with a message of a user, so such a message
+        # is added first.
         opening = UserMessage(text=SENT_FIRST, summary=True)
         yield from transcript.append(writer, -1, 0, opening, now)
     yield from transcript.append(writer, 0, 0, AssistantMessage(text=text), now)

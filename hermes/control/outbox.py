@@ -167,8 +167,8 @@ class Outbox:
             yield
 
     async def _adapter(self, account: str) -> PlatformAdapter:
-        """Returns the adapter of the account. A turn may be resumed before this process holds the
-        account, so this method waits for the account."""
+        """Returns the adapter of the account. A turn may be resumed before this process serves the
+        account, so this method waits until then."""
         while account not in self._accounts:
             await self._attached.wait()
         return self._accounts[account][0]

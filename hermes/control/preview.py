@@ -90,7 +90,8 @@ class Preview:
             await self._grow(claim, live, delivery, adapter)
 
     async def _react(self, claim: Claim, target: Target) -> None:
-        """Adds a reaction to the person's message, which shows that the agent works on it."""
+        """Adds a reaction to the person's message. The reaction shows that the agent works on the
+        message."""
         adapter = await self._adapter_of(target.account)
         if isinstance(adapter, CanReact):
             event = await self._store.read(inbox.event_of, claim.turn.id)

@@ -14,14 +14,13 @@ LONGEST_SLEEP = 3600.0
 
 
 class Priority(IntEnum):
-    """The priority of a waiting call to a chat. The lowest number is the highest priority: this
-    call is made first."""
+    """The priority of a waiting call to a chat. The call with the lowest number is made first."""
 
     FINAL = 0
-    """The answer to a turn, or a message that somebody sends to the chat."""
+    """The final answer of a turn, or a message that somebody sends to the chat."""
     QUESTION = 1
     NOTICE = 2
-    """A message that is not an answer to a turn, such as an error or the reply to a command."""
+    """A message that is not the answer of a turn, such as an error or the reply to a command."""
     PREVIEW = 3
     PROGRESS = 4
     """The typing indicator, or a reaction."""

@@ -132,9 +132,9 @@ class Recovery:
         """Starts the turns that can be run now.
 
         A suspended turn is started if all of its questions were decided. If a stop was requested
-        for a suspended turn, the turn is started as well, so that it can be closed. The same
-        applies to a turn that, according to the store, runs in this process, although no lane runs
-        it. Messages that wait in idle sessions get new turns.
+        for a suspended turn, the turn is started as well, so that it can be closed. For the same
+        reason, a turn with such a request is started if it runs in this process according to the
+        store, but no lane runs it. Messages that wait in idle sessions get new turns.
         """
         rows, idle = await self._store.run(self._to_resume)
         for row in rows:
@@ -178,7 +178,7 @@ class Recovery:
 
     def _open_idle(self, session: str, now: float) -> Work[Claim | None]:
         yield from session_lock.lock(session)
-        # Another process may have opened a turn in the session meanwhile.
+        # Another process may have opened a turn meanwhile, so that the session is no longer idle.
         if (yield from turns.open_in(session)):
             return None
         return (yield from self._transactions.open_next(session, now))
@@ -238,8 +238,8 @@ class Recovery:
         if folder is None or self._placement.terminal:
             idle = yield from inbox.idle_sessions(owner)
         else:
-            # A turn that needs this folder may belong to a gateway that has another folder, and so
-            # can't resume the turn. Such turns are resumed here.
+            # A suspended turn can belong to a gateway that does not have the folder that the turn
+            # needs. If this process has the folder, it resumes the turn instead.
             known = {row.id for row in suspended}
             there = yield from folders.suspended_with(folder)
             suspended += [row for row in there if row.id not in known]

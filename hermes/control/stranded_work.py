@@ -100,7 +100,7 @@ class StrandedWork:
         """If the oldest waiting message needs the folder, opens its turn and closes the turn as
         failed."""
         yield from session_lock.lock(session)
-        # Another process may have opened a turn in the session meanwhile.
+        # Another process may have opened a turn in the session meanwhile. Then nothing fails here.
         if (yield from turns.open_in(session)):
             return None
         waiting = yield from inbox.first_pending(session, self._transactions.owner)

@@ -65,7 +65,8 @@ class Machine(Protocol):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The environment variables of the program on this machine that starts the scripts."""
+        """The environment variables of the local program that starts the scripts, such as
+        `docker`."""
         ...
 
     @property

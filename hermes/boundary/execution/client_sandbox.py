@@ -62,7 +62,8 @@ class SandboxFiles(Protocol):
 
 
 class SandboxPlaces(Protocol):
-    """The folders and scripts of commands, at the paths at which commands see them."""
+    """Finds the folders and scripts that commands use. Their paths are the paths that commands
+    see."""
 
     async def folder(self, workdir: str) -> str:
         """Returns the folder in which a command begins. Raises ToolFailed if `workdir` is not a
@@ -201,10 +202,11 @@ class ClientSandbox:
     async def _machine_for(
         self, place: CommandPlace | None, *, lasting: bool = False
     ) -> AsyncIterator[Machine]:
-        """Yields the machine for a command. A command with an approved place may get a machine of
-        its own. At the end of the block, such a separate machine is cleared: everything that runs
-        on it ends. If the command is `lasting` (it outlives the block), the machine is cleared only
-        after an error."""
+        """Yields the machine for a command. `place` is the place (folder, environment and scripts)
+        that a person approved, if the command has one. A command with such a place can get a
+        separate machine. At the end of the block, the separate machine is cleared: everything that
+        runs on it ends. If the command is `lasting` (it outlives the block), the machine is cleared
+        only after an error."""
         own = await self._setting.pinned(place, lasting=lasting) if place else None
         begun = False
         try:

@@ -98,7 +98,7 @@ class CloudMachine:
         try:
             return await provider.execute(name, arguments, data, seconds)
         except SandboxStopped:
-            # The provider has stopped the sandbox since it was last used.
+            # The provider has stopped the sandbox since it was last used, so it is started again.
             self._owner.forget(name)
         await self._owner.start(self._record)
         try:
@@ -232,8 +232,8 @@ class CloudBackend:
         return True
 
     async def _delete_unknown(self) -> None:
-        """Deletes the remote sandboxes that have no record. These sandboxes remain when a session
-        is deleted."""
+        """Deletes the remote sandboxes that have no record. The deletion of a session deletes only
+        the record of its sandbox, and leaves the remote sandbox to this method."""
         try:
             names = await self.provider.names(self._records.prefix())
             kept = await anyio.to_thread.run_sync(self._records.names)

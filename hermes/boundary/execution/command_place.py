@@ -71,7 +71,8 @@ class ScriptFiles:
         return list(dict.fromkeys(one for path in paths if (one := self.folder_of(path))))
 
     def folder_of(self, path: str) -> VisibleFolder | None:
-        """Returns the changeable folder that contains the path; None if no such folder does."""
+        """Returns the changeable folder that contains the path; None if the path is in no
+        changeable folder."""
         found = [one for one in self._changeable if Path(path).is_relative_to(one.shown)]
         return max(found, key=lambda one: len(one.shown.parts), default=None)
 

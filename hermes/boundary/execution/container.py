@@ -90,7 +90,7 @@ class ContainerView(Value):
     see the copy there and can't change it."""
     overlays: Mapping[str, Path] = {}
     """Maps each folder that commands see through an overlay to the work folder of the overlay. The
-    keys are paths in the container. Other processes can't exchange the files of an overlay."""
+    keys are paths in the container. Other processes can't replace the files in an overlay."""
     filter: Path | None = None
     """The file with the system calls that commands may use; None for the engine's own list."""
     limits: CommandLimits = CommandLimits()
@@ -99,7 +99,7 @@ class ContainerView(Value):
 
 def run_arguments(view: ContainerView, *, keep_user: bool) -> tuple[str, ...]:
     """Returns the arguments with which the engine starts the container. `keep_user` means that the
-    user of the gateway has the same number in the container."""
+    user of the gateway has the same user id in the container."""
     options = view.options
     lasting = max(SHORTEST_IDLE, int(options.idle_seconds))
     return (
@@ -283,7 +283,8 @@ class Container:
             await self.clear()
         arguments = run_arguments(view, keep_user=self._engine.rootless_podman)
         answer = await self._engine.call(*arguments)
-        # Another process may have started the same container just now.
+        # The state is read even after an error, because another process may have started the same
+        # container just now.
         state = await self._state()
         if view.overlays and not (state and state.running):
             # Some file systems can't be in an overlay, so the start is tried again without

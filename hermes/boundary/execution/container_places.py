@@ -72,9 +72,9 @@ class ContainerPlaces:
         return await anyio.to_thread.run_sync(copied)
 
     async def overlays(self, paths: Sequence[str], root: Path) -> dict[str, Path]:
-        """Prepares an overlay for each folder that contains one of the paths. To do so, creates the
-        work folder of the overlay in `root`. Returns the paths in the container of the folders that
-        get an overlay, each with the work folder of its overlay."""
+        """Prepares an overlay for each folder that contains one of the paths: creates the work
+        folder of the overlay in `root`. Maps each of these folders, as its path in the container,
+        to the work folder."""
 
         def created() -> dict[str, Path]:
             found = work_folders(self._files.folders_of(paths), root)

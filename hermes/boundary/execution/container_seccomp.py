@@ -1,6 +1,6 @@
 """The system calls that commands in a container of podman may use. Podman's own list lets commands
-create user namespaces and use the keys that the kernel stores for the user. Docker's own list does
-not, so it is used unchanged.
+create user namespaces and use the keys that the kernel stores for the user. Docker's own list
+forbids both, so containers of docker use it unchanged.
 """
 
 from collections.abc import Sequence

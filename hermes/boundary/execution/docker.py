@@ -179,7 +179,8 @@ class DockerBackend:
             limits=self._options.limits,
             options=replace(containers, idle_seconds=0) if copies else containers,
         )
-        # Other sessions may share the container, so its labels do not count as settings.
+        # The labels name the session that starts the container. Another session that shares the
+        # container would give other labels, so labels do not count as settings.
         settings = repr(replace(view, labels={})).encode()
         digest = hashlib.sha256(settings).hexdigest()[:16]
         return replace(view, labels={**view.labels, SETTINGS_LABEL: digest})

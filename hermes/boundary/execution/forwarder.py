@@ -113,8 +113,8 @@ def leave_descriptors(kept: set[int]) -> None:
 
 
 def join_namespaces(libc: ctypes.CDLL, pid: int) -> None:
-    """Joins first the user namespace that owns the network namespace of the process, and then the
-    network namespace. The process `pid` may itself be in a different user namespace."""
+    """Joins the network namespace of the process `pid`. Before that, joins the user namespace that
+    owns this network namespace. The process itself may be in another user namespace."""
     network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     owner = fcntl.ioctl(network, _NS_GET_USERNS)
     # A process can't join the user namespace that it is in.

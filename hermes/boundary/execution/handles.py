@@ -87,5 +87,5 @@ def _parse(number: str, started: str) -> ProcessGroup | None:
     """Returns the process group; None if the two texts do not describe a process group."""
     if not (number.isdecimal() and started.isdecimal()):
         return None
-    # Group 0 would be our own, and group 1 belongs to the system.
+    # The numbers 0 and 1 are refused: 0 would be our own group, and 1 belongs to the system.
     return ProcessGroup(group=int(number), started=int(started)) if int(number) > 1 else None

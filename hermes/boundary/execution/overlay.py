@@ -1,4 +1,5 @@
-"""Gives a command a private view of a folder: other processes can't exchange the files in it."""
+"""Gives a command a private view of a folder. Other processes can't replace the files in this
+view."""
 
 import hashlib
 import os

@@ -90,7 +90,8 @@ class RemoteCalls:
         if output.strip() == MISSING:
             await self._execute(install_arguments(), agent_bundle(), 0.0)
             output = await self._execute(agent_arguments(), data, wait)
-        # The answer may contain names of files that are not UTF-8, which msgspec can't decode.
+        # The answer is decoded with `json`, because msgspec can't decode names of files that are
+        # not UTF-8.
         try:
             reply = msgspec.convert(json.loads(output), _Reply)
             if reply.failed is not None:

@@ -116,7 +116,8 @@ class CommandFolder:
         record = self.record()
         if record is None or self.supervisor_lives(record):
             return None
-        # The supervisor may have written the result and ended meanwhile.
+        # The supervisor may have written the result and ended since the result was looked for, so
+        # it is looked for again.
         found = _parsed(self.path / "result.json")
         unknown = CommandResult(code=None, left=0, timed_out=False, ended_at=record["began_at"])
         return found or unknown

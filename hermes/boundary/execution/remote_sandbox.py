@@ -191,7 +191,7 @@ class RemoteSandbox:
 
     def _environment(self) -> dict[str, str]:
         """Returns the variables that commands see in addition to those of the remote machine."""
-        # Variables such as PATH and HOME describe this machine and not the remote one.
+        # Variables such as PATH and HOME describe this machine, so remote commands do not get them.
         given = self._options.environment.items()
         chosen = {name: value for name, value in given if name not in VISIBLE_VARIABLES}
         return {**chosen, **self._options.secrets}

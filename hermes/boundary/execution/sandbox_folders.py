@@ -95,8 +95,8 @@ class SandboxFolder:
 
 def _make_devices(folder: Path) -> None:
     """Creates separate devices for a sandbox. If the gateway runs as root, commands own the devices
-    of the machine. Without separate devices, they could change the permissions of the machine's
-    devices."""
+    of the machine. Without separate devices, the commands could change the permissions of the
+    machine's devices."""
     # This fails if the kernel does not let root create devices, as in many containers, or if the
     # file system has no usable devices.
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory(dir=folder.parent) as name:

@@ -76,7 +76,8 @@ class SandboxNetwork:
             try:
                 await self._proxy.start(self.folder)
             except OSError as error:
-                # The files and all other commands of the sandbox can still be used.
+                # The error is only logged, because file tools and commands that need no network
+                # still work.
                 log.error("commands have no network, because the proxy can't start: %s", error)
 
     @property

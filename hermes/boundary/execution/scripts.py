@@ -6,9 +6,9 @@ from types import ModuleType
 
 _ROOT = Path(__file__).parents[3]
 """The folder that contains the package."""
-# The options leave out the module `site` and the user's settings, so that Python starts in half the
-# time. The folder of our package is searched last, so that none of our modules replaces a module of
-# Python.
+# The options `-I` and `-S` leave out the module `site` and the user's settings, so that Python
+# starts in half the time. The folder of our package is searched last, so that none of our modules
+# replaces a module of Python.
 _RUN = "import sys; sys.path.append(sys.argv.pop(1)); from {} import main; main()"
 
 

@@ -58,7 +58,7 @@ class CommandEnd(Value):
 
     code: int
     left: int
-    """Number of processes that were still running and had to be killed."""
+    """Number of processes that were killed because they still ran at the end of the command."""
     exceeded: str
     """The exceeded limit because of which the command was ended; empty if no limit was exceeded."""
 

@@ -160,8 +160,8 @@ def _devices(folders: Sequence[str]) -> Iterator[int]:
 
 
 def deleted_files(pids: Sequence[int]) -> dict[tuple[int, int], tuple[int, int]]:
-    """Finds the deleted files that these processes hold open. Each key is the device and the inode
-    of a file. Each value is the same device, and the size of the file in bytes."""
+    """Finds the deleted files that these processes hold open. Maps the device and the inode of each
+    file to its device and its size in bytes."""
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for pid in pids:
         with contextlib.suppress(OSError):
