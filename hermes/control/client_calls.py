@@ -105,7 +105,7 @@ class ClientCalls:
         """Ends a turn whose client has sent a new message instead of the results of its tools."""
         yield from self.give_up(row, now)
         # Calls of the agent's own tools may lack a result, too: for example, a call whose question
-        # has expired. They get a result here.
+        # has expired. Such calls get a result here.
         yield from transcript.answer_open_calls(self._transactions.writer(row), NOT_FINISHED, now)
         epoch = yield from turns.claim(row.id, row.epoch, self._transactions.owner)
         yield from turns.close(row.id, epoch, "stopped", now, reason=(WENT_ON, ""))

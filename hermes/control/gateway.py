@@ -218,7 +218,7 @@ class Gateway:
             raise IntakeClosed("The gateway is shutting down; try again after the restart.")
         if not self._permitted:
             log.warning("a message of %s is refused: the lock is lost", source.account)
-            raise StoreUnavailable(self._store.trouble or "this process may not run turns now")
+            raise StoreUnavailable(self._store.trouble or "this process can't run turns now")
 
     def _check(self, asked: Asked, agent: AgentId) -> None:
         """Raises an error if the request can't be accepted now, or if this agent can never

@@ -21,7 +21,7 @@ class GatewayOptions(Value):
     pace: HumanPace = HumanPace()
     retention: Retention = Retention()
     most_runs: int = 4096
-    """Maximum number of API turns that run at once; 0 for no limit."""
+    """Maximum number of API turns that run at the same time; 0 for no limit."""
     unread_seconds: float = 10.0
     """Seconds for which a request without a session continues after the last client that reads its
     events has disconnected."""

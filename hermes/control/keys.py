@@ -4,11 +4,11 @@ from hermes.types.identity import AgentId, SessionKey, Source
 
 
 def session_key(agent: AgentId, source: Source) -> SessionKey:
-    """Returns the key of the session of a chat. In a group, the key also contains the user, and in
-    a thread also the thread.
+    """Returns the session key for messages from this source. The key contains the chat. In a group,
+    it also contains the user. In a thread, it also contains the thread.
 
-    The account is part of the key, unless it is the platform's default account, which has the
-    platform's name.
+    The key of a message to an additional account of the platform also contains this account. The
+    default account, which has the name of the platform, is left out.
     """
     return SessionKey(
         agent=agent,

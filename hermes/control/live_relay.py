@@ -36,7 +36,7 @@ class FollowRequest(Value, tag=True):
     turn: TurnId
     node: OwnerId
     last: int
-    """The number of the newest event that the node has; 0 if it has no event. It then needs all
+    """The number of the newest event that the node has; 0 if the node has no event and needs all
     events that are not in the store."""
 
 

@@ -1,5 +1,5 @@
-"""Adds messages that a tool or job has sent to a chat to the history of that chat's session, so
-that the agent knows them."""
+"""If a tool or a job has sent a message to a chat, adds this message to the history of the chat's
+session, so that the agent knows it."""
 
 from hermes.state import session_lock, sessions, transcript
 from hermes.state.transcript import TranscriptWriter

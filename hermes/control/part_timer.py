@@ -26,8 +26,8 @@ class PartTimer:
 
     async def look(self, after: float) -> None:
         """Looks in the store for the messages that wait for further parts, including the messages
-        that other processes have stored. Sets the timer for the first time after `after` at which
-        one of these messages stops waiting."""
+        that other processes have stored. Finds the first of these messages that stops waiting later
+        than the time `after`, and sets the timer to the end of its wait."""
         due = await self._store.read(next_due, after)
         if due is not None:
             self.set(due)

@@ -50,7 +50,8 @@ def known_people(policy: AccessPolicy) -> Work[list[KnownPerson]]:
         ids[id] = None
         if paired.user_name:
             names[id] = paired.user_name
-    # A person is named after one of their ids, and the other ids are linked to it.
+    # The id of a person is one of the person's user ids. `linked` maps the other user ids to this
+    # id, so this id is listed separately.
     named = (parse_id(person) for person in known.linked.values() if person != OWNER)
     return _listed(rules, [*ids, *named, *known.linked], names)
 

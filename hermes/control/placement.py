@@ -38,7 +38,7 @@ class Placement(Value):
         # are cached by the identity of the profile.
         if row.workspace is None or row.workspace == profile.workspace:
             return profile
-        # The path may be missing, because the home was moved to another machine.
+        # The path is missing if, for example, the home was moved to another machine.
         there = Path(row.workspace).is_dir()
         return replace(profile, workspace=row.workspace) if there else profile
 

@@ -125,9 +125,9 @@ def _conversations(command: CommandContext) -> Work[list[Summary]]:
 
 
 def meant(known: Sequence[Summary], wanted: str) -> list[Summary]:
-    """Returns the conversation whose number is `wanted`. If there is none, returns the
-    conversations with this title. If there are none either, returns the conversations whose title
-    contains this text."""
+    """Returns the conversation whose number is `wanted`. If no conversation has this number,
+    returns the conversations with the title `wanted`. If no conversation has this title, returns
+    the conversations whose title contains `wanted`."""
     title = wanted.casefold()
     return (
         [one for one in known if str(one.number) == wanted]

@@ -276,10 +276,10 @@ class Client:
         self.over.set()
 
     async def kill(self) -> None:
-        """Kills the command's processes and its supervisor from this machine, which sees the
-        processes in its containers. If the command has reached a limit, such as the number of
-        processes, the supervisor can't end the command, because it can't start the program that
-        finds the processes."""
+        """Kills the processes of the command and its supervisor from this machine, which sees the
+        processes of its containers. The supervisor itself may be unable to end the command: if the
+        command has reached its limit for processes, for example, the supervisor can't start the
+        program that finds them."""
         await anyio.to_thread.run_sync(end_marked, f"{CALL_MARK}={self._mark}")
 
     async def read(self) -> None:

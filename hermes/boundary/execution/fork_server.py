@@ -183,8 +183,8 @@ class Supervisor:
                 return 0
             if ordered or self._exceeds_limit():
                 break
-            # In a sandbox of bubblewrap, the other processes end by themselves, a moment after the
-            # command. So the gateway is not told that they still run.
+            # In a sandbox of bubblewrap, processes that the command has left running end by
+            # themselves a moment later. So the gateway is not told about these processes.
             if self._code is not None and not told and not self._wrapped:
                 self._tell(f"shell {self._code}")
                 told = True

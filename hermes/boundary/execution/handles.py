@@ -75,8 +75,8 @@ def end_handle(handle: str) -> bool:
 
 def end_command(group: ProcessGroup, mark: str, supervisor: ProcessGroup | None) -> bool:
     """Ends the command and everything that it has started. Returns False if nothing was running.
-    Also ends the process group and the processes with the mark: if the supervisor was killed, they
-    are no longer its descendants.
+    The process group and the processes with the mark are ended separately: if the supervisor was
+    killed, these processes are no longer its descendants.
     """
     ended = end_supervised(supervisor) if supervisor else False
     ended = end_group(group) or ended

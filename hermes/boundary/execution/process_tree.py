@@ -202,8 +202,8 @@ def forbid_inspection() -> None:
     """Hides the memory, environment and descriptors of this process from other processes of its
     user.
 
-    This has no effect on root, which may inspect every process, and is available on Linux only. If
-    this process executes another program, the protection ends.
+    Root can still inspect every process. The protection exists on Linux only, and ends if this
+    process executes another program.
     """
     set_process_option(PR_SET_DUMPABLE, 0)
 

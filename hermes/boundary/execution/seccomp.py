@@ -124,7 +124,7 @@ _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 """Requests that put characters into the input of a terminal."""
 _X32 = 0x40000000
 """The smallest number of a system call in the x32 ABI. This ABI offers the same calls under
-other numbers. The filter refuses all of them, because it knows only the usual numbers."""
+other numbers. The filter refuses all x32 numbers, because it knows only the usual numbers."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000

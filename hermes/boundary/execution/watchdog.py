@@ -77,8 +77,8 @@ class Watchdog:
 
 
 class FileMeter:
-    """Measures folders only as often as necessary: the free space of the disk shows how much can
-    have been written at most since the last measurement."""
+    """Measures folders only as often as necessary. The free space of the disk shows how many bytes
+    can have been written since the last measurement."""
 
     def __init__(self, folders: Sequence[str], limit: int) -> None:
         self._folders = folders
