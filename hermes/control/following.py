@@ -62,8 +62,8 @@ class Following:
             if events := await self._new():
                 last, end = events[-1]
                 self._after = last
-                # A suspended turn also has an end event. If the turn was resumed after its
-                # suspension, more pages follow.
+                # An end event is not always the last event, because a suspended turn has one too.
+                # If the turn was resumed after its suspension, more pages follow.
                 last_page = self._replayed and not self._log.running
                 self.ended = isinstance(end, TurnFinished) and last_page
                 return self._envelopes(events)

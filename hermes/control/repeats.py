@@ -36,7 +36,8 @@ def repeat(
         yield from session_lock.lock(failed.session)
         failed = yield from turns.failed_temporarily(failed.id)
     if failed is None or failed.request not in (None, earlier.id):
-        # The turn did not fail for a temporary reason, or a later request has continued it.
+        # The turn is not run again: it did not fail for a temporary reason, or a later request has
+        # continued it.
         return Repeated(receipt=earlier)
     if (yield from _ends_its_session(failed)):
         claim = yield from transactions.run_again(failed, now)

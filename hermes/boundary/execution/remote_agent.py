@@ -196,7 +196,8 @@ class RemoteAgent:
         since = time.monotonic()
         while True:
             waited = time.monotonic() - since
-            # The result is read before the output, so that no output is missed.
+            # The result is read before the output. Otherwise the command could write its last
+            # output and end between the two reads.
             result = folder.result()
             data, next_piece, next_position, lost = folder.output(piece, position, MOST_OUTPUT)
             if result or waited >= wait or (data and waited >= PIECE_SECONDS):
