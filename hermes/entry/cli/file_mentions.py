@@ -48,7 +48,7 @@ class MessageFiles(Value):
     """The message, followed by the content of its text files."""
     media: tuple[MediaFile, ...] = ()
     names: tuple[str, ...] = ()
-    """The files in the order of their mention, named as the person wrote them."""
+    """The files in the order in which the text mentions them, named as the person wrote them."""
 
 
 class _Mention(Value):
