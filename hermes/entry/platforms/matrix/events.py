@@ -25,7 +25,7 @@ class Room(Value):
 
 
 def related_event(event: RoomEvent) -> str | None:
-    """Returns the id of the message that this message edits or answers."""
+    """Returns the id of the message that this event edits or answers."""
     relation = event.content.relation
     return relation.target("m.replace") or relation.answered
 
