@@ -278,7 +278,7 @@ class TurnTransactions:
         key = SessionKey.parse(row.session)
         yield from session_lock.lock(row.session)
         epoch = yield from turns.claim(row.id, row.epoch, self.owner)
-        # If a message is damaged, open calls get their results later, when the history is read.
+        # If a row is damaged, the calls without a result get one later, when the history is read.
         with suppress(msgspec.DecodeError):
             cut_off = "Not finished: the turn failed."
             yield from transcript.answer_open_calls(_transcript_writer(row, key), cut_off, now)

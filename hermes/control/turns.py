@@ -133,8 +133,8 @@ class TurnRunner:
             if outcome is None:
                 return None
             if claim.turn.stateless and checkpoint.steps and not isinstance(outcome, Suspended):
-                # The processes are ended before the commit. If the gateway crashes in between, the
-                # resumed turn ends them.
+                # The processes are ended before the commit. If the gateway crashes before all of
+                # them have ended, the turn is resumed and ends the rest.
                 await end_processes(self._agents[claim.turn.agent], claim.turn.session)
             following = await self._close(claim, live, checkpoint, outcome)
             self.on_closed(claim, outcome)
@@ -333,7 +333,8 @@ class TurnCheckpoint:
     async def steered(self) -> Sequence[UserMessage]:
         row = self._claim.row
         if row.id not in self._steered:
-            # The store is not read before each model call, because steering is rare.
+            # Steering is rare, so the store is read only for turns in `_steered`, and not before
+            # each model call.
             return ()
         # The turn is removed from the set before the transaction. A message that arrives during the
         # transaction adds the turn again.

@@ -123,9 +123,9 @@ class WaitingMessages:
             in_chat = event.origin.reply_to is not None
             profile = self._transactions.agent(message.key.agent).profile
             mode = profile.busy_mode_in(event.source) if in_chat else "queue"
-        # Two kinds of messages can't enter the running turn. The files of a message are perhaps
-        # missing on the node that runs the turn. And the message of another person must not be
-        # answered with the role of the person who started the turn.
+        # A message with files can't enter the running turn, because the files may be missing on the
+        # node that runs the turn. A message of another person can't enter the turn either, because
+        # it would be answered with the role of the person who started the turn.
         far = self._transactions.placement.checked and files_of(event)
         foreign = message.person != turn.person
         return "queue" if mode == "steer" and (far or foreign) else mode

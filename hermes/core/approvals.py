@@ -94,9 +94,9 @@ class ApprovalGate:
         return place
 
     def check_harmless(self, turn: Turn, call: CallId) -> None:
-        """Checks a call that needs no approval now. It may have needed approval earlier. Raises
-        ToolFailed if a person then denied the call, or approved an action that has changed since
-        then."""
+        """Checks a call that needs no approval now, but may have needed approval earlier. Raises
+        ToolFailed if a person has denied the call, or if the action has changed since a person
+        approved it."""
         match turn.decisions.get(call):
             case Denied() as denied:
                 raise ToolFailed(_refusal(denied))
@@ -118,7 +118,7 @@ class ApprovalGate:
     async def _is_permitted(
         self, turn: Turn, action: ProposedAction, place: CommandPlace | None, reason: str
     ) -> bool:
-        """Returns whether the person has already approved the action, for this session or
+        """Returns whether a person has already approved the action, for this session or
         permanently. If no person is present, the policy decides."""
         if turn.person is not None:
             digests = digest_of(action, place, str(turn.session)), digest_of(action, place, "")

@@ -85,7 +85,7 @@ async def prepare_write(path: str, turn: Turn) -> None:
     if turn.principal is None:
         raise ToolFailed(
             f"{path!r} holds instructions for every conversation, and can't be written from"
-            f" {turn.source.platform}: ask the owner to do it in a terminal."
+            f" {turn.source.platform}: ask the owner to change it in a terminal."
         )
     trust = trust_of(turn)
     if trust is not None:
@@ -98,10 +98,11 @@ async def prepare_write(path: str, turn: Turn) -> None:
 
 @asynccontextmanager
 async def watched(turn: Turn, command: CallId) -> AsyncIterator[None]:
-    """The block runs a command of the agent. The context files that have changed at the end of the
-    block count as written by the agent. If the command continues as a background process, the block
-    must call `rename_watched`. The files are then checked later: when `end_watching` is called
-    after the process has ended.
+    """A context manager around a command of the agent. The context files that have changed by the
+    end of the block count as written by the agent.
+
+    If the command continues as a background process, the block must call `rename_watched`. The
+    files are then checked later: when `end_watching` is called after the process has ended.
     """
     await _begin_watching(turn, command)
     try:

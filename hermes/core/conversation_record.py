@@ -33,8 +33,8 @@ class ConversationRecord:
     """The tool calls of a conversation with their results, from the beginning of its history."""
 
     def __init__(self, turn: Turn, untrusted: Collection[str]) -> None:
-        """`untrusted` contains the names of the tools that return texts of others, such as web
-        pages."""
+        """`untrusted` contains the names of the tools that return texts of other people, such as
+        web pages."""
         self._untrusted = untrusted
         self._workspace = turn.profile.workspace
         self._turn = turn
@@ -68,8 +68,8 @@ class ConversationRecord:
 
     def was_mentioned(self, text: str) -> bool:
         """Returns whether the text is in a message of a person, or in the result of a tool that
-        returns texts of others, such as web pages. Other results do not count, because the model
-        can make a tool print any text."""
+        returns texts of other people, such as web pages. Other results do not count, because the
+        model can make a tool print any text."""
         people = (one for one in self._turn.history if isinstance(one, UserMessage))
         return any(text in one.text for one in people if not one.summary) or any(
             call.name in self._untrusted

@@ -35,7 +35,7 @@ class SupervisorTimes(Value):
 
     reconnect: tuple[float, ...] = (1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
     """The pauses before the next connection: the first after one failure, the second after two
-    failures in a row, and so on. The last one is used for all further failures."""
+    failures in a row, and so on. The last pause is used for all further failures."""
     jitter: float = 0.2
     """Each pause is made longer or shorter at random, by at most this fraction of the pause, so
     that accounts do not reconnect at the same moment."""
@@ -60,8 +60,8 @@ async def serve(
     credential: str = "",
     times: SupervisorTimes = USUAL_TIMES,
 ) -> None:
-    """Receives and sends the messages of the account until it is cancelled. Returns early if the
-    account's credential is invalid.
+    """Receives and sends the messages of the account until this call is cancelled. Returns early if
+    the account's credential is invalid.
 
     `credential` is the hash that names the lock of the account's credential; empty for no lock.
     Failures of the adapter are logged and not raised, so that one account can't stop the others.

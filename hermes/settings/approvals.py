@@ -22,8 +22,8 @@ class ApprovalSettings(Value):
     except for actions whose dangers are limited to the sandbox. `ask` (or `manual`) asks before
     these actions, too. `off` never asks. `smart`, a mode of Hermes Agent, is the same as `auto`."""
     backend_modes: dict[str, str] = msgspec.field(default_factory=dict)
-    """Modes for single execution backends, by the name of the backend. An agent whose commands run
-    with such a backend uses this mode instead of approvals.mode."""
+    """Modes for particular execution backends. The key is the name of a backend. The value is the
+    mode of all agents whose commands run with this backend; it replaces approvals.mode."""
     timeout: Seconds = 3600.0
     """Seconds for which an approval waits for a decision."""
     unattended: Annotated[

@@ -13,8 +13,8 @@ MAX_BRACES = 50
 
 _RANGE = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(-?\d{1,9}))?|([A-Za-z])\.\.([A-Za-z])")
 _Item = str | Part
-"""Either a character outside of quotes, which may be a brace, or a part of the word in which braces
-have no meaning, such as quoted text."""
+"""Either an unquoted character, which may be a brace, or a part of the word in which braces have no
+meaning, such as quoted text."""
 
 
 def expand_braces(word: Word) -> list[Word]:

@@ -130,7 +130,8 @@ def judge_lookup(call: Invocation) -> None:
 
 
 def run_scp(call: Invocation) -> str:
-    """Judges the files that `scp` and `sftp` send or write. Returns what they would print."""
+    """Judges the files that `scp` and `sftp` send or write. Returns what the program would
+    print."""
     parsed = call.options(names("c F i J l o P S D X"))
     *sources, target = parsed.operands or [""]
     for setting in parsed.values("o"):
@@ -180,7 +181,8 @@ def judge_cloud_copy(call: Invocation) -> None:
 
 
 def run_mail(call: Invocation) -> str:
-    """Judges the files and the input that mail programs send. Returns what they would print."""
+    """Judges the files and the input that mail programs send. Returns what the program would
+    print."""
     for path in call.options(names("s a A r c b f q")).values("a", "A", "q"):
         send_file(call, path)
     _sends(call, call.stdin or "")

@@ -28,7 +28,8 @@ MAX_LENGTH = 128_000
 _PLAIN_COMMAND = re.compile(
     r"[A-Za-z0-9_./-]+(?:[ \t]+[A-Za-z0-9_./:,@%+-]+)*(?=[ \t]*(?:[;\n|&)]|\Z))", re.ASCII
 )
-"""A command without quotes, expansions and redirections, which can be split at its blanks."""
+"""A command that has no quotes, expansions or redirections, so that it can be split at its
+blanks."""
 _PARENTHESES = re.compile(r"[ \t]*\([ \t]*\)")
 _COPROCESS_NAME = re.compile(r"\w+[ \t]+(?=[({])")
 _FUNCTION_NAME = re.compile(r"[^\s;&|<>()$`\"'\\]+")

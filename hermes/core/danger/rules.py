@@ -98,8 +98,8 @@ def _verbs_by_program(commands: Sequence[str]) -> dict[str, list[list[str]]]:
 
 @lru_cache(maxsize=1024)
 def _rules_of(program: str) -> tuple[tuple[DangerRule, ...], ProgramGrammar | None]:
-    """Returns the rules for a program, and the grammar of its options. The grammar is None if the
-    table has none for this program."""
+    """Returns the rules for a program, and the grammar of its options. The grammar is None if
+    `rules.toml` has no entry for this program."""
     index = _index()
     names_of_rules = [program, *(one for one in index.patterns if fnmatchcase(program, one))]
     rules = [rule for name in names_of_rules for rule in index.rules.get(name, ())]
@@ -141,8 +141,9 @@ def _is_listed(call: Invocation, table: dict[str, list[list[str]]]) -> bool:
 
 
 def judge_verbs(call: Invocation) -> None:
-    """Judges a program that is not in the table by its first two words, which may be verbs such as
-    `delete`. A word after an option may be the value of the option, so this word is not judged."""
+    """Judges a program that is not in `rules.toml` by its first two words, which may be verbs such
+    as `delete`. A word after an option may be the value of the option, so this word is not
+    judged."""
     before = ""
     for word in call.arguments[:2]:
         if _DESTROYS.fullmatch(word) and before[:1] != "-":
@@ -151,7 +152,7 @@ def judge_verbs(call: Invocation) -> None:
 
 
 def is_known_program(program: str) -> bool:
-    """Returns whether the table has an entry for the program."""
+    """Returns whether `rules.toml` has an entry for the program."""
     found, grammar = _rules_of(program)
     return bool(found) or grammar is not None
 

@@ -13,8 +13,8 @@ HOME = "~"
 """In this package, every path in the user's home folder begins with this text."""
 
 MAX_FOLDERS = 8
-"""Largest number of folders that may be the working directory. There can be several, because a `cd`
-may fail or be skipped. If there are more, the working directory counts as unknown."""
+"""Largest number of possible working directories. There can be several, because a `cd` may fail or
+be skipped. If there are more, the working directory counts as unknown."""
 _PATTERN = re.compile(r"[*?[]")
 _SECRET_NAME = re.compile(
     r"SECRET|TOKEN|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIAL",
@@ -220,8 +220,8 @@ class ShellScope:
             self.copies[self.path(path)] = self.copies.get(original, original)
 
     def write(self, path: str, content: str, *, append: bool = False) -> None:
-        """Records the content of a file. If the command possibly skips the write, as in an `if`,
-        records the old content followed by the new content, because the file can then have either
+        """Records the content of a file. If the command may skip the write, as in an `if`, records
+        the old content followed by the new content, because the file can then have either
         content."""
         place = self.path(path)
         if append:

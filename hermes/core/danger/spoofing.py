@@ -13,7 +13,8 @@ _INVISIBLE = frozenset(
     )
 )
 _JOINERS = frozenset("\u200c\u200d")
-"""Invisible characters that emoji and some scripts need, and that are allowed outside of names."""
+"""Invisible characters that emoji and some writing systems need. They are allowed, except in the
+names of programs."""
 _HIDING = re.compile(
     "[\\x06-\\x08\\x0b-\\x1f\\x7f-\\x9f" + "".join(sorted(_INVISIBLE - _JOINERS)) + "]"
 )
@@ -23,8 +24,8 @@ _NOT_PLAIN = re.compile(r"[^\n\t -~]")
 
 
 def spoofs_name(name: str) -> bool:
-    """Returns whether the name of a program has invisible characters, or letters of another script
-    that look like Latin letters."""
+    """Returns whether the name of a program has invisible characters, or letters of another
+    alphabet that look like Latin letters."""
     if name.isascii():
         return hides_text(name)
     return hides_text(name) or bool(_JOINERS & set(name)) or _mixes_scripts(name)

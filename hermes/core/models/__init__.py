@@ -1,1 +1,2 @@
-"""Finds the models that a configuration names, and calls them in every wire format."""
+"""Finds the models that a configuration names, and calls each model in the wire format of its
+provider."""

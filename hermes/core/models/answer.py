@@ -25,7 +25,8 @@ class PartialCall(Struct):
 
 
 class StreamedAnswer:
-    """Emits new text as one event per flush, and collects the whole answer."""
+    """Collects the whole answer. Each call of `flush` emits the text since the previous call as one
+    event."""
 
     def __init__(self, choice: ModelChoice, emit: Emit) -> None:
         self.choice = choice

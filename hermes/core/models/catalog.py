@@ -72,7 +72,8 @@ class Catalog(Value):
         for one in added:
             if both := taken.intersection(one.names):
                 raise ConfigError(
-                    f"a plugin adds the provider {both.pop()!r}, which already exists: rename it"
+                    f"a plugin adds the provider {both.pop()!r}, which already exists: give the"
+                    " provider of the plugin another name"
                 )
             taken.update(one.names)
         return replace(self, providers=(*self.providers, *added))

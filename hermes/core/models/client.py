@@ -115,8 +115,8 @@ async def _batch(content: aiohttp.StreamReader) -> bytes:
     times a second, because waking up for each word would cost CPU time."""
     while not content.at_eof():
         if not content.is_eof():
-            # An answer that nobody watches live waits here many times. asyncio's timeout is used,
-            # because it needs less CPU time than an anyio scope.
+            # For an answer that nobody watches live, this wait is repeated many times. asyncio's
+            # timeout is used, because it needs less CPU time than an anyio scope.
             with suppress(TimeoutError):
                 async with asyncio.timeout(BATCH_SECONDS):
                     await content.wait_eof()

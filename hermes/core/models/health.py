@@ -61,8 +61,9 @@ async def check_endpoint(
     try:
         listed = [one.id for one in await discovery.fetch(choice)]
     except (RateLimited, Rejected) as error:
-        # This is only a warning, because calls of the model may still work. Some endpoints have no
-        # list of models. And a provider that requests a pause accepts calls again after the pause.
+        # If the list can't be read, calls of the model may still work, so the check reports only a
+        # warning. Some endpoints have no list of models. And a provider that requests a pause
+        # accepts calls again after the pause.
         hint = "`hermes model test` calls the model once"
         return (Check(name=name, level="warning", text=f"{title}: {error}", hint=hint),)
     except HermesError as error:

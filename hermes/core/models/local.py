@@ -34,7 +34,8 @@ log = logging.getLogger(__name__)
 EMBEDDED = "smollm2-135m-instruct"
 PASSED_VARIABLES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 LOADING_NOTICE = 2.0
-"""If the model is not loaded after this number of seconds, the person gets a notice."""
+"""If the model is not loaded after this number of seconds, the person who waits for the answer gets
+a notice."""
 ENDING_SECONDS = 1.0
 """Longest wait in seconds for the process to end after the connection to it was lost."""
 LONGEST_OUTPUT_LINE = 4096
@@ -161,7 +162,8 @@ class Engine:
         self._said: deque[str] = deque(maxlen=50)
 
     def serves(self, options: ServerOptions) -> bool:
-        """Returns whether the process is alive and has loaded this model."""
+        """Returns whether the process is alive and has loaded the model of these options, with the
+        same context length."""
         same = (self.options.path, self.options.context) == (options.path, options.context)
         return same and not self.ended.is_set()
 

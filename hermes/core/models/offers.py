@@ -152,8 +152,8 @@ class OfferedModels:
         if not (choice and used and used.vendor_names) or used == named or name.count("/") > 1:
             return False
         if named.name == CUSTOM:
-            # No vendor has this name. The address may be configured although the endpoint is not
-            # in use, so `ready` does not know it.
+            # `custom` is never the name of a vendor. `ready`, which is called below, can't be used
+            # for `custom`, because it does not know an address that is configured but not in use.
             return False
         names = {one.model for one in self.listed(choice)}
         maker = named.key_required and not named.vendor_names

@@ -17,7 +17,8 @@ from hermes.types.protocols import Emit
 log = logging.getLogger(__name__)
 
 NOTICE_SECONDS = 5.0
-"""If a provider requests a pause of more seconds than this, the person gets a notice."""
+"""If a provider requests a pause of more seconds than this, the person who waits for the answer
+gets a notice."""
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 30.0
 

@@ -66,14 +66,15 @@ async def _process(context: ToolContext, arguments: ProcessAction) -> str:
 
 
 async def review_input(context: ToolContext, arguments: ProcessAction) -> ProposedAction | None:
-    """Judges the text that is sent to a process like a command, because the process may be a
-    shell."""
+    """Judges the text that is sent to a process. The text is judged as a command, because the
+    process may be a shell."""
     text = arguments.text
     if arguments.action != "write":
         return None
     process = await (await context.sandbox.process(arguments.id)).status()
     verdict = await judged(text)
-    # The process may also be an interpreter that reads code from its input.
+    # The process may also be an interpreter that reads code from its input. So the text is judged a
+    # second time, as the input of the command that started the process.
     script = await judged(with_input(process.command, text))
     if verdict.outcome == "run" and (await judged(process.command)).outcome == "run":
         verdict = script

@@ -50,7 +50,7 @@ def todo_tool(folder: Path) -> Tool[Todo]:
 
 
 def delete_todos(folder: Path, session: str, *, before: float) -> None:
-    """Deletes the session's list, unless it was written after `before`."""
+    """Deletes the session's list if it was last written before the time `before`."""
     path = _path(folder, session)
     with contextlib.suppress(FileNotFoundError):
         if path.stat().st_mtime < before:

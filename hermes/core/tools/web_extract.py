@@ -54,7 +54,8 @@ def web_extract_tool(fetch: Fetch) -> Tool[WebExtract]:
         return told
 
     async def review(context: ToolContext, arguments: WebExtract) -> ProposedAction | None:
-        # An address that the model has composed can carry data to another server.
+        # An address that the model has composed can carry data to another server. So opening it
+        # counts as an action that sends data out.
         composed = [url for url in arguments.urls if not context.was_mentioned(url)]
         if not composed:
             return None

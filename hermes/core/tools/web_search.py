@@ -202,8 +202,8 @@ def choose_search(
     tavily_key: str,
 ) -> Search | None:
     """Returns the search service of the given kind. Raises ConfigError if that service is not
-    configured. The kind `auto` means the first configured service; the result is None if no service
-    is configured."""
+    configured. For the kind `auto`, returns the first configured service, or None if no service is
+    configured."""
     configured: dict[str, Search] = {}
     if searxng_url:
         configured["searxng"] = SearXNG(session, searxng_url)

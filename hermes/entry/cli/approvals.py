@@ -87,9 +87,9 @@ def list_(runtime: Runtime, as_json: bool) -> None:
 def approve(runtime: Runtime, id: str, grant: Grant | None) -> None:
     """Approve the action with this ID. The turn that waits for it continues.
 
-    `hermes approvals list` shows the ID. `--session` and `--always` store a rule for exactly this
-    action of this person; `hermes approvals revoke` deletes the rule. The exit code is 2 if no such
-    action waits.
+    `hermes approvals list` shows the ID. `--session` and `--always` store a rule: exactly this
+    action needs no further approval if the same person requests it. `hermes approvals revoke`
+    deletes the rule. The exit code is 2 if no such action waits.
 
     \b
     hermes approvals approve 9f3a2b1c

@@ -40,12 +40,12 @@ def offer(settings: Settings, runtime: Runtime) -> Settings:
 
 
 def stand_in(settings: Settings, runtime: Runtime, environ: Mapping[str, str]) -> Settings:
-    """Returns settings that use the embedded model, if no other model is configured; otherwise
+    """Returns settings that use the embedded model, if no other model can be used; otherwise
     returns the settings unchanged.
 
     The choice is saved, so that `hermes chat` uses the same model as the gateway. The choice is not
-    saved if the configuration names a model that can't be used yet, or if config.yaml can't be
-    written.
+    saved if the configuration names another model, which can't be used yet, or if config.yaml can't
+    be written.
     """
     models = runtime.models(settings)
     choice = models.main()

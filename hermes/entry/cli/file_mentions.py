@@ -14,7 +14,8 @@ from hermes.types.value import Value
 MOST_MENTIONS = 20
 """Maximum number of files in one message."""
 LARGEST_TEXT, LARGEST_TEXTS = 200_000, 400_000
-"""Maximum number of bytes of one text file, and of all text files in a message."""
+"""Maximum number of bytes of one text file (first number), and of all text files in a message
+(second number)."""
 LARGEST_MEDIA, LARGEST_MEDIAS = 10_000_000, 20_000_000
 """Maximum number of bytes of one binary file, such as an image (first number), and of all binary
 files in a message (second number)."""
@@ -47,7 +48,7 @@ class MessageFiles(Value):
     """The message, followed by the content of its text files."""
     media: tuple[MediaFile, ...] = ()
     names: tuple[str, ...] = ()
-    """The files in the order of their mention, named as the person wrote them."""
+    """The files in the order in which the text mentions them, named as the person wrote them."""
 
 
 class _Mention(Value):

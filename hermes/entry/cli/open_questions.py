@@ -22,8 +22,8 @@ class OpenQuestions:
         return bool(self._waiting)
 
     def add(self, question: QuestionAsked) -> None:
-        # Any text answers a plain question, but only a few words answer an approval. So plain
-        # questions are asked before approvals.
+        # While an approval is shown, most texts are sent as messages. Such a message would answer a
+        # plain question that is not shown yet. So plain questions are asked before approvals.
         self._waiting.append(question)
         self._waiting.sort(key=lambda one: (one.kind == "approval", one.id))
 
@@ -39,8 +39,8 @@ class OpenQuestions:
             self.add(known.get(one.id) or asked_of(one))
 
     def next(self) -> QuestionAsked | None:
-        """Returns the first open question, so that the caller shows it. Returns None if no question
-        is open, or if the first question is still the question that was shown last."""
+        """Returns the first open question, which the caller must then show. Returns None if no
+        question is open, or if the first question is still the question that was shown last."""
         first = next(iter(self._waiting), None)
         if first is None or first.id == self._shown:
             return None

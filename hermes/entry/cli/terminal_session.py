@@ -155,7 +155,8 @@ class TerminalSession:
         return bool(self._questions)
 
     async def ask_again(self, screen: AnswerScreen | None = None) -> None:
-        """Shows the first question that is open in the store, unless it was shown last."""
+        """Shows the first question that is open in the store, unless it is the question that was
+        shown last."""
         if not self._answers:
             return
         self._questions.replace(await self.open_questions())

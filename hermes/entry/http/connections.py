@@ -85,8 +85,8 @@ USUAL_LIMITS = ClientLimits()
 
 
 class ConnectionTable:
-    """All open connections, with the time since which the server waits for the client of each
-    connection.
+    """All open connections. For each connection whose client the server waits for, the table has
+    the time at which this wait began.
 
     A connection may be closed to make room for another client, but only while the server waits for
     the client of that connection.

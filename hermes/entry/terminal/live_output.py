@@ -80,7 +80,8 @@ class LiveOutput:
         tail."""
         if not self._tail:
             return ""
-        # A terminal that became narrower has wrapped the lines that no longer fit.
+        # If the terminal became narrower, it has wrapped the lines that no longer fit. Each of
+        # these lines now takes several rows.
         widths = (cell_len(_STYLE.sub("", line)) for line in self._tail)
         rows = sum(max(1, -(-width // columns)) for width in widths)
         up = f"\x1b[{rows - 1}A" if rows > 1 else ""

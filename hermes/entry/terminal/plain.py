@@ -98,8 +98,9 @@ class JsonScreen:
 
 
 def plain_screen(*, color: bool, answers: bool) -> AnswerScreen:
-    """Returns the screen for plain text. If stdout and stderr are both a terminal, it writes
-    everything to stdout. `answers` says whether the person can answer questions here."""
+    """Returns the screen for plain text. If stdout and stderr are both a terminal, the screen
+    writes everything to stdout. Otherwise, it writes the answer to stdout and everything else to
+    stderr. `answers` says whether the person can answer questions here."""
     together = sys.stdout.isatty() and sys.stderr.isatty()
     return PlainScreen(color=color, answers=answers) if together else SplitScreen(answers=answers)
 

@@ -53,7 +53,8 @@ class MatrixApi:
             "type": "m.login.password",
             "identifier": {"type": "m.id.user", "user": self._account.user},
             "password": self._account.password,
-            # A homeserver recognizes a repeated transaction id only from the same device.
+            # A homeserver recognizes a repeated transaction id only from the same device, so every
+            # login names the same device.
             "device_id": self._device_id,
         }
         request = PlatformRequest(method="POST", path=api_path("login"), body=body)

@@ -25,7 +25,7 @@ class Room(Value):
 
 
 def related_event(event: RoomEvent) -> str | None:
-    """Returns the id of the message that this message edits or answers."""
+    """Returns the id of the message that this event edits or answers."""
     relation = event.content.relation
     return relation.target("m.replace") or relation.answered
 
@@ -40,7 +40,8 @@ def to_event(
     content = original = event.content
     body: messages.Body | None = _said(event.event_id, content)
     if edited := content.relation.target("m.replace"):
-        # Homeservers also deliver edits of other people's messages, which clients must ignore.
+        # Homeservers also deliver edits by people who did not write the message. Clients must
+        # ignore these edits.
         if related is None or related.sender != event.sender or content.new_content is None:
             return None
         original = related.content

@@ -73,7 +73,8 @@ def _cut_with(text: str) -> str | None:
 
 def target_of(account: str, message: Message) -> Target:
     """Returns the chat of a message, with the forum topic if the message is in one."""
-    # Outside of forums, `message_thread_id` is a message that was replied to, not a topic.
+    # Outside of forums, `message_thread_id` is the id of a message that was replied to, and not the
+    # number of a topic.
     topic = message.message_thread_id if message.is_topic_message else None
     thread = None if topic is None else str(topic)
     return Target(account=account, chat_id=str(message.chat.id), thread_id=thread)
