@@ -1,4 +1,5 @@
-"""Writes the system prompt of a session, which is stored and reused until it must be replaced."""
+"""Writes the system prompt of a session. The prompt is stored, and all turns of the session send
+the same prompt until, for example, the model or the tools change."""
 
 import hashlib
 import time
