@@ -84,7 +84,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Number of updates that are delivered three times."""
     repeat_chats: int = 100
     owed: int = 2000
-    """Number of replies that the gateway has to send while the platform is down. The replies wait
+    """Number of replies that the gateway wants to send while the platform is down. The replies wait
     until the outage ends."""
     owed_chats: int = 200
     outage_seconds: float = 60.0

@@ -167,8 +167,8 @@ class Pairing:
         self._access = access
         self._outbox = outbox
         self._visits: OrderedDict[tuple[str, str], float] = OrderedDict()
-        """Maps each stranger who has invited the agent to a private chat to the time at which the
-        agent accepted the invitation."""
+        """The time at which the agent accepted a stranger's invitation to a private chat, by the
+        stranger."""
 
     def visits(self, source: Source) -> bool:
         """Returns whether the invitation of a stranger to a private chat is accepted, so that the

@@ -82,7 +82,8 @@ class Sending:
                 await self._send_part(index, self._parts[index])
             index += 1
         await self._clear_left_over()
-        # If the process dies before this commit, the delivery is sent again as a possible repeat.
+        # If the process dies before this commit, the delivery is sent again, and marked as a
+        # possible repeat.
         await persist(self._store, self._mark_delivered, time.time())
 
     def _mark_delivered(self, now: float) -> Work[None]:

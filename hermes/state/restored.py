@@ -37,8 +37,9 @@ class RestoredWork(Value):
 
 
 def close_open_work(age: str, now: float) -> Work[RestoredWork]:
-    """Ends the open turns as failed, and gives up the waiting messages. Their senders get a notice
-    instead of an answer. Marks the pending deliveries as doubtful.
+    """Ends the open turns and the waiting messages as failed. The people who wrote the messages get
+    a notice instead of an answer. Marks the pending deliveries as doubtful, because they may have
+    been sent after the snapshot was made.
 
     `age` is the age of the snapshot in words.
     """

@@ -74,7 +74,7 @@ def barred(text: str) -> str:
 
 
 def approval_text(event: QuestionAsked) -> str:
-    """Returns the approval with its choices as plain text."""
+    """Returns the question that asks for the approval, with its choices as plain text."""
     return barred("\n".join([event.prompt, "", *choice_lines(event)]))
 
 

@@ -1,4 +1,5 @@
-"""A message gets a row of the inbox, and the row of a command can become the row of a message."""
+"""Each message is stored as a row of the inbox. If a command turns out to be a message for the
+agent, its row becomes the row of this message."""
 
 from pathlib import Path
 
