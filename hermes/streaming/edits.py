@@ -129,8 +129,8 @@ class EditPlan:
         self._called_at = max(self._called_at, now)
         self._source = self._frame[0] if self._frame and self._frame[1] == text else None
         if self._shown is None:
-            # The prepared frame was rendered as the first frame of a message, which ends with "…".
-            # The next frame ends with the cursor, so the prepared frame can't be used.
+            # The first frame of a message ends with "…", and later frames end with the cursor. The
+            # prepared frame was rendered as a first frame, so it can't be the next frame.
             self._frame = self._next = None
         self._messages[self._part : self._part + 1] = [text]
 

@@ -122,7 +122,8 @@ class Presence:
         bus: Bus | None = None,
     ) -> None:
         self.trouble: str | None = None
-        """The reason why this process has no lock at the moment; None while it has the lock."""
+        """The reason why this process does not hold its presence lock at the moment; None while it
+        holds the lock."""
         self._id = id
         """The id of this store in its notifications. The store ignores notifications with its own
         id."""
