@@ -77,8 +77,8 @@ def attached_contents(
     given: Sequence[RequestMessage], *, in_session: bool
 ) -> dict[int, list[ContentPart]]:
     """Returns the contents of the user messages that may have attachments, by the index of the
-    message. In a session, and if tool results resume a turn, the messages up to the last assistant message are
-    already stored. So they are skipped."""
+    message. In a session, and if tool results resume a turn, the messages up to the last assistant
+    message are already stored. So they are skipped."""
     contents = {
         index: one.content
         for index, one in enumerate(given)
