@@ -176,7 +176,7 @@ async def stream(
     while True:
         frames += [chat.feed(one.seq, end_of(one.event, form)) for one in events]
         if following.ended and chat.end is None:
-            frames.append(chat.feed(0, UNFINISHED))
+            frames.append(chat.fail(UNFINISHED))
         if chat.end is not None:
             break
         await out.send(b"".join(frames))
