@@ -60,7 +60,7 @@ REQUEST_HEADERS = {
 RESPONSE_HEADERS = {
     "X-Request-Id": "The id of the request. If the request fails, the log contains this id."
     " An error for a request that the gateway can't read has no id.",
-    "X-Hermes-Run-Id": "The id of the run, on answers and run events.",
+    "X-Hermes-Run-Id": "The id of the run, on answers, errors of a run, and run events.",
     "X-Hermes-Session-Id": "The session, if the request named one.",
     "X-Hermes-Ignored": "Names of fields of the request that had no effect.",
     "Retry-After": "Seconds to wait before the next attempt. Every 429 has it; other errors have it"

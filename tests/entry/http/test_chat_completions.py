@@ -202,6 +202,26 @@ async def test_the_error_that_ends_a_stream_at_a_shutdown_has_no_event_id(tmp_pa
     assert failed.startswith(b"data: ")
 
 
+async def test_the_response_to_a_run_that_a_shutdown_cut_off_names_the_run(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        status, headers, body = await cut_off_by_shutdown(service, stream=False)
+        ((turn,),) = await rows(service.gateway._store, "select id from turns")
+    assert (status, b"gateway_restarting" in body) == (503, True)
+    assert headers["x-hermes-run-id"] == f"run_{turn}"
+    assert headers["x-hermes-session-id"] == "kitchen"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_the_error_of_a_failed_run_names_the_run(tmp_path: Path, stream: bool) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        with pytest.raises(openai.APIStatusError) as caught:
+            await client.chat.completions.create(
+                model="main", messages=user_says("status:401"), stream=stream
+            )
+        ((turn,),) = await rows(service.gateway._store, "select id from turns")
+    assert caught.value.response.headers["x-hermes-run-id"] == f"run_{turn}"
+
+
 @pytest.mark.parametrize(
     ("said", "status", "code"),
     [
