@@ -349,8 +349,9 @@ def api_options(runtime: Runtime, settings: Settings) -> ApiOptions:
 
 
 @gateway.command(name="new-key")
+@click.pass_obj
 @plainly
-def new_key() -> None:
+def new_key(runtime: Runtime) -> None:
     """Make a new random key for the clients of the HTTP API.
 
     The new key replaces the key in the home's key file. A running service uses the new key after
@@ -366,6 +367,8 @@ def new_key() -> None:
         return
     if source != "default":
         say(f"note: {source} sets another one, which is used instead", err=True)
+    elif runtime.running_gateways(home.run):
+        say("note: the running gateway accepts the old key until you restart it", err=True)
 
 
 @gateway.command()
