@@ -122,7 +122,8 @@ ERRORS = {
     "invalid_http": "The request is not valid HTTP.",
     "invalid_json": "The body is not valid JSON.",
     "invalid_json_schema": "The schema of `response_format` can't be used; the message says why.",
-    "invalid_request": "A field is missing or has a wrong value; `param` names it.",
+    "invalid_request": "A field is missing, or a field or query parameter has a wrong value;"
+    " `param` names it.",
     "invalid_role": "A message has an unknown `role`.",
     "invalid_structured_output": "The model's answer did not have the requested form, also at the"
     " second attempt.",

@@ -50,7 +50,7 @@ class ResponseError(Value, omit_defaults=False):
     type: str
     """OpenAI's name for this kind of error. It depends on the HTTP status."""
     param: str | None
-    """The field or header of the request that is wrong."""
+    """The field, header or query parameter of the request that is wrong."""
     code: str
     """The name of the error, by which programs can recognize it."""
 
