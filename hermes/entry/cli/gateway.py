@@ -1,6 +1,5 @@
 """`hermes gateway`: runs the service in the foreground, and shows or stops running services."""
 
-import gc
 import logging
 import os
 import signal
@@ -20,7 +19,7 @@ from hermes import __version__
 from hermes import settings as configuration
 from hermes.control.gateway import Gateway
 from hermes.entry.cli.account_lines import account_lines
-from hermes.entry.cli.allocator import return_large_blocks
+from hermes.entry.cli.allocator import tune_interpreter
 from hermes.entry.cli.embedded import stand_in
 from hermes.entry.cli.hello import model_line, say_hello, ways_in
 from hermes.entry.cli.logs import start_service_log
@@ -311,18 +310,6 @@ class GatewayService:
             if self._hello:
                 await say_hello(url, self._runtime.api_key(self._settings), self._hello)
             say("\n".join(ways_in(self._settings, url)))
-
-
-def tune_interpreter() -> None:
-    """Tunes memory and garbage collection for thousands of sessions; docs/performance.md has
-    the measurements."""
-    return_large_blocks()
-    # Objects that exist at the start live as long as the process, so the garbage collector need not
-    # scan them again. With its default thresholds, each scan would stop the event loop for a
-    # quarter of a second.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 async def _exit_at(signals: AsyncIterator[signal.Signals]) -> None:
