@@ -19,7 +19,7 @@ HANDLED_INSIDE = frozenset(
 POSITIONS = {
     "ApiError": (0, 2),
     "ResultsRefused": (0, 1),
-    "_failure": (3, 2),
+    "_failure": (2, 1),
     "bad_request": (None, 1),
     "Failed": (None, None),
     "TurnFinished": (None, None),

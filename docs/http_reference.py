@@ -60,7 +60,7 @@ REQUEST_HEADERS = {
 RESPONSE_HEADERS = {
     "X-Request-Id": "The id of the request. If the request fails, the log contains this id."
     " An error for a request that the gateway can't read has no id.",
-    "X-Hermes-Run-Id": "The id of the run, on answers and run events.",
+    "X-Hermes-Run-Id": "The id of the run, on answers, errors of a run, and run events.",
     "X-Hermes-Session-Id": "The session, if the request named one.",
     "X-Hermes-Ignored": "Names of fields of the request that had no effect.",
     "Retry-After": "Seconds to wait before the next attempt. Every 429 has it; other errors have it"
@@ -122,7 +122,8 @@ ERRORS = {
     "invalid_http": "The request is not valid HTTP.",
     "invalid_json": "The body is not valid JSON.",
     "invalid_json_schema": "The schema of `response_format` can't be used; the message says why.",
-    "invalid_request": "A field is missing or has a wrong value; `param` names it.",
+    "invalid_request": "A field is missing, or a field or query parameter has a wrong value;"
+    " `param` names it.",
     "invalid_role": "A message has an unknown `role`.",
     "invalid_structured_output": "The model's answer did not have the requested form, also at the"
     " second attempt.",

@@ -1,5 +1,6 @@
 """Runs an agent inside a Python program: `from hermes import Agent`."""
 
+import inspect
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
@@ -17,7 +18,7 @@ from hermes.hookspecs import hookimpl
 from hermes.settings import ENVIRON, load
 from hermes.streaming.final import final_text
 from hermes.streaming.fold import EventFold
-from hermes.types.errors import HermesError
+from hermes.types.errors import ConfigError, HermesError
 from hermes.types.events import AgentEvent, Envelope, SegmentDiscarded, TextDelta, TurnFinished
 from hermes.types.identity import OWNER, Principal, Source, TurnId, new_id
 from hermes.types.messages import Accepted, MessageEvent, Origin, Refused, Said
@@ -71,6 +72,8 @@ class Agent:
         """`tools` are your own tools. `toolsets` names the built-in toolsets that the agent may
         use. A key that was configured for another address is not sent to `base_url`: pass
         `api_key`, if the server needs a key."""
+        for one in tools:
+            _check_tool(one)
         root = Path(home) if home else None
         given = {"HERMES_MODEL": model, "HERMES_CUSTOM_BASE_URL": base_url, _KEY: api_key}
         environ = {**ENVIRON, **{k: v for k, v in given.items() if v}}
@@ -189,6 +192,12 @@ class _OwnTools:
     @hookimpl
     def register_tools(self) -> Sequence[AnyTool]:
         return self._tools
+
+
+def _check_tool(given: object) -> None:
+    if inspect.isroutine(given):
+        name = given.__name__
+        raise ConfigError(f"{name} is a function and not a tool: pass tool({name}) instead")
 
 
 async def _stop(gateway: Gateway, turn: TurnId) -> None:

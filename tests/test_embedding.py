@@ -169,6 +169,13 @@ async def test_an_unknown_toolset_is_a_configuration_error(tmp_path: Path) -> No
                 pass
 
 
+def test_the_error_for_a_function_that_is_not_a_tool_says_how_to_make_it_one(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(ConfigError, match=r"not a tool: pass tool\(double\) instead"):
+        Agent(home=tmp_path, tools=[double])  # type: ignore[list-item]
+
+
 async def test_an_embedded_agent_does_not_limit_the_threads_of_its_program(tmp_path: Path) -> None:
     threads = anyio.to_thread.current_default_thread_limiter()
     before = threads.total_tokens

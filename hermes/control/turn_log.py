@@ -4,7 +4,6 @@ import logging
 import time
 
 from hermes.control.turn_transactions import Claim
-from hermes.text.quantity import counted
 from hermes.text.redact import FixedFields
 from hermes.types.events import UsageReported
 from hermes.types.identity import SessionKey
@@ -21,6 +20,9 @@ FINISHED = FixedFields(
 PRICED = FixedFields(f"{FINISHED}, $%(cost).4f")
 ONE_STEP = {line: FixedFields(line.replace(" steps,", " step,")) for line in (FINISHED, PRICED)}
 """Maps each of the two log lines to the log line for a turn with a single step."""
+FAILED_LINE = f"%(code)s: {FINISHED}: %(reason)s"
+"""The log line for a turn that failed. The reason can contain any text, so the line has no
+`FixedFields`."""
 
 
 def log_receipt(event: MessageEvent, key: SessionKey, receipt: Receipt) -> None:
@@ -40,46 +42,30 @@ def log_receipt(event: MessageEvent, key: SessionKey, receipt: Receipt) -> None:
 
 def log_finished(claim: Claim, outcome: Outcome, steps: int, usage: UsageReported) -> None:
     """Logs a turn that has ended or waits for a person."""
-    if isinstance(outcome, Failed):
-        _log_failed(claim, outcome, steps, usage)
-        return
-    if not log.isEnabledFor(logging.INFO):
+    if not isinstance(outcome, Failed) and not log.isEnabledFor(logging.INFO):
         return
     fields = {
         "turn": claim.turn.id,
         "session": claim.row.session,
         "outcome": _name(outcome),
-        "seconds": _seconds(claim),
+        "seconds": round(time.time() - claim.row.started_at, 3),
         "steps": steps,
         "tokens_in": usage.prompt_tokens,
         "tokens_out": usage.completion_tokens,
     }
-    line = FINISHED if usage.cost is None else PRICED
     if usage.cost is not None:
         fields["cost"] = usage.cost
+    if isinstance(outcome, Failed):
+        line = FAILED_LINE.replace(" steps,", " step,") if steps == 1 else FAILED_LINE
+        # During a fault, every turn fails. So only one warning a minute is logged for each error
+        # code, which is the first field.
+        log.warning(line, {"code": outcome.code, **fields, "reason": outcome.reason})
+        return
+    line = FINISHED if usage.cost is None else PRICED
     log.info(ONE_STEP[line] if steps == 1 else line, fields)
 
 
-def _log_failed(claim: Claim, outcome: Failed, steps: int, usage: UsageReported) -> None:
-    # During a fault, every turn fails. So only one warning a minute is logged for each error code.
-    log.warning(
-        "%s: turn %s of %s failed in %.1f s: %s, %d tokens in, %d out: %s",
-        outcome.code,
-        claim.turn.id,
-        claim.row.session,
-        _seconds(claim),
-        counted(steps, "step"),
-        usage.prompt_tokens,
-        usage.completion_tokens,
-        outcome.reason,
-    )
-
-
-def _seconds(claim: Claim) -> float:
-    return round(time.time() - claim.row.started_at, 3)
-
-
-def _name(outcome: Completed | Suspended | Stopped) -> str:
+def _name(outcome: Outcome) -> str:
     match outcome:
         case Completed():
             return "completed"
@@ -87,3 +73,5 @@ def _name(outcome: Completed | Suspended | Stopped) -> str:
             return "suspended"
         case Stopped():
             return "stopped"
+        case Failed():
+            return "failed"

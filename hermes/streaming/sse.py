@@ -118,6 +118,16 @@ class ChatStream:
             return self._text % (seq, encode(event.text)) if event.text else b""
         return self._rendered(seq, event) if self._end is None else b""
 
+    def fail(self, error: TurnFinished) -> bytes:
+        """Ends the stream with an error that is not an event of the turn.
+
+        The frame has no id, so a client that reconnects continues after the last event that it has
+        received.
+        """
+        self._end_segment()
+        self._end = "failed"
+        return _failure(error.text, error.code, error.status)
+
     def _rendered(self, seq: int, event: AgentEvent) -> bytes:
         match event:
             case TextDelta(text=text):
@@ -167,7 +177,7 @@ class ChatStream:
             return b""
         self._end = "discarded"
         message = "The answer was cut off and starts again: read the run's events, or ask again."
-        return _failure(seq, message, "segment_discarded", 500)
+        return b"id: %d\n" % seq + _failure(message, "segment_discarded", 500)
 
     def _update(self, seq: int, event: ToolStarted | ToolFinished | Notice) -> bytes:
         name = "hermes.tool.progress"
@@ -204,7 +214,8 @@ class ChatStream:
         self._end_segment()
         self._end = event.outcome
         if event.outcome == "failed":
-            return _failure(seq, end_remark(event), event.code or "agent_error", event.status)
+            failure = _failure(end_remark(event), event.code or "agent_error", event.status)
+            return b"id: %d\n" % seq + failure
         frames = b""
         if event.calls:
             called = encode(self._with(Delta(tool_calls=_numbered(event.calls))))
@@ -380,6 +391,6 @@ def _run_frame(seq: int, event: RunEvent) -> bytes:
     return _frame(seq, str(event.__struct_config__.tag), encode(event))
 
 
-def _failure(seq: int, message: str, code: str, status: int) -> bytes:
+def _failure(message: str, code: str, status: int) -> bytes:
     problem = ErrorBody(message=message, code=code, type=error_type(status))
-    return b"id: %d\ndata: %b\n\n" % (seq, encode(ErrorChunk(error=problem))) + DONE
+    return b"data: %b\n\n" % encode(ErrorChunk(error=problem)) + DONE

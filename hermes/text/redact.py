@@ -123,7 +123,8 @@ class FixedFields(str):
 
 
 class RedactingFilter(logging.Filter):
-    """A filter for log handlers that redacts secrets in messages and tracebacks."""
+    """A filter for log handlers that redacts secrets in messages, their named fields and
+    tracebacks."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         super().__init__()
@@ -132,7 +133,15 @@ class RedactingFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if type(record.msg) is FixedFields:
             return True
+        named = record.args if isinstance(record.args, dict) else None
         record.msg, record.args = redact(_message(record), self._secrets), None
+        if named:
+            # A record keeps its named fields. Its message is formatted with them once more.
+            record.msg = record.msg.replace("%", "%%")
+            record.args = {
+                name: redact(value, self._secrets) if isinstance(value, str) else value
+                for name, value in named.items()
+            }
         if record.exc_info:
             trace = record.exc_text or logging.Formatter().formatException(record.exc_info)
             # If `exc_text` is set, a formatter prints this text instead of the traceback. So the

@@ -75,6 +75,10 @@ async def test_a_failed_turn_is_a_warning_with_its_reason(
     (failed,) = (one for one in caplog.records if one.levelno >= logging.WARNING)
     assert failed.getMessage().startswith("disconnected: turn ")
     assert failed.getMessage().endswith("0 steps, 0 tokens in, 0 out: the line was cut")
+    assert isinstance(failed.args, dict)
+    fields = {"turn", "session", "outcome", "seconds", "steps", "tokens_in", "tokens_out", "cost"}
+    assert set(failed.args) == fields | {"code", "reason"}
+    assert (failed.args["outcome"], failed.args["code"]) == ("failed", "disconnected")
 
 
 async def test_a_command_is_a_message_without_a_turn(

@@ -262,6 +262,20 @@ def test_a_failed_turn_ends_with_an_error() -> None:
     assert stream.end == "failed"
 
 
+def test_an_error_that_is_not_an_event_has_no_id() -> None:
+    stream = chat()
+    failed = TurnFinished(outcome="failed", text="Later.", code="gateway_restarting", status=503)
+    data = sent([says("Hel")], stream) + stream.fail(failed)
+    assert frames(data)[-2] == (
+        "",
+        "",
+        {"error": {"message": "Later.", "code": "gateway_restarting", "type": "server_error"}},
+    )
+    assert data.endswith(DONE)
+    assert stream.end == "failed"
+    assert stream.feed(2, says("more")) == b""
+
+
 def test_a_discard_of_text_that_was_sent_ends_the_stream_with_an_error() -> None:
     stream = chat()
     data = sent([says("Hel"), SegmentDiscarded(from_seq=1), says("Hi"), COMPLETED], stream)

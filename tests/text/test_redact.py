@@ -169,3 +169,13 @@ def test_a_message_with_fixed_fields_is_not_redacted() -> None:
     assert RedactingFilter(["opensesame"]).filter(record)
     assert record.args == {"who": "somebody"}
     assert record.getMessage() == "of somebody"
+
+
+def test_a_record_keeps_its_named_fields_without_secrets() -> None:
+    fields = {"steps": 2, "reason": "opensesame is 100% wrong"}
+    record = logging.LogRecord("n", logging.INFO, "p", 1, "%(steps)d: %(reason)s", (fields,), None)
+    redacting = RedactingFilter(["opensesame"])
+    assert redacting.filter(record)
+    assert redacting.filter(record)
+    assert record.args == {"steps": 2, "reason": "… is 100% wrong"}
+    assert record.getMessage() == "2: … is 100% wrong"

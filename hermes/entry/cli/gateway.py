@@ -1,6 +1,5 @@
 """`hermes gateway`: runs the service in the foreground, and shows or stops running services."""
 
-import gc
 import logging
 import os
 import signal
@@ -20,7 +19,7 @@ from hermes import __version__
 from hermes import settings as configuration
 from hermes.control.gateway import Gateway
 from hermes.entry.cli.account_lines import account_lines
-from hermes.entry.cli.allocator import return_large_blocks
+from hermes.entry.cli.allocator import tune_interpreter
 from hermes.entry.cli.embedded import stand_in
 from hermes.entry.cli.hello import model_line, say_hello, ways_in
 from hermes.entry.cli.logs import start_service_log
@@ -313,18 +312,6 @@ class GatewayService:
             say("\n".join(ways_in(self._settings, url)))
 
 
-def tune_interpreter() -> None:
-    """Tunes memory and garbage collection for thousands of sessions; docs/performance.md has
-    the measurements."""
-    return_large_blocks()
-    # Objects that exist at the start live as long as the process, so the garbage collector need not
-    # scan them again. With its default thresholds, each scan would stop the event loop for a
-    # quarter of a second.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
-
-
 async def _exit_at(signals: AsyncIterator[signal.Signals]) -> None:
     await anext(signals)
     log.warning("stopped at once: running turns resume at the next start")
@@ -349,8 +336,9 @@ def api_options(runtime: Runtime, settings: Settings) -> ApiOptions:
 
 
 @gateway.command(name="new-key")
+@click.pass_obj
 @plainly
-def new_key() -> None:
+def new_key(runtime: Runtime) -> None:
     """Make a new random key for the clients of the HTTP API.
 
     The new key replaces the key in the home's key file. A running service uses the new key after
@@ -366,6 +354,8 @@ def new_key() -> None:
         return
     if source != "default":
         say(f"note: {source} sets another one, which is used instead", err=True)
+    elif runtime.running_gateways(home.run):
+        say("note: the running gateway accepts the old key until you restart it", err=True)
 
 
 @gateway.command()

@@ -4,7 +4,7 @@ out."""
 import asyncio
 import copy
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from hermes.entry.cli.log_format import REPEATED
 
@@ -99,7 +99,8 @@ class RepeatedFaults(logging.Filter):
 
 
 def _subject(record: logging.LogRecord) -> str:
-    first = record.args[0] if isinstance(record.args, tuple) and record.args else None
+    args = record.args.values() if isinstance(record.args, Mapping) else record.args
+    first = next(iter(args or ()), None)
     if not isinstance(first, str) or len(first) > LONGEST_SUBJECT:
         return ""
     return "" if any(map(str.isdigit, first)) else first

@@ -1,11 +1,13 @@
 """The `hermes` command. Its subcommands are imported when they are used."""
 
 import errno
+import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import click
@@ -185,6 +187,9 @@ def run(runtime: Runtime) -> None:
         cli(obj=runtime, prog_name="hermes", terminal_width=_help_width())
     except (HermesError, OSError, BaseExceptionGroup) as raised:
         error = sole(raised)
+        if isinstance(error, BrokenPipeError):
+            _discard_output()
+            sys.exit(1)
         if isinstance(error, OSError) and error.errno in NOT_WRITABLE:
             place = error.filename or "a file"
             say(f"{place} can't be written or read: {error.strerror}", err=True)
@@ -193,6 +198,13 @@ def run(runtime: Runtime) -> None:
             raise
         say(error, err=True)
         sys.exit(CONFIG_EXIT if isinstance(error, ConfigError) else 1)
+
+
+def _discard_output() -> None:
+    """Discards the rest of the output, because its reader has ended, as in `hermes … | head -1`.
+    Otherwise Python would report an error when it writes the rest at exit."""
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _help_width() -> int | None:

@@ -100,7 +100,7 @@ class ChatCompletions:
         if (reply := reply_of(receipt)) is not None:
             view = View(segments=(reply,), outcome=COMPLETED)
             return JsonResponse(complete(view), headers=headers)
-        answer, view = await self._answer(turn, after(receipt), form)
+        answer, view = await self._answer(turn, after(receipt), form, headers)
         if not answer.is_long:
             return JsonResponse(complete(view), headers=headers)
         place = AnswerPlace(after=after(receipt), upto=answer.end, segments=answer.segments())
@@ -118,10 +118,14 @@ class ChatCompletions:
         return receipt
 
     async def _answer(
-        self, turn: TurnId, after: int, form: ResponseFormat | None
+        self,
+        turn: TurnId,
+        after: int,
+        form: ResponseFormat | None,
+        headers: dict[str, str],
     ) -> tuple[PlainAnswer, View]:
         """Waits until the answer is committed. Returns the whole answer, and a view of the turn
-        with its outcome."""
+        with its outcome. If there is no answer, raises an error with the headers."""
         answer = PlainAnswer()
         with self._gateway.following(turn, after) as following:
             while not answer.end and not following.ended:
@@ -130,9 +134,9 @@ class ChatCompletions:
         view = answer.view()
         finish = view.outcome or UNFINISHED
         if finish.outcome == "failed":
-            raise failed_turn(finish)
+            raise failed_turn(finish, headers)
         if finish.outcome == "stopped" and not answer_with_questions(view):
-            raise stopped_turn(finish)
+            raise stopped_turn(finish, headers)
         return answer, view
 
     async def _write(
@@ -168,15 +172,15 @@ async def stream(
     events = await following.next(EARLY_SECONDS)
     first = events[0].event if events else None
     if isinstance(first, TurnFinished) and first.outcome == "failed":
-        raise failed_turn(first)
+        raise failed_turn(first, headers)
     if isinstance(first, TurnFinished) and first.outcome == "stopped":
-        raise stopped_turn(first)
+        raise stopped_turn(first, headers)
     await out.start(headers)
     frames = [chat.open()]
     while True:
         frames += [chat.feed(one.seq, end_of(one.event, form)) for one in events]
         if following.ended and chat.end is None:
-            frames.append(chat.feed(0, UNFINISHED))
+            frames.append(chat.fail(UNFINISHED))
         if chat.end is not None:
             break
         await out.send(b"".join(frames))

@@ -163,7 +163,8 @@ def _said(given: Sequence[RequestMessage], attached: Attached) -> list[Numbered]
                 pass
             case other:
                 param = f"messages[{index}].role"
-                text = f"There is no role {other!r}: use 'user', 'assistant', 'system' or 'tool'."
+                roles = "'user', 'assistant', 'system', 'developer' or 'tool'"
+                text = f"There is no role {other!r}: use {roles}."
                 raise bad_request(text, "invalid_role", param)
     return found
 

@@ -1,6 +1,7 @@
 """The body of a chat completion request."""
 
 import hashlib
+import re
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -97,6 +98,8 @@ class _KnownFieldsOnly(ChatCompletionRequest, forbid_unknown_fields=True):
     declare."""
 
 
+MISSING_FIELD = re.compile("Object missing required field `(.+)`")
+"""Matches the message of msgspec's error for a missing field."""
 _IGNORED = ("functions",)
 _MEANINGLESS = {
     b"null", b"false", b"0", b'""', b"[]", b"{}", b'"auto"', b'"default"', b'["text"]',
@@ -126,8 +129,11 @@ def parse_chat(body: bytes) -> ChatCompletionRequest:
         request = _decoded(body)
     except msgspec.ValidationError as error:
         problem, _, where = str(error).partition(" - at `$")
-        param = where.rstrip("`").lstrip(".") or None
-        raise bad_request(f"{problem}.", param=param) from error
+        place = where.rstrip("`")
+        if missing := MISSING_FIELD.match(problem):
+            # msgspec reports the place of the object from which the field is missing.
+            place = f"{place}.{missing[1]}"
+        raise bad_request(f"{problem}.", param=place.lstrip(".") or None) from error
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise bad_request(f"The body is not valid JSON: {error}.", "invalid_json") from error
     if not request.messages:

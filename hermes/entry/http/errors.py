@@ -2,6 +2,7 @@
 
 import logging
 import math
+from collections.abc import Mapping
 
 import msgspec
 
@@ -30,6 +31,7 @@ class ApiError(HermesError):
         param: str | None = None,
         retry_after: float | None = None,
         close: bool = False,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message, retry_after)
         self.status = status
@@ -38,6 +40,8 @@ class ApiError(HermesError):
         """The field of the request that is wrong."""
         self.close = close
         """Whether to close the connection, because the rest of the request is not read."""
+        self.headers = headers or {}
+        """Further headers of the response."""
 
 
 class ResponseError(Value, omit_defaults=False):
@@ -46,7 +50,7 @@ class ResponseError(Value, omit_defaults=False):
     type: str
     """OpenAI's name for this kind of error. It depends on the HTTP status."""
     param: str | None
-    """The field or header of the request that is wrong."""
+    """The field, header or query parameter of the request that is wrong."""
     code: str
     """The name of the error, by which programs can recognize it."""
 
@@ -58,13 +62,15 @@ class ErrorResponseBody(Value):
 
 def error_response(error: HermesError) -> JsonResponse:
     """Returns the response for an error."""
-    message, param, headers = str(error), None, {}
+    message, param = str(error), None
+    headers: dict[str, str] = {}
     if isinstance(error, StoreUnavailable):
         # The text of this error names files of the operator, so it is only logged.
         log.error("a request was refused: %s", error)
         message = "The store can't be used at the moment; nothing was accepted. Try again."
     if isinstance(error, ApiError):
         param = error.param
+        headers |= error.headers
         if error.close:
             headers["connection"] = "close"
     pause = error.retry_after
@@ -82,14 +88,15 @@ def bad_request(message: str, code: str = "invalid_request", param: str | None =
     return ApiError(400, message, code, param=param)
 
 
-def failed_turn(finish: TurnFinished) -> ApiError:
-    """Returns the error for a turn that failed."""
-    code = finish.code or "agent_error"
-    return ApiError(finish.status, finish.text, code, retry_after=finish.retry_after)
+def failed_turn(finish: TurnFinished, headers: Mapping[str, str] | None = None) -> ApiError:
+    """Returns the error for a turn that failed. Its response has the headers."""
+    code, pause = finish.code or "agent_error", finish.retry_after
+    return ApiError(finish.status, finish.text, code, retry_after=pause, headers=headers)
 
 
-def stopped_turn(finish: TurnFinished) -> ApiError:
-    """Returns the error for a turn that was stopped before its first word."""
+def stopped_turn(finish: TurnFinished, headers: Mapping[str, str]) -> ApiError:
+    """Returns the error for a turn that was stopped before its first word. Its response has the
+    headers."""
     reason = finish.text or "by a request"
     message = f"The run was stopped before its first word: {reason}. Ask again."
-    return ApiError(422, message, "stopped")
+    return ApiError(422, message, "stopped", headers=headers)

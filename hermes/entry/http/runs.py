@@ -98,7 +98,15 @@ async def _write_head(run_id: str, out: EventStream) -> None:
 
 
 def _last_event_id(request: Request) -> int:
-    given = request.headers.get("last-event-id") or request.query_params.get("after") or "0"
-    if not given.isascii() or not given.isdigit() or len(given) > 18:
-        raise bad_request("Last-Event-ID must be a number.", "invalid_header", "last-event-id")
+    if given := request.headers.get("last-event-id"):
+        if not _is_event_id(given):
+            raise bad_request("Last-Event-ID must be a number.", "invalid_header", "last-event-id")
+        return int(given)
+    given = request.query_params.get("after") or "0"
+    if not _is_event_id(given):
+        raise bad_request("The query parameter 'after' must be a number.", param="after")
     return int(given)
+
+
+def _is_event_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 18

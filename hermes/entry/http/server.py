@@ -9,7 +9,7 @@ import anyio
 import uvicorn
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.routing import BaseRoute, Route, Router
+from starlette.routing import BaseRoute, Match, Route, Router
 from starlette.types import ASGIApp
 
 from hermes.control.gateway import Gateway
@@ -126,13 +126,12 @@ def build_app(
         "/v1/health": health,
         "/ready": readiness(gateway),
     }
-    routes = [
-        Route(patterns[path], Endpoint(method, functions[path])) for method, path, _ in ROUTES
-    ]
+    own = [Route(patterns[path], Endpoint(method, functions[path])) for method, path, _ in ROUTES]
+    routes = [*own, *webhook_routes(gateway, webhooks), *mounts]
     return Router(
-        [*routes, *webhook_routes(gateway, webhooks), *mounts],
+        routes,
         redirect_slashes=False,
-        default=Endpoint("", no_such_route),
+        default=Endpoint("", NoSuchRoute(routes)),
         middleware=middleware(options, [route.path for route in webhooks]),
     )
 
@@ -157,9 +156,19 @@ def middleware(options: ApiOptions, webhooks: Sequence[str] = ()) -> list[Middle
     ]
 
 
-async def no_such_route(request: Request) -> ASGIApp:
-    message = f"There is no {request.method} {request.url.path} here."
-    raise ApiError(404, message, "not_found")
+class NoSuchRoute:
+    """Answers requests for unknown paths. If a route has the same path after `/v1`, the error
+    suggests it, because the base URL of the client probably lacks `/v1`."""
+
+    def __init__(self, routes: Sequence[BaseRoute]) -> None:
+        self._routes = routes
+
+    async def __call__(self, request: Request) -> ASGIApp:
+        message = f"There is no {request.method} {request.url.path} here."
+        versioned = {**request.scope, "path": f"/v1{request.scope['path']}"}
+        if any(route.matches(versioned)[0] is Match.FULL for route in self._routes):
+            message += f" Did you mean /v1{request.url.path}?"
+        raise ApiError(404, message, "not_found")
 
 
 async def serve_http(

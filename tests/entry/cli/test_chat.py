@@ -120,6 +120,20 @@ def test_without_a_model_the_answer_says_how_to_set_one(hermes: Run) -> None:
     assert "hermes config set model.base_url" in done.stderr
 
 
+@pytest.mark.parametrize("args", [("--json",), ()])
+def test_a_chat_ends_silently_when_the_reader_of_its_output_has_ended(
+    environ: dict[str, str], args: tuple[str, ...]
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*HERMES, "chat", *args, "-q", "hello"]
+    done = subprocess.run(
+        command, env=environ, stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 def test_json_is_one_event_per_line(hermes: Run) -> None:
     done = hermes("chat", "--json", "-q", "hello")
     events = [json.loads(line) for line in done.stdout.splitlines()]

@@ -81,6 +81,15 @@ def test_a_new_key_replaces_a_bad_one(environ: dict[str, str], home: Path, herme
     assert "environment API_SERVER_KEY sets another one" in overruled.stderr
 
 
+def test_a_new_key_says_that_the_running_gateway_keeps_the_old_key(
+    environ: dict[str, str], hermes: Run
+) -> None:
+    with Service(environ, "--port", "0"):
+        made = hermes("gateway", "new-key")
+    assert made.stderr == "note: the running gateway accepts the old key until you restart it\n"
+    assert hermes("gateway", "new-key").stderr == ""
+
+
 def test_an_open_address_without_a_key_is_refused(hermes: Run) -> None:
     done = hermes("gateway", "--host", "0.0.0.0")
     assert done.returncode == 78

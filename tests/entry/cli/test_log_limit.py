@@ -57,6 +57,13 @@ def test_other_errors_have_lines_of_their_own() -> None:
     ]
 
 
+def test_the_first_named_field_is_the_subject_of_a_record() -> None:
+    log = Log()
+    for code in ("disconnected", "disconnected", "budget"):
+        log("%(code)s: turn %(turn)s failed", {"code": code, "turn": "t1"})
+    assert len(log.written) == 2
+
+
 def test_records_below_a_warning_are_never_left_out() -> None:
     log = Log()
     for _ in range(5):

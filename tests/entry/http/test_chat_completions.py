@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import anyio
+import msgspec
 import openai
 import pytest
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from openai.types.chat import ChatCompletionMessageParam
 
 from hermes.entry.http.server import ApiOptions
 from hermes.state.search import search
+from hermes.testing.bare import request
 from hermes.testing.openai_client import KITCHEN, client_of, user_says
 from hermes.testing.rows import EVERYBODY
 from hermes.testing.running import rows, until
@@ -171,6 +173,53 @@ async def test_a_gateway_that_shuts_down_answers_503(tmp_path: Path) -> None:
             await client.chat.completions.create(model="main", messages=user_says("hello"))
     assert caught.value.status_code == 503
     assert caught.value.code == "gateway_draining"
+
+
+async def cut_off_by_shutdown(
+    service: Service, *, stream: bool
+) -> tuple[int, dict[str, str], bytes]:
+    """Sends a request, and shuts the gateway down while the model answers. Returns the response."""
+    body = msgspec.json.encode({"messages": user_says("tokens:5000 delay:0.01"), "stream": stream})
+    responses = []
+
+    async def ask() -> None:
+        path, session = "/v1/chat/completions", KITCHEN["X-Hermes-Session-Id"]
+        responses.append(
+            await request(service.port, "POST", path, body, x_hermes_session_id=session)
+        )
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask)
+        await until(lambda: service.model.stats.calls == 1)
+        await service.gateway.drain(0)
+    return responses[0]
+
+
+async def test_the_error_that_ends_a_stream_at_a_shutdown_has_no_event_id(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        _, _, body = await cut_off_by_shutdown(service, stream=True)
+    (failed,) = (frame for frame in body.split(b"\n\n") if b"gateway_restarting" in frame)
+    assert failed.startswith(b"data: ")
+
+
+async def test_the_response_to_a_run_that_a_shutdown_cut_off_names_the_run(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        status, headers, body = await cut_off_by_shutdown(service, stream=False)
+        ((turn,),) = await rows(service.gateway._store, "select id from turns")
+    assert (status, b"gateway_restarting" in body) == (503, True)
+    assert headers["x-hermes-run-id"] == f"run_{turn}"
+    assert headers["x-hermes-session-id"] == "kitchen"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_the_error_of_a_failed_run_names_the_run(tmp_path: Path, stream: bool) -> None:
+    async with serving(tmp_path) as service, client_of(service) as client:
+        with pytest.raises(openai.APIStatusError) as caught:
+            await client.chat.completions.create(
+                model="main", messages=user_says("status:401"), stream=stream
+            )
+        ((turn,),) = await rows(service.gateway._store, "select id from turns")
+    assert caught.value.response.headers["x-hermes-run-id"] == f"run_{turn}"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The messages of a request are divided into history, new messages and results of tools."""
 
+import re
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -75,6 +77,13 @@ def test_without_an_assistant_message_all_messages_are_new() -> None:
 
 def test_a_conversation_that_ends_with_the_assistant_has_no_new_messages() -> None:
     assert refused(("user", "a"), ("assistant", "b"), in_session=True)[1] == "invalid_request"
+
+
+def test_the_error_for_an_unknown_role_lists_the_roles_that_can_be_used() -> None:
+    with pytest.raises(ApiError) as caught:
+        read(("wizard", "hi"))
+    roles = re.findall(r"'(\w+)'", str(caught.value).partition(": use ")[2])
+    assert set(roles) == {"user", "assistant", "system", "developer", "tool"}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ after a restart."""
 import socket
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import anyio
 import anyio.lowlevel
@@ -136,15 +137,19 @@ async def test_a_run_of_another_key_and_a_run_that_does_not_exist_are_not_found(
             assert status == 404
 
 
-async def test_an_invalid_event_id_is_refused(tmp_path: Path) -> None:
+async def test_the_error_for_an_invalid_event_id_names_the_header_or_the_parameter(
+    tmp_path: Path,
+) -> None:
     async with serving(tmp_path) as service:
-        run = await run_of(service, "hello")
+        path = f"/v1/runs/{await run_of(service, 'hello')}/events"
         for value in ("-1", "x", "9" * 40, "١"):
             encoded = value.encode().decode("latin-1")
-            status, _, _ = await request(
-                service.port, "GET", f"/v1/runs/{run}/events", last_event_id=encoded
-            )
+            status, _, body = await request(service.port, "GET", path, last_event_id=encoded)
             assert status == 400
+            assert b'"param":"last-event-id","code":"invalid_header"' in body
+            status, _, body = await request(service.port, "GET", f"{path}?after={quote(value)}")
+            assert status == 400
+            assert b'"param":"after","code":"invalid_request"' in body
 
 
 async def test_a_reader_that_stalls_is_disconnected_and_can_continue_without_a_gap(

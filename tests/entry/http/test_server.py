@@ -69,6 +69,25 @@ async def test_an_unknown_path_is_an_error_in_the_usual_format(
 
 
 @pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("/chat/completions", " Did you mean /v1/chat/completions?"),
+        ("/models/vendor/one", " Did you mean /v1/models/vendor/one?"),
+        ("/nothing", ""),
+        ("/v1/chat/completion", ""),
+    ],
+)
+async def test_the_error_for_a_path_without_v1_suggests_the_path_with_it(
+    tmp_path: Path, path: str, hint: str
+) -> None:
+    async with serving(tmp_path) as service:
+        status, _, body = await request(service.port, "POST", path)
+    assert status == 404
+    message = msgspec.json.decode(body)["error"]["message"]
+    assert message == f"There is no POST {path} here.{hint}"
+
+
+@pytest.mark.parametrize(
     "body",
     [
         b"",
