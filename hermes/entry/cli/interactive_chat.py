@@ -111,16 +111,17 @@ class InteractiveChat:
             session = TerminalSession(
                 gateway, name, terminal.new_screen, Path(), terminal.show_context
             )
-            spoken = await self._show_earlier(gateway, session)
-            if spoken and self._selection.own_model:
-                await session.forget_model()
-            elif not spoken and self._selection.latest:
-                terminal.remark("There is no earlier conversation: this is a new one.")
-            async with session.interrupts.handled():
-                while (text := await self._read(gateway, session)) is not None:
-                    if not await self._switch(gateway, session, text):
-                        await self._say(gateway, session, text)
-                    spoken = True
+            with terminal.working():
+                spoken = await self._show_earlier(gateway, session)
+                if spoken and self._selection.own_model:
+                    await session.forget_model()
+                elif not spoken and self._selection.latest:
+                    terminal.remark("There is no earlier conversation: this is a new one.")
+                async with session.interrupts.handled():
+                    while (text := await self._read(gateway, session)) is not None:
+                        if not await self._switch(gateway, session, text):
+                            await self._say(gateway, session, text)
+                        spoken = True
             if session.asked:
                 terminal.remark(STILL_OPEN)
         if spoken:
@@ -229,16 +230,15 @@ class InteractiveChat:
             elif not await session.add(text):
                 self._skip_suggestion(text)
 
-        with self._terminal.working():
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._terminal.read_ahead, send, session.stop)
-                ending: TurnEnding | None
-                try:
-                    ending = await answer()
-                except HermesError as error:
-                    self._terminal.remark(str(error))
-                    ending = "refused"
-                group.cancel_scope.cancel()
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._terminal.read_ahead, send, session.stop)
+            ending: TurnEnding | None
+            try:
+                ending = await answer()
+            except HermesError as error:
+                self._terminal.remark(str(error))
+                ending = "refused"
+            group.cancel_scope.cancel()
         return ending
 
     def _names(self, text: str, command: str) -> bool:

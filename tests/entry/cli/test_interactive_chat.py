@@ -507,6 +507,18 @@ def test_esc_cancels_an_approval(person: Person) -> None:
         assert (person.folder / "kept").exists()
 
 
+def test_text_that_is_typed_after_esc_is_sent(person: Person) -> None:
+    with person.starts(TERMINAL_ENV="local") as terminal:
+        terminal.until(at_prompt(terminal))
+        ask(terminal, deletes(person, "left"))
+        terminal.send("\x1bhello" + ENTER)
+        terminal.until("you said:")
+        terminal.until(at_prompt(terminal))
+        assert "Stopped." in terminal.text
+        assert person.asked() == "hello"
+        assert (person.folder / "left").exists()
+
+
 def test_a_turn_continues_after_an_approval_from_another_terminal(person: Person) -> None:
     with person.starts(TERMINAL_ENV="local") as terminal:
         terminal.until(at_prompt(terminal))
