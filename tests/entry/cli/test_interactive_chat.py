@@ -370,7 +370,9 @@ def test_another_terminal_lists_the_conversation_and_resumes_it(
         found = re.search(r"/resume (\d+): Owls at night \(", "\n".join(ask(other, "/sess OWLS")))
         assert found
         assert "there is no session 'none'" in "".join(ask(other, "/resume none"))
-        assert "› a word about owls" in ask(other, f"/resume {found[1]}")
+        resumed = ask(other, f"/resume {found[1]}")
+        assert "“Owls at night” is continued. It has 2 messages so far." in resumed
+        assert "› a word about owls" in resumed
         ask(other, "/new")
         assert "› a word about owls" in ask(other, "/resume owls at")
         assert "The title is “Owls at night”" in "".join(ask(other, "/title"))
