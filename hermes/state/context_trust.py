@@ -33,6 +33,8 @@ WATCHED_SECONDS = 30 * 86_400.0
 """Seconds after which the record of a command expires. If the command changes context files after
 this time, the changes are not noticed. If the command is recorded again, the time starts again."""
 RECORDS_LOCK_SECONDS = 5.0
+REVOKED = "revoked"
+"""An entry among the digests of a file that no content has: the owner has blocked the file."""
 
 
 class TrustRecords(Value):
@@ -40,7 +42,7 @@ class TrustRecords(Value):
 
     written: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Maps the path of each file that the agent has written to the digests of the contents with
-    which the file may be loaded."""
+    which the file may be loaded. `REVOKED` stands for the owner's decision not to load the file."""
     commands: tuple[dict[str, str], ...] = ()
     """One mapping for each command that may still run. It maps the path of each context file to the
     digest that the file had before the command began. The digest of a missing file is empty."""
@@ -61,6 +63,15 @@ class ContextTrust:
         except ConfigError as error:
             log.error("context files are not loaded: %s", error)
             return False
+
+    def is_revoked(self, path: Path) -> bool:
+        """Returns whether the owner has blocked the file with `revoke`."""
+        try:
+            records = self._read()
+        except ConfigError:
+            return False
+        same = _same_files(records, _key(path))
+        return any(REVOKED in records.written[one] for one in same)
 
     def mark_written(self, path: Path) -> None:
         """Records the file as written by the agent. Call this before the agent writes it."""
@@ -108,13 +119,13 @@ class ContextTrust:
             )
         if _trusted(self._read(), key, digest):
             return False
-        self._change(lambda records: {key: (*records.written.get(key, ()), digest)})
+        self._change(lambda records: {key: (*_allowed(records, key), digest)})
         return True
 
     def revoke(self, path: Path) -> None:
         """Removes all allowed digests of the file, and marks it as written by the agent."""
         key = _key(path)
-        self._change(lambda records: dict.fromkeys({key, *_same_files(records, key)}, ()))
+        self._change(lambda records: dict.fromkeys({key, *_same_files(records, key)}, (REVOKED,)))
 
     def recorded(self) -> list[RecordedFile]:
         """Returns the files that the agent has written itself or changed with a command, sorted by
@@ -218,6 +229,10 @@ def _trusted(records: TrustRecords, path: str, digest: str) -> bool:
     if same := _same_files(records, path):
         return any(digest in records.written[one] for one in same)
     return all(digests.get(path, digest) == digest for digests in records.commands)
+
+
+def _allowed(records: TrustRecords, path: str) -> list[str]:
+    return [one for one in records.written.get(path, ()) if one != REVOKED]
 
 
 def _same_files(records: TrustRecords, path: str) -> list[str]:
