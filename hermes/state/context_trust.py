@@ -19,7 +19,7 @@ from typing import Literal
 import msgspec
 
 from hermes.state.locks import FileLock
-from hermes.state.paths import file_name, write_private
+from hermes.state.paths import create_private_folder, file_name, write_private
 from hermes.types.context_files import RecordedFile
 from hermes.types.errors import ConfigError
 from hermes.types.value import Value
@@ -83,7 +83,7 @@ class ContextTrust:
         which also ends the command."""
         named = {_key(path): digest for path, digest in digests.items()}
         with _explained(self._commands):
-            self._commands.mkdir(mode=0o700, parents=True, exist_ok=True)
+            create_private_folder(self._commands)
             self._command(command).write_bytes(msgspec.json.encode(named))
 
     def end(self, command: str, paths: Iterable[Path]) -> None:
@@ -161,7 +161,7 @@ class ContextTrust:
         """Calls `make` with the current records, and adds the returned entries to the records of
         written files. A lock excludes other processes meanwhile."""
         with _explained(self._written):
-            self._commands.mkdir(mode=0o700, parents=True, exist_ok=True)
+            create_private_folder(self._commands)
             with FileLock(self._written.with_suffix(".lock")) as lock:
                 if not lock.acquire_within(RECORDS_LOCK_SECONDS):
                     raise ConfigError(f"{lock.path} is locked by another process: try again")
