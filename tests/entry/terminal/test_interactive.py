@@ -99,10 +99,20 @@ async def test_keys_that_the_line_editor_did_not_use_are_sent(seat: Seat) -> Non
 
 async def test_plain_input_is_read_by_the_line_during_a_chat(seat: Seat) -> None:
     seat.terminal._reader = Broken()
-    with seat.terminal.working():
+
+    def echoes() -> bool:
+        return bool(termios.tcgetattr(sys.stdin.fileno())[3] & termios.ECHO)
+
+    async def type_line() -> None:
+        await until(echoes)
         seat.types("hello\r")
-        assert await seat.terminal.read() == "hello\n"
-        assert not termios.tcgetattr(sys.stdin.fileno())[3] & termios.ECHO
+
+    with seat.terminal.working():
+        assert not echoes()
+        async with anyio.create_task_group() as group:
+            group.start_soon(type_line)
+            assert await seat.terminal.read() == "hello\n"
+        assert not echoes()
 
 
 async def test_plain_input_replaces_a_line_editor_that_does_not_work(seat: Seat) -> None:
