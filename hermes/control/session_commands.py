@@ -83,8 +83,7 @@ def resume(command: CommandContext) -> Work[CommandReply]:
             return CommandReply(reply="This is the current conversation.")
         case [found]:
             yield from conversations.reopen(found)
-            said = counted(found.messages, "message")
-            return CommandReply(reply=f"“{found.title}” is continued. It has {said} so far.")
+            return CommandReply(reply=continued(found))
         case several:
             return CommandReply(reply=ambiguous(several, wanted, command.now), failed=True)
 
@@ -136,6 +135,11 @@ def meant(known: Sequence[Summary], wanted: str) -> list[Summary]:
     )
 
 
+def continued(one: Summary) -> str:
+    """Returns the confirmation that a conversation is continued."""
+    return f"“{one.title}” is continued. It has {counted(one.messages, 'message')} so far."
+
+
 def listed(known: Sequence[Summary], words: str, now: float) -> str:
     """Returns the list of the conversations whose title contains the words."""
     found = [one for one in known if words.casefold() in one.title.casefold()]
@@ -146,15 +150,16 @@ def listed(known: Sequence[Summary], words: str, now: float) -> str:
     return "There are no conversations here yet."
 
 
-def ambiguous(found: Sequence[Summary], wanted: str, now: float) -> str:
-    """Returns the reply to a title that several conversations have."""
-    lines = (_line(one, now) for one in found[:MOST_LISTED])
+def ambiguous(found: Sequence[Summary], wanted: str, now: float, command: str = "/resume") -> str:
+    """Returns the reply to a title that several conversations have. `command` is the command or
+    the option that resumes one of them by its number."""
+    lines = (_line(one, now, command) for one in found[:MOST_LISTED])
     return "\n".join([f"“{wanted}” could be one of these:", *lines])
 
 
-def _line(one: Summary, now: float) -> str:
+def _line(one: Summary, now: float, command: str = "/resume") -> str:
     said = counted(one.messages, "message")
-    return f"/resume {one.number}: {one.title} ({said}, {_age(now - one.updated_at)})"
+    return f"{command} {one.number}: {one.title} ({said}, {_age(now - one.updated_at)})"
 
 
 def _age(seconds: float) -> str:

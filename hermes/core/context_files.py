@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
+from shlex import quote
 
 import anyio
 import anyio.to_thread
@@ -43,7 +44,13 @@ def context_file(
         if not text:
             continue
         if trust is not None and not trust.is_trusted(path, digest(data)):
-            log.warning("%s was written by the agent: `hermes context allow` loads it", path)
+            if not trust.is_revoked(path):
+                log.warning(
+                    "%s was written by the agent, so it is not loaded. To load it:"
+                    " hermes context allow %s",
+                    path,
+                    quote(str(path)),
+                )
             continue
         framed = f"Instructions for this workspace, from {path}:\n\n{_shortened(text, limit)}"
         return PromptPart(name=path.name, text=framed)

@@ -19,7 +19,7 @@ from typing import Literal
 import msgspec
 
 from hermes.state.locks import FileLock
-from hermes.state.paths import file_name, write_private
+from hermes.state.paths import create_private_folder, file_name, write_private
 from hermes.types.context_files import RecordedFile
 from hermes.types.errors import ConfigError
 from hermes.types.value import Value
@@ -33,6 +33,8 @@ WATCHED_SECONDS = 30 * 86_400.0
 """Seconds after which the record of a command expires. If the command changes context files after
 this time, the changes are not noticed. If the command is recorded again, the time starts again."""
 RECORDS_LOCK_SECONDS = 5.0
+REVOKED = "revoked"
+"""An entry among the digests of a file that no content has: the owner has blocked the file."""
 
 
 class TrustRecords(Value):
@@ -40,7 +42,7 @@ class TrustRecords(Value):
 
     written: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Maps the path of each file that the agent has written to the digests of the contents with
-    which the file may be loaded."""
+    which the file may be loaded. `REVOKED` stands for the owner's decision not to load the file."""
     commands: tuple[dict[str, str], ...] = ()
     """One mapping for each command that may still run. It maps the path of each context file to the
     digest that the file had before the command began. The digest of a missing file is empty."""
@@ -62,6 +64,15 @@ class ContextTrust:
             log.error("context files are not loaded: %s", error)
             return False
 
+    def is_revoked(self, path: Path) -> bool:
+        """Returns whether the owner has blocked the file with `revoke`."""
+        try:
+            records = self._read()
+        except ConfigError:
+            return False
+        same = _same_files(records, _key(path))
+        return any(REVOKED in records.written[one] for one in same)
+
     def mark_written(self, path: Path) -> None:
         """Records the file as written by the agent. Call this before the agent writes it."""
         self._change(lambda records: _marked(records, {_key(path): digest_of(path)}))
@@ -72,7 +83,7 @@ class ContextTrust:
         which also ends the command."""
         named = {_key(path): digest for path, digest in digests.items()}
         with _explained(self._commands):
-            self._commands.mkdir(mode=0o700, parents=True, exist_ok=True)
+            create_private_folder(self._commands)
             self._command(command).write_bytes(msgspec.json.encode(named))
 
     def end(self, command: str, paths: Iterable[Path]) -> None:
@@ -108,13 +119,13 @@ class ContextTrust:
             )
         if _trusted(self._read(), key, digest):
             return False
-        self._change(lambda records: {key: (*records.written.get(key, ()), digest)})
+        self._change(lambda records: {key: (*_allowed(records, key), digest)})
         return True
 
     def revoke(self, path: Path) -> None:
         """Removes all allowed digests of the file, and marks it as written by the agent."""
         key = _key(path)
-        self._change(lambda records: dict.fromkeys({key, *_same_files(records, key)}, ()))
+        self._change(lambda records: dict.fromkeys({key, *_same_files(records, key)}, (REVOKED,)))
 
     def recorded(self) -> list[RecordedFile]:
         """Returns the files that the agent has written itself or changed with a command, sorted by
@@ -150,7 +161,7 @@ class ContextTrust:
         """Calls `make` with the current records, and adds the returned entries to the records of
         written files. A lock excludes other processes meanwhile."""
         with _explained(self._written):
-            self._commands.mkdir(mode=0o700, parents=True, exist_ok=True)
+            create_private_folder(self._commands)
             with FileLock(self._written.with_suffix(".lock")) as lock:
                 if not lock.acquire_within(RECORDS_LOCK_SECONDS):
                     raise ConfigError(f"{lock.path} is locked by another process: try again")
@@ -218,6 +229,10 @@ def _trusted(records: TrustRecords, path: str, digest: str) -> bool:
     if same := _same_files(records, path):
         return any(digest in records.written[one] for one in same)
     return all(digests.get(path, digest) == digest for digests in records.commands)
+
+
+def _allowed(records: TrustRecords, path: str) -> list[str]:
+    return [one for one in records.written.get(path, ()) if one != REVOKED]
 
 
 def _same_files(records: TrustRecords, path: str) -> list[str]:

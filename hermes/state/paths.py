@@ -129,15 +129,21 @@ def file_name(session: str) -> str:
     return hashlib.sha256(session.encode()).hexdigest()[:32]
 
 
+def create_private_folder(path: Path) -> None:
+    """Creates the folder and the missing folders above it. Only their owner can read them."""
+    # With `parents=True`, `mkdir` would apply the mode to the last folder only.
+    for folder in (*reversed(path.parents), path):
+        if not folder.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def write_private(path: Path, content: str | bytes) -> None:
     """Replaces the file's content atomically and durably. Only its owner can read the file."""
     data = content.encode() if isinstance(content, str) else content
     # If the path is a symbolic link, the target of the link is written. So the link itself is kept,
     # for example a link to a folder of dotfiles.
     path = path.resolve()
-    for folder in [*reversed(path.parents)]:
-        if not folder.exists():
-            folder.mkdir(mode=0o700, exist_ok=True)
+    create_private_folder(path.parent)
     try:
         _replace(path, data)
     except OSError as error:

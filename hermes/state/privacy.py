@@ -22,6 +22,9 @@ def protect(home: Home) -> None:
     Raises ConfigError if other users can read one of these files and this process is not allowed to
     change the permissions of the file.
     """
+    if not home.root.is_dir():
+        # The folder is missing, or the path names a file, which is no home and stays unchanged.
+        return
     for path in (home.root, home.dotenv, home.api_key):
         restrict_to_owner(path)
 

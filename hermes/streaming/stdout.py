@@ -1,5 +1,6 @@
 """Renders a turn for stdout: live text, the answer alone, or one JSON object per event."""
 
+from collections.abc import Mapping
 from typing import NamedTuple, assert_never
 
 import msgspec
@@ -77,7 +78,8 @@ class StdoutStream:
                 return self._line(f"[{text}]", _DIM)
             case TurnFinished():
                 self._labels.pop(self._open_call or CallId(""), None)
-                left = (self._line(f"{one} (not finished)", _RED) for one in self._labels.values())
+                unfinished = unfinished_labels(event, self._labels)
+                left = (self._line(one, _RED) for one in unfinished)
                 words = end_remark(event)
                 return "".join(left) + (self._line(words, _RED) if words else self._fresh())
             case SegmentEnded():
@@ -186,8 +188,8 @@ class SplitStream:
             case Notice(text=text):
                 return _aside(f"[{text}]")
             case TurnFinished():
-                unfinished = (f"· {label} (not finished)" for label in self._labels.values())
-                return SplitOutput(self._settled(), _aside(*unfinished, end_remark(event)).aside)
+                left = (f"· {one}" for one in unfinished_labels(event, self._labels))
+                return SplitOutput(self._settled(), _aside(*left, end_remark(event)).aside)
             case ReasoningDelta() | ToolProgress() | ContextCompacted() | UsageReported():
                 pass
             case _:
@@ -225,6 +227,14 @@ def asked_text(event: QuestionAsked, *, answers: bool) -> str:
     if event.kind == "question":
         return question_text(event)
     return approval_text(event) if answers else barred(event.prompt)
+
+
+def unfinished_labels(end: TurnFinished, running: Mapping[CallId, str]) -> list[str]:
+    """Returns a line for each call that the end of the turn cut off. If the turn is suspended, its
+    calls wait for the person, so there is no line."""
+    if end.outcome == "suspended":
+        return []
+    return [f"{label} (not finished)" for label in running.values()]
 
 
 def tool_label(event: ToolStarted | ToolFinished) -> str:

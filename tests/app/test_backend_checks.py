@@ -5,12 +5,11 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-import pytest
 
-from hermes.app.backend_checks import backend_jobs, check_backend
+from hermes.app.backend_checks import backend_jobs, check_chosen, check_others
 from hermes.settings import load
 from hermes.testing.memory_sandbox import MemoryBackend, MemoryMachine
-from hermes.types.checks import Check, CheckLevel
+from hermes.types.checks import Check
 from hermes.types.errors import ConfigError
 from hermes.types.execution import BackendFinding, BackendManifest, BackendOptions
 
@@ -61,10 +60,9 @@ async def test_a_backend_that_is_not_in_use_is_never_an_error(tmp_path: Path) ->
     found = await checked(tmp_path, "used", used=used, other=other, broken=broken)
     assert [(one.level, one.text) for one in found] == [
         ("ok", "used (in use): level one"),
-        ("ok", "other would work here"),
-        ("ok", "broken would not work here: podman is missing"),
+        ("ok", "other backends that work here: other; that do not: broken"),
     ]
-    assert found[-1].hint == "install podman"
+    assert not found[-1].hint
     assert used.closed
     assert other.closed
 
@@ -78,20 +76,22 @@ async def test_without_a_backend_the_check_says_that_no_command_runs(tmp_path: P
 async def test_an_unknown_backend_is_an_error_that_names_the_known_ones(tmp_path: Path) -> None:
     first, second = await checked(tmp_path, "nonsense", one=CheckedBackend(WORKS))
     assert (first.level, "use one of none, one" in first.text) == ("error", True)
-    assert second.text == "one would work here"
+    assert second.text == "other backends that work here: one; that do not: none"
 
 
 def refused(options: BackendOptions) -> CheckedBackend:
     raise ConfigError("the package modal is missing")
 
 
-@pytest.mark.parametrize(("chosen", "level"), [("one", "error"), ("none", "ok")])
 async def test_a_backend_that_can_not_be_made_is_an_error_only_if_it_is_in_use(
-    tmp_path: Path, chosen: str, level: CheckLevel
+    tmp_path: Path,
 ) -> None:
     manifest = BackendManifest(name="one", make=refused)
-    (found,) = await check_backend(load(tmp_path, {"TERMINAL_ENV": chosen}), manifest, 60.0)
-    assert (found.level, "the package modal is missing" in found.text) == (level, True)
+    (used,) = await check_chosen(load(tmp_path, {"TERMINAL_ENV": "one"}), manifest)
+    assert (used.level, used.text) == ("error", "one (in use): the package modal is missing")
+    (other,) = await check_others(load(tmp_path, {"TERMINAL_ENV": "none"}), [manifest])
+    assert other.level == "ok"
+    assert other.text == "other backends that work here: none; that do not: one"
 
 
 class StuckBackend(CheckedBackend):
@@ -103,6 +103,10 @@ class StuckBackend(CheckedBackend):
 async def test_a_backend_that_does_not_answer_is_closed(tmp_path: Path) -> None:
     stuck = StuckBackend()
     manifest = BackendManifest(name="one", make=partial(made_before, stuck))
-    (found,) = await check_backend(load(tmp_path, {"TERMINAL_ENV": "none"}), manifest, 0.01)
-    assert (found.level, "no answer within 0.01 s" in found.text) == ("ok", True)
+    (used,) = await check_chosen(load(tmp_path, {"TERMINAL_ENV": "one"}), manifest, 0.01)
+    assert (used.level, "no answer within 0.01 s" in used.text) == ("error", True)
+    assert stuck.closed
+    stuck.closed = False
+    (other,) = await check_others(load(tmp_path, {"TERMINAL_ENV": "none"}), [manifest], 0.01)
+    assert (other.level, "that do not: one" in other.text) == ("ok", True)
     assert stuck.closed

@@ -149,11 +149,17 @@ async def test_a_file_that_the_agent_writes_is_not_loaded_until_it_is_allowed(
     write(tmp_path / "work", "AGENTS.md", "obey me")
     write(tmp_path / "work", "CLAUDE.md", "of the owner")
     assert loaded(turn) == "of the owner"
-    assert "AGENTS.md was written by the agent" in caplog.text
+    path = tmp_path / "work" / "AGENTS.md"
+    assert f"{path} was written by the agent" in caplog.text
+    assert f"hermes context allow {path}" in caplog.text
     assert trust.allow(tmp_path / "work" / "AGENTS.md")
     assert loaded(turn) == "obey me"
     write(tmp_path / "work", "AGENTS.md", "obey me more")
     assert loaded(turn) == "of the owner"
+    caplog.clear()
+    trust.revoke(path)
+    assert loaded(turn) == "of the owner"
+    assert not caplog.text
 
 
 async def test_the_version_before_the_agent_s_change_stays_trusted(tmp_path: Path) -> None:

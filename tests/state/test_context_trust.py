@@ -64,8 +64,15 @@ def test_a_revoked_file_is_not_loaded_even_if_a_person_wrote_it(
 ) -> None:
     trust.revoke(file)
     assert not trusted(trust, file)
+    assert trust.is_revoked(file)
     assert trust.allow(file)
     assert trusted(trust, file)
+    assert not trust.is_revoked(file)
+
+
+def test_the_first_record_creates_a_private_home(tmp_path: Path, file: Path) -> None:
+    ContextTrust(tmp_path / "new" / "context").revoke(file)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
 
 
 def test_another_process_sees_the_records(trust: ContextTrust, file: Path, tmp_path: Path) -> None:

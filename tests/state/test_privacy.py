@@ -136,6 +136,14 @@ def test_a_file_on_a_disk_that_ignores_permissions_is_refused(tmp_path: Path) ->
         restrict_to_owner(path)
 
 
+def test_a_file_in_the_place_of_the_home_keeps_its_permissions(tmp_path: Path) -> None:
+    file = tmp_path / "home"
+    file.write_text("no folder")
+    file.chmod(0o644)
+    protect(Home(root=file))
+    assert mode(file) == 0o644
+
+
 def test_a_device_that_replaces_a_file_keeps_its_permissions(tmp_path: Path) -> None:
     home = Home(root=tmp_path)
     home.dotenv.symlink_to("/dev/null")

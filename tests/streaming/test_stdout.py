@@ -233,6 +233,13 @@ def test_discarded_text_is_never_part_of_the_answer() -> None:
     )
 
 
+def test_a_call_that_waits_for_the_person_is_not_shown_as_unfinished() -> None:
+    suspended = TurnFinished(outcome="suspended")
+    assert "not finished" not in split(READ, suspended)[1]
+    make = ToolStarted(call=TWO, name="terminal", label="make")
+    assert "not finished" not in written(READ, make, suspended)
+
+
 def test_a_tool_that_was_stopped_has_a_line() -> None:
     make = ToolStarted(call=TWO, name="terminal", label="make")
     stopped = TurnFinished(outcome="stopped")

@@ -19,7 +19,7 @@ import anyio.to_thread
 from hermes.boundary.execution.environment import child_environment
 from hermes.boundary.execution.process import spawn_gated
 from hermes.state.locks import FileLock
-from hermes.state.paths import sync_folder
+from hermes.state.paths import create_private_folder, sync_folder
 from hermes.types.errors import ConfigError, Disconnected, Rejected
 from hermes.types.value import Value
 
@@ -103,7 +103,7 @@ async def _exclusive(folder: Path, waiting: Callable[[], None]) -> AsyncIterator
 
 
 def _lock_file(folder: Path) -> FileLock:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    create_private_folder(folder)
     return FileLock(folder / ".lock")
 
 

@@ -45,7 +45,10 @@ class NotText(HermesError):
 @click.option("-q", "--query", help="Send this question, print the answer, and exit.")
 @click.option("-c", "--continue", "latest", is_flag=True, help="Continue the last conversation.")
 @click.option(
-    "-r", "--resume", metavar="NAME", help="Continue the conversation with this number, id or name."
+    "-r",
+    "--resume",
+    metavar="NAME",
+    help="Continue the conversation with this number, id, name or title.",
 )
 @click.option(
     "-s", "--session", metavar="NAME", help="Continue the session with this name, or start it."

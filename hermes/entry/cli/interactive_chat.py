@@ -11,8 +11,8 @@ import anyio
 from hermes import __version__
 from hermes.control import sessions
 from hermes.control.gateway import Gateway
-from hermes.control.session_commands import MOST_SEARCHED, ambiguous, listed, meant
-from hermes.control.sessions import short_id
+from hermes.control.session_commands import MOST_SEARCHED, ambiguous, continued, listed, meant
+from hermes.control.sessions import Summary, short_id
 from hermes.entry.cli.local_commands import LEAVE
 from hermes.entry.cli.runtime import Runtime
 from hermes.entry.cli.terminal_session import PLATFORM, TerminalSession, TurnEnding
@@ -50,7 +50,7 @@ class SessionSelection(Value):
     name: str | None = None
     """Name of a session, which is created if it does not exist."""
     resume: str | None = None
-    """Number or id of a conversation in the list of sessions, or the name of its session."""
+    """Number, id or title of a conversation in the list of sessions, or the name of its session."""
     latest: bool = False
     """Whether to use the most recently used session."""
     own_model: bool = False
@@ -68,19 +68,41 @@ class LastExchange(Value):
 async def session_of(gateway: Gateway, selection: SessionSelection) -> str:
     """Returns the name of the selected session."""
     if selection.resume is not None:
-        found = await gateway.read(sessions.find, selection.resume)
-        if found.platform != PLATFORM:
-            raise sessions.NoSuchSession(
-                f"{found.chat!r} is a session of {found.platform}: continue it there"
-            )
-        # The numbers in the list of sessions change with every message, so the conversation is
-        # named by its key and its generation.
-        await gateway.reopen(f"{found.key}.{found.generation + 1}")
-        return found.chat
+        return (await resume(gateway, await _found(gateway, selection.resume))).chat
     if selection.latest:
         last = await gateway.read(sessions.latest, PLATFORM)
         return last.chat if last else new_id()
     return selection.name or new_id()
+
+
+async def _found(gateway: Gateway, wanted: str) -> Summary:
+    """Returns the conversation with this number, id or name. If there is none, returns the
+    conversation with this title, which is found as /resume finds it."""
+    try:
+        return await gateway.read(sessions.find, wanted)
+    except sessions.NoSuchSession:
+        found = await _meant(gateway, wanted)
+        if not found:
+            raise
+    if len(found) > 1:
+        raise sessions.NoSuchSession(ambiguous(found, wanted, time.time(), "--resume"))
+    return found[0]
+
+
+async def _meant(gateway: Gateway, wanted: str) -> list[Summary]:
+    return meant(await gateway.read(sessions.listed, PLATFORM, MOST_SEARCHED), wanted)
+
+
+async def resume(gateway: Gateway, found: Summary) -> Summary:
+    """Makes the conversation the current conversation of its session. Returns the conversation."""
+    if found.platform != PLATFORM:
+        raise sessions.NoSuchSession(
+            f"{found.chat!r} is a session of {found.platform}: continue it there"
+        )
+    # The numbers in the list of sessions change with every message, so the conversation is named by
+    # its key and its generation.
+    await gateway.reopen(f"{found.key}.{found.generation + 1}")
+    return found
 
 
 class InteractiveChat:
@@ -111,16 +133,17 @@ class InteractiveChat:
             session = TerminalSession(
                 gateway, name, terminal.new_screen, Path(), terminal.show_context
             )
-            spoken = await self._show_earlier(gateway, session)
-            if spoken and self._selection.own_model:
-                await session.forget_model()
-            elif not spoken and self._selection.latest:
-                terminal.remark("There is no earlier conversation: this is a new one.")
-            async with session.interrupts.handled():
-                while (text := await self._read(gateway, session)) is not None:
-                    if not await self._switch(gateway, session, text):
-                        await self._say(gateway, session, text)
-                    spoken = True
+            with terminal.working():
+                spoken = await self._show_earlier(gateway, session)
+                if spoken and self._selection.own_model:
+                    await session.forget_model()
+                elif not spoken and self._selection.latest:
+                    terminal.remark("There is no earlier conversation: this is a new one.")
+                async with session.interrupts.handled():
+                    while (text := await self._read(gateway, session)) is not None:
+                        if not await self._switch(gateway, session, text):
+                            await self._say(gateway, session, text)
+                        spoken = True
             if session.asked:
                 terminal.remark(STILL_OPEN)
         if spoken:
@@ -154,18 +177,19 @@ class InteractiveChat:
         if not resumes or not wanted:
             self._terminal.remark(await conversation_list(gateway, wanted))
             return True
-        found = meant(await gateway.read(sessions.listed, PLATFORM, MOST_SEARCHED), wanted)
+        found = await _meant(gateway, wanted)
         if len(found) > 1:
             self._terminal.remark(ambiguous(found, wanted, time.time()))
+            return True
+        try:
+            one = found[0] if found else await gateway.read(sessions.find, wanted)
+            session.switch((await resume(gateway, one)).chat)
+        except HermesError as error:
+            self._terminal.remark(str(error))
+            self._skip_suggestion(text)
         else:
-            name = f"{found[0].key}.{found[0].generation + 1}" if found else wanted
-            try:
-                session.switch(await session_of(gateway, SessionSelection(resume=name)))
-            except HermesError as error:
-                self._terminal.remark(str(error))
-                self._skip_suggestion(text)
-            else:
-                await self._show_earlier(gateway, session)
+            self._terminal.remark(continued(one))
+            await self._show_earlier(gateway, session)
         return True
 
     async def _read(self, gateway: Gateway, session: TerminalSession) -> str | None:
@@ -229,16 +253,15 @@ class InteractiveChat:
             elif not await session.add(text):
                 self._skip_suggestion(text)
 
-        with self._terminal.working():
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._terminal.read_ahead, send, session.stop)
-                ending: TurnEnding | None
-                try:
-                    ending = await answer()
-                except HermesError as error:
-                    self._terminal.remark(str(error))
-                    ending = "refused"
-                group.cancel_scope.cancel()
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._terminal.read_ahead, send, session.stop)
+            ending: TurnEnding | None
+            try:
+                ending = await answer()
+            except HermesError as error:
+                self._terminal.remark(str(error))
+                ending = "refused"
+            group.cancel_scope.cancel()
         return ending
 
     def _names(self, text: str, command: str) -> bool:

@@ -11,6 +11,7 @@ from hermes.entry.cli.log_file import LogFile
 from hermes.entry.cli.log_format import LogFormat, json_format, text_format
 from hermes.entry.cli.log_limit import RepeatedFaults
 from hermes.settings import Settings
+from hermes.text.console import printable_line
 from hermes.text.redact import RedactingFilter
 
 WAIT_SECONDS = 0.25
@@ -24,14 +25,24 @@ ON_SCREEN = frozenset({"hermes.control.turn_log", "hermes.core.models.retry"})
 """The loggers of turns and providers. A terminal shows their messages together with the answer, so
 the log of a terminal leaves them out."""
 
+NOTICES = frozenset({"hermes.core.context_files"})
+"""The loggers whose messages are meant for the person at a terminal. The terminal shows these
+messages without the time, the level and the name of the logger."""
+
 LogSink = Callable[[str], None]
 
 
 def start_logging(level: str, secrets: Iterable[str], out: TextIO | None = None) -> None:
     """Writes the log to stderr, or to `out`. Leaves out the messages of the loggers in `ON_SCREEN`,
     which a terminal shows with the answer."""
-    lines = _log_to([_stream(out or sys.stderr)], text_format, level, secrets)
+    lines = _log_to([_stream(out or sys.stderr)], terminal_format, level, secrets)
     lines.addFilter(lambda record: record.name not in ON_SCREEN)
+
+
+def terminal_format(record: logging.LogRecord) -> str:
+    if record.name in NOTICES:
+        return f"· {printable_line(record.getMessage())}\n"
+    return text_format(record)
 
 
 def start_service_log(settings: Settings, secrets: Iterable[str]) -> "ServiceLog":

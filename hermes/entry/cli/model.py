@@ -16,10 +16,15 @@ from hermes.settings import Settings
 from hermes.settings.edit import set_value
 from hermes.settings.sources import CONFIG
 from hermes.text.redact import redact_tokens
+from hermes.text.spelling import nearest
 from hermes.types.errors import ConfigError, HermesError
 from hermes.types.offers import ChosenModel, ModelName, ModelOffers, ProviderOffer
 from hermes.types.profile import ModelChoice, Price
 from hermes.types.providers import CUSTOM
+
+ONE_EDIT = 0.75
+"""Smallest similarity (from 0 to 1) of a command's name and the same name with one wrong letter or
+with two letters in the wrong order."""
 
 
 class ModelCommands(Commands):
@@ -28,6 +33,12 @@ class ModelCommands(Commands):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+            word, near = args[0], nearest(args[0], self.list_commands(ctx), ONE_EDIT)
+            if near and abs(len(near) - len(word)) <= 1 and "--force" not in args:
+                ctx.fail(
+                    f"{word!r} is no command of `hermes model`: did you mean `hermes model {near}`?"
+                    " (to use a model with this name, add --force)"
+                )
             args = ["use", *args]
         return super().parse_args(ctx, args)
 

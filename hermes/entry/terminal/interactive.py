@@ -19,16 +19,13 @@ from hermes.entry.terminal.line_editor import LineEditor
 from hermes.entry.terminal.live_output import LiveOutput
 from hermes.entry.terminal.live_screen import LiveScreen
 from hermes.entry.terminal.plain import PlainTerminal
-from hermes.entry.terminal.protocols import MARK
+from hermes.entry.terminal.protocols import ESCAPE_SECONDS, MARK
 from hermes.entry.terminal.suggestions import HistorySuggestions
 from hermes.entry.terminal.type_ahead import TypeAhead
 from hermes.text.console import printable
 
 RECALLED = 600
 """Maximum number of characters that are shown of an earlier question, and of its answer."""
-ESCAPE_SECONDS = 0.1
-"""Some keys send several bytes, of which Esc is the first. The other bytes follow within this
-number of seconds."""
 _PASTE_ON, _PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
 
 
@@ -79,32 +76,30 @@ class InteractiveTerminal:
     @contextmanager
     def working(self) -> Iterator[None]:
         """Turns off the terminal's echo until the block ends, because typed keys would appear
-        inside the answer."""
-        descriptor = sys.stdin.fileno()
-        before = termios.tcgetattr(descriptor)
-        quiet = termios.tcgetattr(descriptor)
-        quiet[0] &= ~termios.ICRNL
-        quiet[3] &= ~(termios.ECHO | termios.ICANON)
-        termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
-        write(_PASTE_ON)
-        try:
+        inside the answer. The line editor restores this mode when it ends."""
+        with _terminal_mode(lines=False):
             yield
-        finally:
-            write(_PASTE_OFF)
-            termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
     async def read_ahead(
         self, send: Callable[[str], Awaitable[None]], stop: Callable[[], Awaitable[None]]
     ) -> None:
         typed, descriptor = self._type_ahead, sys.stdin.fileno()
-        while keys := await _typed(descriptor):
-            lines = typed.feed(keys)
-            self._output.typed = typed.text
-            for line in lines:
-                await send(line)
-            if typed.pending and not await _more_follows(descriptor):
-                typed.end_pending()
-                await stop()
+        editor = self._reader if isinstance(self._reader, LineEditor) else None
+        lines = typed.feed_presses(editor.take_keys() if editor else ())
+        write(_PASTE_ON)
+        try:
+            while True:
+                self._output.typed = typed.text
+                for line in lines:
+                    await send(line)
+                if typed.pending and not await _more_follows(descriptor):
+                    typed.end_pending()
+                    await stop()
+                if not (keys := await _typed(descriptor)):
+                    break
+                lines = typed.feed(keys)
+        finally:
+            write(_PASTE_OFF)
 
     async def read(self, escape: str = "") -> str | None:
         self._output.put(Text())
@@ -119,16 +114,36 @@ class InteractiveTerminal:
                     color=self._color,
                 )
             if isinstance(self._reader, PlainTerminal):
-                return await self._reader.read()
+                return await _read_plain(self._reader)
             return await self._reader.read(self._type_ahead.take(), escape)
         except OSError as error:
             self.remark(f"The line editor does not work here ({error}); using plain input.")
             self._reader = PlainTerminal(color=self._color)
-            return await self._reader.read()
+            return await _read_plain(self._reader)
 
     def leave(self) -> None:
         if self._reader is not None:
             self._reader.leave()
+
+
+@contextmanager
+def _terminal_mode(*, lines: bool) -> Iterator[None]:
+    """Until the block ends, the terminal shows typed keys and passes on complete lines (`lines`),
+    or passes on each key and shows nothing."""
+    descriptor = sys.stdin.fileno()
+    before, after = termios.tcgetattr(descriptor), termios.tcgetattr(descriptor)
+    for position, flags in ((0, termios.ICRNL), (3, termios.ECHO | termios.ICANON)):
+        after[position] = after[position] | flags if lines else after[position] & ~flags
+    termios.tcsetattr(descriptor, termios.TCSANOW, after)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSANOW, before)
+
+
+async def _read_plain(reader: PlainTerminal) -> str | None:
+    with _terminal_mode(lines=True):
+        return await reader.read()
 
 
 async def _typed(descriptor: int) -> bytes:

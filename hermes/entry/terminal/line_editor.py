@@ -16,12 +16,14 @@ from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import Condition, has_focus
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
+from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
 from hermes.entry.terminal.completion import offers_menu
-from hermes.entry.terminal.protocols import MARK
+from hermes.entry.terminal.protocols import ESCAPE_SECONDS, MARK
 
 AGAIN = "Ctrl-C again leaves"
 LEAVE_HINT_SECONDS = 3.0
@@ -84,6 +86,7 @@ class LineEditor:
             enable_suspend=True,
         )
         self._session.default_buffer.on_text_changed += self._typed
+        self._session.app.ttimeoutlen = ESCAPE_SECONDS
 
     async def read(self, draft: str = "", escape: str = "") -> str | None:
         """Reads a message that begins with the draft. Returns None when the person leaves. If
@@ -103,6 +106,10 @@ class LineEditor:
         if self._session.app.is_running:
             self._draft = self._session.default_buffer.text
             self._session.app.exit(exception=EOFError())
+
+    def take_keys(self) -> list[KeyPress]:
+        """Removes and returns the keys that were typed after the key that ended `read`."""
+        return get_typeahead(self._session.input)
 
     def _typed(self, _buffer: Buffer) -> None:
         self._leaving = False
@@ -140,7 +147,8 @@ class LineEditor:
             else:
                 buffer.validate_and_handle()
 
-        @keys.add("escape", filter=typing & Condition(self._escapes))
+        # Without `eager`, the key would wait for a second key, and swallow it.
+        @keys.add("escape", filter=typing & Condition(self._escapes), eager=True)
         def _(event: KeyPressEvent) -> None:
             event.app.exit(result=self._escape)
 

@@ -14,7 +14,14 @@ from hermes.entry.terminal.markdown import Margin, render
 from hermes.entry.terminal.protocols import MARK
 from hermes.streaming.approval_prompt import APPROVAL_BAR, choice_lines
 from hermes.streaming.final import end_remark
-from hermes.streaming.stdout import CUT, DIFF_INDENT, diff_lines, outcome_text, tool_label
+from hermes.streaming.stdout import (
+    CUT,
+    DIFF_INDENT,
+    diff_lines,
+    outcome_text,
+    tool_label,
+    unfinished_labels,
+)
 from hermes.text.console import printable
 from hermes.text.incremental import IncrementalMarkdown, Piece, pieces
 from hermes.text.quantity import counted
@@ -142,8 +149,8 @@ class LiveScreen:
 
     def _finish(self, end: TurnFinished) -> None:
         self._end_text()
-        if self._labels:
-            self._remark(*(Text(f"✗ {one} (not finished)", "red") for one in self._labels.values()))
+        if unfinished := unfinished_labels(end, self._labels):
+            self._remark(*(Text(f"✗ {one}", "red") for one in unfinished))
         match end.outcome:
             case "stopped":
                 why = "" if end.text in ("", "by you") else f": {end.text}"

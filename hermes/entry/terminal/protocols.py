@@ -10,6 +10,9 @@ from hermes.types.events import AgentEvent
 
 MARK = "› "
 """The prompt before everything that the person types."""
+ESCAPE_SECONDS = 0.1
+"""Some keys send several bytes, of which Esc is the first. The other bytes follow within this
+number of seconds."""
 
 
 class AnswerScreen(Protocol):
@@ -62,7 +65,7 @@ class ChatTerminal(Protocol):
         ...
 
     def working(self) -> AbstractContextManager[None]:
-        """Prepares the terminal for `read_ahead`, until the block ends."""
+        """Prepares the terminal for `read` and `read_ahead`, until the block ends."""
         ...
 
     async def read_ahead(

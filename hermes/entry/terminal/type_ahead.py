@@ -1,6 +1,7 @@
 """Edits the line that a person types while the agent works."""
 
 import codecs
+from collections.abc import Iterable
 
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress
@@ -26,8 +27,13 @@ class TypeAhead:
         """Adds keys. Returns the lines that they complete."""
         self._parser.feed(self._decoder.decode(keys))
         self.pending = keys.endswith(ESCAPE)
-        sent, self._sent = self._sent, []
-        return sent
+        return self._take_sent()
+
+    def feed_presses(self, presses: Iterable[KeyPress]) -> list[str]:
+        """Adds keys that are parsed already. Returns the lines that they complete."""
+        for press in presses:
+            self._press(press)
+        return self._take_sent()
 
     def end_pending(self) -> None:
         """Treats a pending Esc as the Esc key, because no other byte has followed it."""
@@ -38,6 +44,10 @@ class TypeAhead:
         """Removes and returns the text that is not sent yet."""
         text, self.text = self.text, ""
         return text
+
+    def _take_sent(self) -> list[str]:
+        sent, self._sent = self._sent, []
+        return sent
 
     def _press(self, press: KeyPress) -> None:
         alt, self._alt = self._alt, press.key == Keys.Escape

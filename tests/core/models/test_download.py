@@ -123,6 +123,12 @@ async def test_a_relative_folder_can_be_used(
     assert left(tmp_path / "models") == {"Tiny.gguf"}
 
 
+async def test_the_first_download_creates_a_private_home(tmp_path: Path) -> None:
+    async with serving() as index:
+        await fetch(tmp_path / "home" / "models", quiet, index.environ, TINY)
+    assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
+
+
 async def test_progress_is_reported_during_the_download(tmp_path: Path) -> None:
     seen: list[int] = []
     async with serving() as index, anyio.create_task_group() as group:

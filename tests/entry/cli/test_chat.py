@@ -165,6 +165,17 @@ def test_a_conversation_is_resumed_by_the_beginning_of_its_name(
     assert said == ["first", "third"]
 
 
+def test_a_conversation_is_resumed_by_its_title(hermes: Run, environ: dict[str, str]) -> None:
+    for session, title in (("one", "Trip to Rome"), ("two", "Food in Rome")):
+        hermes("chat", "--session", session, "-q", "first")
+        hermes("sessions", "rename", session, title)
+    assert hermes("chat", "--resume", "trip TO", "-q", "again").returncode == 0
+    assert "again" in hermes("sessions", "show", "one").stdout
+    several = hermes("chat", "--resume", "rome", "-q", "again")
+    assert several.returncode == 1
+    assert "“rome” could be one of these:\n--resume " in several.stderr
+
+
 def test_a_conversation_that_does_not_exist_cannot_be_resumed(hermes: Run) -> None:
     done = hermes("chat", "--resume", "nothing", "-q", "hi")
     assert done.returncode == 1

@@ -370,7 +370,10 @@ def test_another_terminal_lists_the_conversation_and_resumes_it(
         found = re.search(r"/resume (\d+): Owls at night \(", "\n".join(ask(other, "/sess OWLS")))
         assert found
         assert "there is no session 'none'" in "".join(ask(other, "/resume none"))
-        assert "› a word about owls" in ask(other, f"/resume {found[1]}")
+        resumed = ask(other, f"/resume {found[1]}")
+        confirmed = r"“Owls at night” is continued\. It has \d+ messages so far\."
+        assert any(re.fullmatch(confirmed, line) for line in resumed)
+        assert "› a word about owls" in resumed
         ask(other, "/new")
         assert "› a word about owls" in ask(other, "/resume owls at")
         assert "The title is “Owls at night”" in "".join(ask(other, "/title"))
@@ -505,6 +508,18 @@ def test_esc_cancels_an_approval(person: Person) -> None:
         terminal.until(at_prompt(terminal))
         assert "you said" in " ".join(ask(terminal, "yes"))
         assert (person.folder / "kept").exists()
+
+
+def test_text_that_is_typed_after_esc_is_sent(person: Person) -> None:
+    with person.starts(TERMINAL_ENV="local") as terminal:
+        terminal.until(at_prompt(terminal))
+        ask(terminal, deletes(person, "left"))
+        terminal.send("\x1bhello" + ENTER)
+        terminal.until("you said:")
+        terminal.until(at_prompt(terminal))
+        assert "Stopped." in terminal.text
+        assert person.asked() == "hello"
+        assert (person.folder / "left").exists()
 
 
 def test_a_turn_continues_after_an_approval_from_another_terminal(person: Person) -> None:

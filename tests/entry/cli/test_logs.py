@@ -56,7 +56,7 @@ def test_a_terminal_does_not_log_errors_that_its_screen_shows(
     logging.getLogger("hermes.core.models.retry").warning("openai: a call of m failed: cut")
     logging.getLogger("hermes.core.context_files").warning("AGENTS.md was written by the agent")
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("AGENTS.md was written by the agent")
+    assert line == "· AGENTS.md was written by the agent"
 
 
 def test_the_log_is_on_stderr_and_in_a_private_file(

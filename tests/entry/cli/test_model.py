@@ -217,6 +217,20 @@ def test_a_backup_contains_the_comments_that_were_lost(tmp_path: Path) -> None:
     assert "the original file is" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"), [("tset", "test"), ("tests", "test"), ("lst", "list"), ("shwo", "show")]
+)
+def test_a_misspelled_command_is_not_taken_as_a_model(
+    tmp_path: Path, word: str, meant: str
+) -> None:
+    refused = hermes(tmp_path, word, OPENAI_API_KEY=KEY)
+    assert refused.exit_code == 2
+    assert f"did you mean `hermes model {meant}`?" in " ".join(refused.stderr.split())
+    assert not (tmp_path / "config.yaml").exists()
+    assert hermes(tmp_path, word, "--force", OPENAI_API_KEY=KEY).exit_code == 0
+    assert word in config(tmp_path)
+
+
 def test_a_name_that_is_not_in_the_list_needs_the_force_option(tmp_path: Path) -> None:
     place = models_of(load(tmp_path, {"OPENAI_API_KEY": KEY})).main()
     assert place

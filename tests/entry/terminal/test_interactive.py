@@ -11,6 +11,8 @@ from pathlib import Path
 
 import anyio
 import pytest
+from prompt_toolkit.key_binding.key_processor import KeyPress
+from prompt_toolkit.keys import Keys
 
 from hermes.entry.cli.logs import start_logging
 from hermes.entry.terminal.interactive import RECALLED, InteractiveTerminal
@@ -57,12 +59,60 @@ class Broken(LineEditor):
         raise PermissionError("Operation not permitted")
 
 
+class Unused(LineEditor):
+    """A prompt that has read more keys than it needed."""
+
+    def __init__(self) -> None:
+        pass
+
+    def take_keys(self) -> list[KeyPress]:
+        return [KeyPress(one) for one in ("f", "i", "r", "s", "t", Keys.ControlM, "s", "e", "c")]
+
+
 def test_keys_are_not_echoed_into_an_answer(seat: Seat) -> None:
     with seat.terminal.working():
         seat.types("typed ahead")
         assert select.select([sys.stdin], [], [], 2)[0], "the terminal waits for a whole line"
     assert "typed" not in seat.shown()
     assert termios.tcgetattr(sys.stdin.fileno())[3] & termios.ECHO
+
+
+async def test_keys_that_the_line_editor_did_not_use_are_sent(seat: Seat) -> None:
+    sent = list[str]()
+
+    async def send(line: str) -> None:
+        sent.append(line)
+
+    async def stop() -> None:
+        raise AssertionError("nobody pressed Esc")
+
+    with seat.terminal.working(), anyio.fail_after(10):
+        seat.terminal._reader = Unused()
+        async with anyio.create_task_group() as group:
+            group.start_soon(seat.terminal.read_ahead, send, stop)
+            await until(lambda: sent)
+            seat.types("ond\r")
+            await until(lambda: len(sent) > 1)
+            group.cancel_scope.cancel()
+    assert sent == ["first", "second"]
+
+
+async def test_plain_input_is_read_by_the_line_during_a_chat(seat: Seat) -> None:
+    seat.terminal._reader = Broken()
+
+    def echoes() -> bool:
+        return bool(termios.tcgetattr(sys.stdin.fileno())[3] & termios.ECHO)
+
+    async def type_line() -> None:
+        await until(echoes)
+        seat.types("hello\r")
+
+    with seat.terminal.working():
+        assert not echoes()
+        async with anyio.create_task_group() as group:
+            group.start_soon(type_line)
+            assert await seat.terminal.read() == "hello\n"
+        assert not echoes()
 
 
 async def test_plain_input_replaces_a_line_editor_that_does_not_work(seat: Seat) -> None:

@@ -114,6 +114,23 @@ async def test_if_nothing_is_typed_the_key_esc_enters_a_prepared_text(file: Path
             assert await prompt.read(escape="/stop") == "a\nb"
 
 
+async def test_keys_after_esc_are_kept(file: Path) -> None:
+    async with prompting(file) as (prompt, keys):
+        with anyio.fail_after(10):
+            keys.send_text(f"\x1bhi{ENTER}")
+            assert await prompt.read(escape="/stop") == "/stop"
+        assert [one.data for one in prompt.take_keys()] == ["h", "i", ENTER]
+        assert prompt.take_keys() == []
+
+
+async def test_esc_at_a_question_acts_at_once(file: Path) -> None:
+    async with prompting(file) as (prompt, keys):
+        keys.send_text("\x1b")
+        # The keys of prompt_toolkit wait for 1.5 s by default.
+        with anyio.fail_after(1.2):
+            assert await prompt.read(escape="/stop") == "/stop"
+
+
 async def test_text_that_was_typed_before_the_end_of_a_read_is_kept(file: Path) -> None:
     async with prompting(file) as (prompt, keys):
         async with anyio.create_task_group() as group:

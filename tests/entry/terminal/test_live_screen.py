@@ -145,6 +145,11 @@ def test_added_and_removed_lines_have_their_colors() -> None:
     assert "\x1b[32m  +new" in out.getvalue()
 
 
+def test_a_call_that_waits_for_the_person_is_not_shown_as_unfinished() -> None:
+    assert shown(READ, TurnFinished(outcome="suspended")) == [""]
+    assert shown(READ, TurnFinished(outcome="stopped"))[0] == "✗ read_file todo.txt (not finished)"
+
+
 def test_a_running_tool_is_in_the_last_line() -> None:
     *before, last = shown(says("Let me see."), SegmentEnded(), READ)
     assert before == ["Let me see.", ""]
