@@ -173,5 +173,5 @@ async def test_nothing_is_shown_or_stored_for_an_unknown_person(tmp_path: Path) 
     assert audience_of(nobody) is None
     async with open_test_store(tmp_path) as store:
         assert await LocalMemory(store).recall(nobody) == ""
-        with pytest.raises(ToolFailed, match="the person is unknown"):
+        with pytest.raises(ToolFailed, match="does not say who the person is"):
             await use(session_search_tool(store), nobody, {"query": "alpha"})
