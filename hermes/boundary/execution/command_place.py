@@ -59,7 +59,7 @@ class ScriptFiles:
         above = self.folder_of(path)
         if above is None:
             path, data = self._read_fixed(joined, script)
-        elif any(above.located(path).is_relative_to(one) for one in self._hidden):
+        elif self._is_hidden(above, above.located(path)):
             raise _not_a_file(script)
         else:
             workspace = Workspace(above.real, None, above.shown)
@@ -75,6 +75,13 @@ class ScriptFiles:
         changeable folder."""
         found = [one for one in self._changeable if Path(path).is_relative_to(one.shown)]
         return max(found, key=lambda one: len(one.shown.parts), default=None)
+
+    def _is_hidden(self, above: VisibleFolder, path: Path) -> bool:
+        """Returns whether commands can't see the path, because it is in a hidden folder below the
+        visible folder. A visible folder inside a hidden folder is not hidden: the workspace of a
+        sandbox is in the home."""
+        hidden = (one for one in self._hidden if one.is_relative_to(above.real))
+        return any(path.is_relative_to(one) for one in hidden)
 
     def _expanded(self, script: str) -> str:
         if script == "~" or script.startswith("~/"):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hermes.boundary.execution.command_place import PlaceCheck, ScriptFiles, VisibleFolder
 from hermes.boundary.execution.local import LocalBackend, LocalSandbox
@@ -119,6 +120,24 @@ def test_a_file_that_commands_can_not_see_is_not_accepted_as_a_script(
     for script in ("hidden/key", str(work / "hidden" / "key"), "/etc/passwd", "~"):
         with pytest.raises(ToolFailed):
             visible.find("/shown", script)
+
+
+async def test_a_script_in_the_own_workspace_of_a_sandbox_can_run(tmp_path: Path) -> None:
+    """The workspace of a sandbox is in the home, which is hidden from commands."""
+    options = BackendOptions(
+        processes=tmp_path / "processes",
+        environment=EMPTY_ENVIRONMENT,
+        sandboxes=tmp_path / "sandboxes",
+        own_workspaces=True,
+    )
+    own = replace(scope(tmp_path / "workspace"), home=str(tmp_path))
+    with sandbox_backend(tmp_path, "bubblewrap", options) as backend:
+        opened: LocalSandbox = await backend.open(own)
+        await opened.write("x.sh", b"echo approved")
+        place = await opened.locate(".", ["x.sh"])
+        run = await opened.run("bash x.sh", RecordedCommand(), seconds=30.0, place=place)
+        assert run.text == "approved\n"
+        assert list(tmp_path.glob("sandboxes/sandbox/*/overlays/*"))
 
 
 def test_an_approval_is_for_one_environment(visible: ScriptFiles) -> None:

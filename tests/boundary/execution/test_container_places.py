@@ -66,6 +66,16 @@ async def test_only_scripts_that_commands_could_change_are_copied(
         await places.copies(place, tmp_path / "approved")
 
 
+async def test_a_script_is_found_if_the_workspace_is_in_a_hidden_folder(tmp_path: Path) -> None:
+    workspace = tmp_path / "sandboxes" / "1" / "workspace"
+    workspace.mkdir(parents=True)
+    (workspace / "x.sh").write_text("one")
+    visible = [VisibleFolder(shown=Path("/srv/project"), real=workspace)]
+    places = ContainerPlaces("image:1", SCOPE, workspace, visible, lambda: None, [tmp_path])
+    (script,) = await places.scripts("/srv/project", ["x.sh"])
+    assert script.digest
+
+
 async def test_only_folders_with_approved_scripts_get_overlays(
     tmp_path: Path, places: ContainerPlaces
 ) -> None:
