@@ -230,8 +230,9 @@ class _Passed(Value):
     """The text of all messages before the message that grows."""
 
     source: str = ""
-    """The beginning of the answer's Markdown. It contains the text of all messages before the
-    message that grows, and perhaps also the first text of the message that grows."""
+    """The part of the answer's Markdown that was read when the last full message was rendered. It
+    contains the text of all full messages. It can also contain the beginning of the next text,
+    because more text is read than fits into a message."""
     characters: int = 0
     """Number of visible characters in the messages before the message that grows."""
 
