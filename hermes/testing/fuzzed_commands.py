@@ -99,17 +99,18 @@ def _joined(chance: random.Random, length: int, pieces: Sequence[str]) -> str:
 
 
 def _growth(text: str) -> float:
-    """Returns the factor by which the CPU time grows if the text is repeated twice as often. The
-    factor is the median of three measurements. A time below a millisecond counts as a millisecond,
-    because such a short time can't be measured precisely."""
-    ratios = []
-    for _ in range(3):
-        half, whole = (
-            _cpu(partial(judge, text * (length // len(text))))
-            for length in (LONG_COMMAND // 2, LONG_COMMAND)
-        )
-        ratios.append(whole / max(half, 0.001))
-    return statistics.median(ratios)
+    """Returns the factor by which the CPU time grows if the text is repeated twice as often. Other
+    programs can only make a measurement longer, so the shortest of seven measurements counts. A
+    time below a millisecond counts as a millisecond, because such a short time can't be measured
+    precisely."""
+    halves: list[float] = []
+    wholes: list[float] = []
+    # The two lengths alternate, so that a busy period of the machine makes both measurements
+    # longer.
+    for _ in range(7):
+        for times, length in ((halves, LONG_COMMAND // 2), (wholes, LONG_COMMAND)):
+            times.append(_cpu(partial(judge, text * (length // len(text)))))
+    return min(wholes) / max(min(halves), 0.001)
 
 
 def _cpu(run: Callable[[], object]) -> float:
