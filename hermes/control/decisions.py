@@ -210,8 +210,8 @@ def waiting_in(turn: TurnId) -> Work[list[OpenApproval]]:
 def may_decide(
     approval: OpenApproval, person: PersonId, source: Source, approvers: Sequence[PersonId]
 ) -> bool:
-    """Returns whether this sender may decide the approval. The person for whom the agent works and
-    the approvers may decide it. A bot may never decide it."""
+    """Returns whether this sender may decide the approval. The person that the agent works for may
+    decide it, and so may the approvers. A bot may never decide it."""
     if source.is_bot:
         return False
     return person == approval.person or not approvers_of(person, source).isdisjoint(approvers)

@@ -42,7 +42,7 @@ class TrustRecords(Value):
 
     written: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Maps the path of each file that the agent has written to the digests of the contents with
-    which the file may be loaded. `REVOKED` stands for the owner's decision not to load the file."""
+    which the file may be loaded. If the owner has blocked the file, `REVOKED` is among them."""
     commands: tuple[dict[str, str], ...] = ()
     """One mapping for each command that may still run. It maps the path of each context file to the
     digest that the file had before the command began. The digest of a missing file is empty."""

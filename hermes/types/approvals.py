@@ -80,4 +80,4 @@ class ApprovalPolicy(Value):
     unattended: Literal["deny", "allow"] = "deny"
     """The decision if no person is present, for example in a scheduled job."""
     approvers: tuple[PersonId, ...] = ()
-    """People who may decide, in addition to the person for whom the agent works."""
+    """Other people who may decide. The person that the agent works for may always decide."""

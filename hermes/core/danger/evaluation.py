@@ -57,8 +57,8 @@ class Evaluator:
         self._substitutions = 0
 
     def run_text(self, text: str, scope: ShellScope, stdin: str | None) -> str:
-        """Evaluates a shell command. Returns the text that it would print. A placeholder character
-        (a hole) stands for each unknown part of the text."""
+        """Evaluates a shell command. Returns the text that it would print. Each unknown part of the
+        text is replaced by a placeholder character (a hole)."""
         if DOWNLOAD in text:
             self.findings.add("runs commands that come from the network", effect="machine")
             return DOWNLOAD

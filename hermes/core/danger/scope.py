@@ -33,8 +33,8 @@ _KNOWN = {
     "BASH": "/bin/bash",
     "IFS": " \t\n",
 }
-"""Variables that every shell has, with their values. A hole (see `holes.py`) stands for a value
-that is not known."""
+"""Variables that every shell has, with their values. An unknown value is a placeholder (see
+`holes.py`)."""
 
 
 @lru_cache(maxsize=256)

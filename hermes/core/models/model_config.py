@@ -37,7 +37,7 @@ class EndpointConfig(Value):
     api_key: str = ""
     key_address: str = ""
     """The address for which the key was stored: the address that was set in the same place as the
-    key, or in a place of lower precedence. Empty if there is none."""
+    key, or in a place of lower precedence. Empty if no such address is set."""
 
     def __repr__(self) -> str:
         return f"EndpointConfig(section={self.section!r})"

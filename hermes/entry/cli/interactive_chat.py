@@ -76,8 +76,8 @@ async def session_of(gateway: Gateway, selection: SessionSelection) -> str:
 
 
 async def _found(gateway: Gateway, wanted: str) -> Summary:
-    """Returns the conversation with this number, id or name. If there is none, returns the
-    conversation with this title, which is found as /resume finds it."""
+    """Returns the conversation with this number, id or name. If no conversation has it, searches
+    the titles, as /resume does."""
     try:
         return await gateway.read(sessions.find, wanted)
     except sessions.NoSuchSession:
@@ -277,7 +277,7 @@ class InteractiveChat:
 
 
 def argument_of(text: str) -> str:
-    """Returns the text after the name of a slash command; empty if there is none."""
+    """Returns the text after the name of a slash command; empty if no text follows."""
     parsed = parse_command(text)
     return parsed.argument.strip() if parsed else ""
 

@@ -75,7 +75,7 @@ def list_(runtime: Runtime, as_json: bool) -> None:
 @click.pass_obj
 @plainly
 def approve(runtime: Runtime, platform: str, code: str, yes: bool, as_json: bool) -> None:
-    """Pair the user to whom Hermes has shown CODE. In a terminal, the command first asks you to
+    """Pair the user who got CODE from Hermes. In a terminal, the command first asks you to
     confirm."""
     settings = configuration.load()
     account = _account(runtime, platform)

@@ -73,7 +73,7 @@ def link(runtime: Runtime, ids: tuple[str, ...]) -> None:
 @click.pass_obj
 @plainly
 def unlink(runtime: Runtime, id: str) -> None:
-    """Separate an id from the person to whom it is linked. The id keeps its own sessions."""
+    """Remove the link between an id and its person. The id keeps its own sessions."""
 
     async def run() -> None:
         async with runtime.open_store(configuration.load()) as store:
